@@ -20,12 +20,13 @@ use crate::error::{Call, Error, Result};
 use crate::handshake::Session;
 use crate::limits::{COMMANDS_MAX, EVENTS_MAX};
 use crate::machine::{
-    AddWatchMode, Command, Ends, Hosts, Machine, Registration, Reply, Waiter, WatchEffect,
+    AddWatchMode, Command, Hosts, Machine, MachineChannels, Registration, Reply, Waiter,
+    WatchEffect,
 };
 use crate::options::Options;
 use crate::protected::uuid;
 use crate::state::{State, WatchEvent};
-use crate::telling::{Listening, Teller};
+use crate::telling::{Listening, StateSender};
 use crate::watch::{Watch, WatchStream};
 
 /// A session with a ZooKeeper ensemble. Clones share the session.
@@ -98,7 +99,7 @@ impl Client {
         let accepted = &connection.accepted;
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
         let (events, _) = broadcast::channel(EVENTS_MAX);
-        let (state, state_seen) = Teller::new(State::connected(hosts.current(), accepted));
+        let (state, state_seen) = StateSender::new(State::connected(hosts.current(), accepted));
         let session = Arc::new(Mutex::new(accepted.session.clone()));
         let chores = Arc::<Chores>::default();
         let (leave, leaving) = oneshot::channel();
@@ -114,7 +115,7 @@ impl Client {
             request_bytes_max: options.request_bytes_max,
             limits: Limits::from_max_buffer(options.frame_bytes_max, 0),
         };
-        let ends = Ends {
+        let ends = MachineChannels {
             inbox,
             chores: Arc::clone(&chores),
             events,

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use crate::chores::Chores;
 use crate::error::{Error, LossReason, Result};
 use crate::handshake::{Accepted, Handshake, RawConnection};
-use crate::machine::{Hosts, Machine, Order};
+use crate::machine::{HostOrder, Hosts, Machine};
 use crate::options::Options;
 use crate::wire::Wire;
 
-type Link = Wire<transport::Stream>;
+type ServerWire = Wire<transport::Stream>;
 
 /// Opens the session of `options`. Tries each server once.
 pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawConnection> {
@@ -84,7 +84,7 @@ impl Serving<'_> {
     }
 
     /// Passes the result of a dial to the machine.
-    fn adopt(&mut self, dialed: Result<RawConnection>) -> Option<Link> {
+    fn adopt(&mut self, dialed: Result<RawConnection>) -> Option<ServerWire> {
         let now = self.now();
         match dialed {
             Ok(RawConnection { mut wire, accepted }) => {
@@ -99,7 +99,7 @@ impl Serving<'_> {
         }
     }
 
-    async fn serve(&mut self, mut wire: Link) {
+    async fn serve(&mut self, mut wire: ServerWire) {
         while self.machine.is_connected() {
             if let Err(reason) = self.step(&mut wire).await {
                 let now = self.now();
@@ -111,7 +111,7 @@ impl Serving<'_> {
     /// Executes the first branch that is ready. The order of the branches is fixed, so that a
     /// simulation can repeat it. Data from the server comes first. After such data, the other work
     /// follows in the same step, so it is never delayed.
-    async fn step(&mut self, wire: &mut Link) -> Result<(), LossReason> {
+    async fn step(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
         let room = self.machine.has_room(wire.unsent());
         let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
         tokio::select! {
@@ -149,7 +149,7 @@ impl Serving<'_> {
     }
 
     /// Sends the waiting calls while there is room.
-    async fn take_commands(&mut self, wire: &mut Link) -> Result<(), LossReason> {
+    async fn take_commands(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
         let now = self.now();
         while self.machine.is_connected() && self.machine.has_room(wire.unsent()) {
             match self.machine.inbox.try_recv() {
@@ -163,7 +163,7 @@ impl Serving<'_> {
 
     /// Finishes after the last handle was dropped without a close. Executes the remaining
     /// background work and leaves the session to time out.
-    async fn finish(&mut self, wire: &mut Link) -> Result<(), LossReason> {
+    async fn finish(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
         let now = self.now();
         self.machine.handle_chores(wire.outbound(), now);
         while self.machine.has_chores() {
@@ -187,10 +187,10 @@ impl Serving<'_> {
         Ok(())
     }
 
-    async fn reconnect(&mut self) -> Option<Link> {
+    async fn reconnect(&mut self) -> Option<ServerWire> {
         let now = self.now();
         match self.machine.poll_order(now) {
-            Some(Order::Dial { server, handshake }) => {
+            Some(HostOrder::Dial { server, handshake }) => {
                 let dialed = self.dial(&server, &handshake).await;
                 self.adopt(dialed)
             }

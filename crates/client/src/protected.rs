@@ -105,7 +105,7 @@ impl Client {
             let prefix = protection.prefix(&self.random_uuid());
             let guarded = format!("{parent}/{prefix}{name}");
             let parent = if parent.is_empty() { "/" } else { parent };
-            let mut attempt = Attempt::new(self, parent, &prefix);
+            let mut attempt = CreationAttempt::new(self, parent, &prefix);
             let created = self
                 .create_once(&guarded, &data, create, &mut attempt)
                 .await?;
@@ -144,7 +144,7 @@ impl Client {
         let prefix = protection.prefix(&self.random_uuid());
         let guarded = format!("{parent}/{prefix}{name}");
         let parent = if parent.is_empty() { "/" } else { parent };
-        let mut attempt = Attempt::new(self, parent, &prefix);
+        let mut attempt = CreationAttempt::new(self, parent, &prefix);
         let ops = [
             MultiOp::delete(&created.path, -1),
             MultiOp::create(&guarded, data, &create.clone().with_stat()),
@@ -170,7 +170,7 @@ impl Client {
         guarded: &str,
         data: &Bytes,
         create: &Create,
-        attempt: &mut Attempt<'_>,
+        attempt: &mut CreationAttempt<'_>,
     ) -> Result<Created> {
         let create = create.clone().with_stat();
         let mut requests = 0;
@@ -295,7 +295,7 @@ impl Client {
 }
 
 /// Guard that deletes a possibly created znode unless the attempt is complete.
-struct Attempt<'a> {
+struct CreationAttempt<'a> {
     client: &'a Client,
     parent: &'a str,
     prefix: &'a str,
@@ -303,7 +303,7 @@ struct Attempt<'a> {
     is_over: bool,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> CreationAttempt<'a> {
     fn new(client: &'a Client, parent: &'a str, prefix: &'a str) -> Self {
         Self {
             client,
@@ -315,7 +315,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-impl Attempt<'_> {
+impl CreationAttempt<'_> {
     fn created(&self, path: Str, stat: Stat, requests: usize) -> Created {
         Created {
             path,
@@ -326,7 +326,7 @@ impl Attempt<'_> {
     }
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for CreationAttempt<'_> {
     fn drop(&mut self) {
         // The future of the call is dropped before this guard, so an unsent request will never be
         // sent.

@@ -16,7 +16,7 @@ const LISTENERS_MIN: usize = 8;
 
 /// Sender of states. Dropping it ends the channels of the listeners.
 #[derive(Debug)]
-pub(crate) struct Teller {
+pub(crate) struct StateSender {
     first: watch::Sender<State>,
     listeners: Arc<Mutex<Listeners>>,
 }
@@ -36,7 +36,7 @@ struct Listeners {
     has_changed: bool,
 }
 
-impl Teller {
+impl StateSender {
     pub(crate) fn new(state: State) -> (Self, Listening) {
         let (first, seen) = watch::channel(state);
         let listeners = Arc::<Mutex<Listeners>>::default();
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn each_listener_receives_every_state_and_the_end() {
-        let (teller, listening) = Teller::new(State::Reconnecting);
+        let (teller, listening) = StateSender::new(State::Reconnecting);
         let mut early = listening.listen();
         assert!(!early.has_changed().expect("it goes on"));
         teller.tell(State::Lost);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_listener_may_subscribe_again_while_it_reads() {
-        let (teller, listening) = Teller::new(State::Reconnecting);
+        let (teller, listening) = StateSender::new(State::Reconnecting);
         let held = listening.listen();
         let state = held.borrow();
         std::thread::scope(|scope| {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn dropped_listeners_are_removed() {
-        let (teller, listening) = Teller::new(State::Reconnecting);
+        let (teller, listening) = StateSender::new(State::Reconnecting);
         let kept: Vec<_> = (0..20).map(|_| listening.listen()).collect();
         for _ in 0..1000 {
             drop(listening.listen());

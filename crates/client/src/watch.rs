@@ -35,11 +35,11 @@ pub struct Watch {
     path: Str,
     id: u64,
     chroot: Chroot,
-    told: Told,
+    told: WatchOutcome,
     chores: Arc<Chores>,
 }
 
-enum Told {
+enum WatchOutcome {
     NotYet(oneshot::Receiver<Result<WatchEvent>>),
     Done(Result<WatchEvent>),
 }
@@ -53,7 +53,7 @@ impl Watch {
             path: path.into(),
             id,
             chroot: chroot.clone(),
-            told: Told::NotYet(receiver),
+            told: WatchOutcome::NotYet(receiver),
             chores: Arc::clone(chores),
         };
         let sink = Sink::Once(sender);
@@ -71,7 +71,7 @@ impl Watch {
     /// # Errors
     /// If the session ended first, or the watch was removed.
     pub async fn changed(&mut self) -> Result<WatchEvent> {
-        if let Told::NotYet(receiver) = &mut self.told {
+        if let WatchOutcome::NotYet(receiver) = &mut self.told {
             let told = match receiver.await {
                 Ok(Ok(event)) => Ok(event.inside(&self.chroot)),
                 Ok(Err(error)) => Err(error),
@@ -80,11 +80,11 @@ impl Watch {
                     op: proto::OpCode::AddWatch,
                 }),
             };
-            self.told = Told::Done(told);
+            self.told = WatchOutcome::Done(told);
         }
         match &self.told {
-            Told::Done(told) => told.clone(),
-            Told::NotYet(_) => Err(Error::WatchRemoved {
+            WatchOutcome::Done(told) => told.clone(),
+            WatchOutcome::NotYet(_) => Err(Error::WatchRemoved {
                 path: self.path.clone(),
             }),
         }
@@ -93,7 +93,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Told::NotYet(receiver) = &mut self.told {
+        if let WatchOutcome::NotYet(receiver) = &mut self.told {
             // Must be first, so that a concurrent reply finds the channel closed.
             receiver.close();
             self.chores.push(Chore::Forget(self.id));
@@ -103,7 +103,7 @@ impl Drop for Watch {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_over = matches!(self.told, Told::Done(_));
+        let is_over = matches!(self.told, WatchOutcome::Done(_));
         let mut shown = f.debug_struct("Watch");
         shown.field("path", &self.path).field("is_over", &is_over);
         shown.finish_non_exhaustive()

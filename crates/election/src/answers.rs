@@ -10,11 +10,11 @@ use crate::limits::{ANSWER_INTERVAL_MS, ANSWERED_MAX};
 /// The last answer to each server, for as long as it must not be repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    last: BTreeMap<Sid, Answer>,
+    last: BTreeMap<Sid, SentAnswer>,
 }
 
 #[derive(Debug)]
-struct Answer {
+struct SentAnswer {
     ballot: Ballot,
     at_ms: i64,
 }
@@ -22,7 +22,7 @@ struct Answer {
 impl Answers {
     /// Returns whether this answer may be sent, and stores it if so.
     pub(crate) fn admit(&mut self, to: Sid, ballot: Ballot, now_ms: i64) -> bool {
-        let is_recent = |answer: &Answer| now_ms - answer.at_ms < ANSWER_INTERVAL_MS;
+        let is_recent = |answer: &SentAnswer| now_ms - answer.at_ms < ANSWER_INTERVAL_MS;
         let last = self.last.get(&to);
         if last.is_some_and(|last| is_recent(last) && last.ballot == ballot) {
             return false;
@@ -32,7 +32,7 @@ impl Answers {
         }
         if self.last.len() < ANSWERED_MAX {
             let at_ms = now_ms;
-            self.last.insert(to, Answer { ballot, at_ms });
+            self.last.insert(to, SentAnswer { ballot, at_ms });
         }
         true
     }

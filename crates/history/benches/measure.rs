@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use history::{
-    Baseline, FeedMemory, HistoryQuery, Index, Moment, Origin, Position, Settings, SnapshotAt,
-    Step, Viewer,
+    Baseline, FeedMemory, HistoryQuery, Index, IndexSettings, MaintenanceStep, Moment, Origin,
+    Position, SnapshotAt, Viewer,
 };
 use jute::Encode;
 use parking_lot::RwLock;
@@ -26,7 +26,7 @@ fn main() {
     let creates = std::env::args().any(|arg| arg == "create");
     let origins: Vec<Origin> = (0..16).map(origin).collect();
     let dir = tempfile::tempdir().expect("a directory");
-    let settings = Settings::new(dir.path());
+    let settings = IndexSettings::new(dir.path());
     let begun = Instant::now();
     let mut index = begin(settings.clone(), paths);
     report("baseline, znodes/s", rate(paths, begun.elapsed()));
@@ -48,7 +48,7 @@ fn main() {
         index.append(&record, origin).expect("a change");
         if n % 8192 == 0 {
             index.checkpoint().expect("a checkpoint");
-            while index.step(0).expect("a step") == Step::Worked {}
+            while index.step(0).expect("a step") == MaintenanceStep::Worked {}
         }
     }
     index.checkpoint().expect("a checkpoint");
@@ -56,7 +56,7 @@ fn main() {
     let processor = processor_time().saturating_sub(processor_before);
     report("changes/s of processor time", rate(changes, processor));
     let begun = Instant::now();
-    while index.step(0).expect("a step") == Step::Worked {}
+    while index.step(0).expect("a step") == MaintenanceStep::Worked {}
     index.checkpoint().expect("a checkpoint");
     report(
         "rest of the merges, ms",
@@ -88,7 +88,7 @@ fn main() {
 }
 
 /// Creates a history whose initial znodes have all paths.
-fn begin(settings: Settings, paths: u64) -> Index {
+fn begin(settings: IndexSettings, paths: u64) -> Index {
     let mut baseline = Baseline::new(&settings).expect("a baseline");
     baseline.acl(1, &[Acl::open()]);
     for n in 0..paths {

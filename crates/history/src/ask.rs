@@ -105,7 +105,7 @@ impl Question {
         parameters: &[(String, String)],
         viewer: &Viewer<'_>,
     ) -> Result<Value, AskError> {
-        let asked = Asked(parameters);
+        let asked = QueryParameters(parameters);
         match self {
             Self::Changes => changes(reader, &asked, viewer),
             Self::Blame => blame(reader, &asked, viewer),
@@ -133,7 +133,7 @@ pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Pos
         "from",
         "after",
     ];
-    let asked = Asked(parameters);
+    let asked = QueryParameters(parameters);
     asked.check_known(KNOWN)?;
     let mut query = HistoryQuery::of(asked.one("path").unwrap_or("/"));
     filter::check(&query.path)?;
@@ -179,7 +179,7 @@ pub fn export(
         "limit",
         "after",
     ];
-    let asked = Asked(parameters);
+    let asked = QueryParameters(parameters);
     asked.check_known(KNOWN)?;
     let mut query = HistoryQuery::of(asked.one("path").unwrap_or("/"));
     asked.read_page(&mut query)?;
@@ -199,9 +199,9 @@ pub fn export(
 }
 
 /// Parameters of a question.
-struct Asked<'a>(&'a [(String, String)]);
+struct QueryParameters<'a>(&'a [(String, String)]);
 
-impl Asked<'_> {
+impl QueryParameters<'_> {
     fn one(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
@@ -290,7 +290,11 @@ fn refuse(name: &str, reason: String) -> AskError {
     }
 }
 
-fn changes(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
+fn changes(
+    reader: &Reader,
+    asked: &QueryParameters<'_>,
+    viewer: &Viewer<'_>,
+) -> Result<Value, AskError> {
     const KNOWN: &[&str] = &[
         "path",
         "recursive",
@@ -320,7 +324,11 @@ fn changes(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Va
     }))
 }
 
-fn blame(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
+fn blame(
+    reader: &Reader,
+    asked: &QueryParameters<'_>,
+    viewer: &Viewer<'_>,
+) -> Result<Value, AskError> {
     asked.check_known(&["path", "limit", "after"])?;
     let (path, after) = (asked.needed("path")?, asked.one("after"));
     let blame = reader.blame(path, after, asked.limit()?, viewer)?;
@@ -331,7 +339,11 @@ fn blame(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Valu
     }))
 }
 
-fn cat(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
+fn cat(
+    reader: &Reader,
+    asked: &QueryParameters<'_>,
+    viewer: &Viewer<'_>,
+) -> Result<Value, AskError> {
     asked.check_known(&["path", "at"])?;
     let path = asked.needed("path")?;
     let at = reader.zxid_at(asked.moment("at")?)?;
@@ -346,7 +358,11 @@ fn cat(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value,
     }))
 }
 
-fn tree(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
+fn tree(
+    reader: &Reader,
+    asked: &QueryParameters<'_>,
+    viewer: &Viewer<'_>,
+) -> Result<Value, AskError> {
     asked.check_known(&["path", "at", "limit", "after"])?;
     let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
     let at = reader.zxid_at(asked.moment("at")?)?;
@@ -362,7 +378,11 @@ fn tree(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value
     }))
 }
 
-fn diff(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
+fn diff(
+    reader: &Reader,
+    asked: &QueryParameters<'_>,
+    viewer: &Viewer<'_>,
+) -> Result<Value, AskError> {
     asked.check_known(&["path", "from", "to", "limit", "after"])?;
     let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
     let from = reader.zxid_at(asked.moment("from")?)?;
@@ -379,7 +399,11 @@ fn diff(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value
     }))
 }
 
-fn origins(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
+fn origins(
+    reader: &Reader,
+    asked: &QueryParameters<'_>,
+    viewer: &Viewer<'_>,
+) -> Result<Value, AskError> {
     asked.check_known(&["zxid"])?;
     if asked.0.len() > ORIGINS_MAX {
         return Err(refuse("zxid", format!("more than {ORIGINS_MAX} values")));

@@ -13,7 +13,7 @@ use crate::files::rows::keys;
 use crate::files::sorted::{SortedFile, SortedWriter};
 use crate::files::sorter::Sorter;
 use crate::filter::PathFilter;
-use crate::index::{Index, Settings, base_path};
+use crate::index::{Index, IndexSettings, base_path};
 use crate::postings::path_key;
 use crate::record::{Content, Era, Kind, Znode};
 use crate::view::EraView;
@@ -39,7 +39,7 @@ impl Baseline {
     ///
     /// # Errors
     /// If the directory cannot be created.
-    pub fn new(settings: &Settings) -> Result<Self> {
+    pub fn new(settings: &IndexSettings) -> Result<Self> {
         let dir: &Path = &settings.dir;
         blocking::files::create_dir_all(dir).map_err(crate::error::io_error("create", dir))?;
         Ok(Self {
@@ -125,7 +125,11 @@ impl Index {
     ///
     /// # Errors
     /// If the history cannot be written.
-    pub fn create(settings: Settings, baseline: Baseline, snapshot: SnapshotAt) -> Result<Self> {
+    pub fn create(
+        settings: IndexSettings,
+        baseline: Baseline,
+        snapshot: SnapshotAt,
+    ) -> Result<Self> {
         let mut index = Self::create_empty(settings)?;
         index.begin_era(baseline, snapshot)?;
         Ok(index)

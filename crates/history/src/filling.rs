@@ -7,12 +7,12 @@ const CHANGES: u32 = 1;
 
 /// A growing `Block`: each change is encoded once, when it is added.
 #[derive(Default)]
-pub(crate) struct Filling {
+pub(crate) struct BlockBuilder {
     bytes: Vec<u8>,
     row: BlockRow,
 }
 
-impl Filling {
+impl BlockBuilder {
     pub(crate) fn of(changes: &[Change]) -> Self {
         let mut filling = Self::default();
         for change in changes {
@@ -73,7 +73,7 @@ mod tests {
         };
         // Clocks may be set back.
         let changes = vec![change(3, 50), change(4, -7), change(4, 20)];
-        let mut filling = Filling::of(&changes[..1]);
+        let mut filling = BlockBuilder::of(&changes[..1]);
         filling.clear();
         changes.iter().for_each(|change| filling.push(change));
         let block = Block { changes };

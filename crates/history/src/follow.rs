@@ -10,7 +10,7 @@ use proto::{Acl, StatPersisted, Zxid};
 use crate::baseline::{Baseline, SnapshotAt};
 use crate::error::{HistoryError, Result};
 use crate::expand::Origin;
-use crate::index::{Index, Settings};
+use crate::index::{Index, IndexSettings};
 
 /// Storage of histories: files, or the memory of a simulation.
 pub trait Keeper {
@@ -94,7 +94,7 @@ pub trait Recording {
     fn checkpoint(&mut self) -> Result<()>;
 }
 
-impl Keeper for Settings {
+impl Keeper for IndexSettings {
     type History = Index;
 
     fn open(&self) -> Result<Index> {

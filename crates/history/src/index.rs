@@ -21,11 +21,11 @@ use crate::expand::{Draft, Drafts, Ephemerals, Expander, LastAcl, Origin, hash_o
 use crate::files::rows::{Rows, SledRows, Writes, are_there, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::{SortedWriter, Unsynced};
-use crate::filling::Filling;
+use crate::filling::BlockBuilder;
 use crate::filter::PathFilter;
 use crate::limits::{BLOCK_BYTES, FORMAT, GIVE_WAY_KEYS, INLINE_BYTES, KNOWN_CONTENTS, Shape};
-use crate::load::{Loaded, Use, remove_strays};
-use crate::maintain::Task;
+use crate::load::{Loaded, OpenPurpose, remove_strays};
+use crate::maintain::MaintenanceTask;
 use crate::postings::encode;
 use crate::read::Reader;
 use crate::recent::RecentKeys;
@@ -34,7 +34,7 @@ use crate::view::{Run, Shared};
 
 /// Settings of a history.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct IndexSettings {
     /// Directory of the history.
     pub dir: PathBuf,
     /// Filter for the recorded paths.
@@ -48,15 +48,15 @@ pub struct Settings {
     /// Sizes of blocks, runs and files.
     pub shape: Shape,
     /// Callback for yielding the processor.
-    pub give_way: GiveWay,
+    pub give_way: YieldHook,
 }
 
 /// A callback that is invoked regularly during long work, so that other threads can use the
 /// processor.
 #[derive(Clone)]
-pub struct GiveWay(Arc<dyn Fn() + Send + Sync>);
+pub struct YieldHook(Arc<dyn Fn() + Send + Sync>);
 
-impl GiveWay {
+impl YieldHook {
     /// Constructs the callback, which should be cheap.
     pub fn new(what: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(what))
@@ -68,19 +68,19 @@ impl GiveWay {
 }
 
 /// Does not yield.
-impl Default for GiveWay {
+impl Default for YieldHook {
     fn default() -> Self {
         Self::new(|| ())
     }
 }
 
-impl std::fmt::Debug for GiveWay {
+impl std::fmt::Debug for YieldHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("GiveWay")
     }
 }
 
-impl Settings {
+impl IndexSettings {
     /// Returns settings that record all paths and keep everything.
     pub fn new(dir: &Path) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Settings {
             bytes_max: 0,
             age_ms_max: 0,
             shape: Shape::default(),
-            give_way: GiveWay::default(),
+            give_way: YieldHook::default(),
         }
     }
 
@@ -118,14 +118,14 @@ impl Settings {
 pub struct Index {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rows: Box<dyn Rows>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: IndexSettings,
     pub(crate) state: IndexRow,
     pub(crate) writer: SegmentWriter,
     pub(crate) ephemerals: Ephemerals,
     /// Offsets of contents in the current segment, by hash.
     pub(crate) known: HashMap<[u8; 16], u64>,
     /// The block being filled.
-    pub(crate) filling: Filling,
+    pub(crate) filling: BlockBuilder,
     pub(crate) drafts: Drafts,
     pub(crate) last_acl: LastAcl,
     /// The recent keys of the view. They include keys of changes that readers do not see yet,
@@ -140,7 +140,7 @@ pub struct Index {
     /// Files that are unused after the next checkpoint is written.
     pub(crate) obsolete: Vec<PathBuf>,
     pub(crate) is_dirty: bool,
-    pub(crate) task: Option<Task>,
+    pub(crate) task: Option<MaintenanceTask>,
     /// File of changes and time at which retention last found nothing to drop.
     pub(crate) looked_at: (u64, i64),
 }
@@ -167,8 +167,8 @@ impl Index {
     /// # Errors
     /// [`HistoryError::Missing`] if there is none: [`Index::create`] creates one. After an error
     /// for which [`HistoryError::is_unusable`] is true, call [`set_aside`](crate::set_aside).
-    pub fn open(settings: Settings) -> Result<Self> {
-        Loaded::read(settings, Use::Write)?.into_index()
+    pub fn open(settings: IndexSettings) -> Result<Self> {
+        Loaded::read(settings, OpenPurpose::Write)?.into_index()
     }
 
     /// Returns the zxid of the last recorded transaction.
@@ -462,7 +462,7 @@ impl Index {
     }
 
     /// Creates a history that only contains `state`; the caller adds its first era.
-    pub(crate) fn create_empty(settings: Settings) -> Result<Self> {
+    pub(crate) fn create_empty(settings: IndexSettings) -> Result<Self> {
         let dir = &settings.dir;
         files::create_dir_all(dir).map_err(io_error("create", dir))?;
         let rows = SledRows::open(&dir.join(ROWS_DIR))?;

@@ -54,10 +54,10 @@ pub use error::{HistoryError, Result};
 pub use expand::{Origin, kind_of_owner};
 pub use filter::PathFilter;
 pub use follow::{CatchUp, FromLog, Keeper, Recording, Taken, Znodes, follows, take_applied};
-pub use index::{GiveWay, Index, Settings};
+pub use index::{Index, IndexSettings, YieldHook};
 pub use limits::{FORMAT, ORIGINS_MAX, PAGE_RESULTS_MAX, Shape};
 pub use load::set_aside;
-pub use maintain::Step;
+pub use maintain::MaintenanceStep;
 pub use moment::{parse_session, time_text};
 pub use proto::position::{Position, parse_zxid};
 pub use query::{

@@ -15,9 +15,9 @@ use crate::expand::{Drafts, Ephemerals};
 use crate::files::rows::{Rows, SledRows, are_there, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::SortedFile;
-use crate::filling::Filling;
+use crate::filling::BlockBuilder;
 use crate::filter::PathFilter;
-use crate::index::{Index, ROWS_DIR, Settings, base_path, run_path};
+use crate::index::{Index, IndexSettings, ROWS_DIR, base_path, run_path};
 use crate::limits::FORMAT;
 use crate::read::Reader;
 use crate::recent::RecentKeys;
@@ -26,7 +26,7 @@ use crate::view::{BlockCache, Effort, EraView, Look, Run, Shared, View};
 
 /// The content of a directory's rows.
 pub(crate) struct Loaded {
-    pub(crate) settings: Settings,
+    pub(crate) settings: IndexSettings,
     pub(crate) rows: Box<dyn Rows>,
     pub(crate) state: IndexRow,
     pub(crate) first_block: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn read(mut settings: Settings, use_of: Use) -> Result<Self> {
+    pub(crate) fn read(mut settings: IndexSettings, use_of: OpenPurpose) -> Result<Self> {
         let dir = settings.dir.clone();
         let rows_dir = dir.join(ROWS_DIR);
         if !are_there(&rows_dir) {
@@ -49,7 +49,7 @@ impl Loaded {
             return Err(HistoryError::Missing { path: dir });
         };
         let state: IndexRow = decode(row, &rows_dir)?;
-        if use_of == Use::ReadOnly {
+        if use_of == OpenPurpose::ReadOnly {
             settings.filter = PathFilter::new(state.include.clone(), state.exclude.clone())?;
         }
         check_state(&state, &settings)?;
@@ -68,7 +68,7 @@ impl Loaded {
         if let Some((_, row)) = loaded.rows.scan(keys::OPEN)?.pop() {
             loaded.open = decode::<Block>(row, &rows_dir)?.changes;
         }
-        if use_of == Use::Write {
+        if use_of == OpenPurpose::Write {
             remove_strays(&dir, &loaded.files())?;
         }
         Ok(loaded)
@@ -102,7 +102,7 @@ impl Loaded {
         let view = View {
             first_block: self.first_block,
             blocks: std::mem::take(&mut self.blocks),
-            open: Filling::of(&self.open).bytes().to_vec().into(),
+            open: BlockBuilder::of(&self.open).bytes().to_vec().into(),
             recent: Arc::default(),
             runs: std::mem::take(&mut self.runs),
             eras: std::mem::take(&mut self.eras),
@@ -142,7 +142,7 @@ impl Loaded {
             writer,
             ephemerals: self.ephemerals,
             known: HashMap::new(),
-            filling: Filling::of(&self.open),
+            filling: BlockBuilder::of(&self.open),
             drafts: Drafts::default(),
             last_acl: None,
             staged: Vec::new(),
@@ -165,14 +165,14 @@ impl Reader {
     /// [`HistoryError::Missing`] if the history does not exist. Other errors if [`Index::open`]
     /// would fail. The history of a running server is locked.
     pub fn open(dir: &Path) -> Result<Self> {
-        let mut loaded = Loaded::read(Settings::new(dir), Use::ReadOnly)?;
+        let mut loaded = Loaded::read(IndexSettings::new(dir), OpenPurpose::ReadOnly)?;
         Ok(Self::new(loaded.shared()?))
     }
 }
 
 /// Purpose of opening a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum OpenPurpose {
     /// Unused files are removed, and the patterns must equal the patterns of the settings.
     Write,
     /// Files are not changed, except that an abandoned index is replaced with a copy.
@@ -183,7 +183,7 @@ fn decode<M: Message + Default>(row: Vec<u8>, path: &Path) -> Result<M> {
     crate::record::decode(row.into(), path)
 }
 
-fn check_state(state: &IndexRow, settings: &Settings) -> Result<()> {
+fn check_state(state: &IndexRow, settings: &IndexSettings) -> Result<()> {
     let path = settings.dir.clone();
     if state.format != FORMAT {
         return Err(HistoryError::Version {
@@ -328,7 +328,7 @@ mod tests {
     fn another_format_version_is_unusable() {
         for found in [FORMAT - 1, FORMAT + 1] {
             let dir = tempfile::tempdir().unwrap();
-            let settings = Settings::new(dir.path());
+            let settings = IndexSettings::new(dir.path());
             let mut baseline = Baseline::new(&settings).unwrap();
             let stat = StatPersisted::default();
             baseline.znode("/", None, -1, &stat).unwrap();

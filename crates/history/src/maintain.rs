@@ -21,14 +21,14 @@ use crate::view::{EraView, Look, Run};
 const LOOK_EVERY_MS: u64 = 60_000;
 
 /// Background work in progress.
-pub(crate) enum Task {
+pub(crate) enum MaintenanceTask {
     Merge(Box<Merge>),
     Trim(Box<Trim>),
 }
 
 /// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum MaintenanceStep {
     /// There is nothing to do.
     Idle,
     /// Some work was done, and more may remain.
@@ -175,22 +175,22 @@ impl Index {
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub fn step(&mut self, now_ms: i64) -> Result<Step> {
+    pub fn step(&mut self, now_ms: i64) -> Result<MaintenanceStep> {
         let task = match self.task.take() {
             Some(task) => task,
             None => match self.next_task(now_ms)? {
                 Some(task) => task,
-                None => return Ok(Step::Idle),
+                None => return Ok(MaintenanceStep::Idle),
             },
         };
         match task {
-            Task::Merge(merge) => self.merge_step(merge)?,
-            Task::Trim(trim) => self.trim_step(trim)?,
+            MaintenanceTask::Merge(merge) => self.merge_step(merge)?,
+            MaintenanceTask::Trim(trim) => self.trim_step(trim)?,
         }
-        Ok(Step::Worked)
+        Ok(MaintenanceStep::Worked)
     }
 
-    fn next_task(&mut self, now_ms: i64) -> Result<Option<Task>> {
+    fn next_task(&mut self, now_ms: i64) -> Result<Option<MaintenanceTask>> {
         // Only whole files are dropped. Checking all of them for every step or block would cost
         // more than recording it.
         let is_due = self.looked_at.0 != self.state.segment
@@ -206,7 +206,7 @@ impl Index {
         };
         let number = self.take_file_number();
         let files: Vec<_> = inputs.iter().map(|run| run.file.clone()).collect();
-        Ok(Some(Task::Merge(Box::new(Merge {
+        Ok(Some(MaintenanceTask::Merge(Box::new(Merge {
             number,
             cursor: MergedCursor::seek(&files, b"")?,
             writer: SortedWriter::create(run_path(&self.settings.dir, number))?,
@@ -237,7 +237,7 @@ impl Index {
                 None => return self.finish_merge(*merge),
             }
         }
-        self.task = Some(Task::Merge(merge));
+        self.task = Some(MaintenanceTask::Merge(merge));
         Ok(())
     }
 
@@ -314,7 +314,7 @@ impl Index {
         (upto > view.first_block).then_some(upto)
     }
 
-    fn begin_trim(&mut self, upto: u64) -> Result<Task> {
+    fn begin_trim(&mut self, upto: u64) -> Result<MaintenanceTask> {
         let look = self.reader().look();
         let eras = look.eras.iter().rev();
         let mut eras = eras.filter(|era| era.row.first_block <= upto);
@@ -328,7 +328,7 @@ impl Index {
         } else {
             TrimStage::Nothing
         };
-        Ok(Task::Trim(Box::new(Trim {
+        Ok(MaintenanceTask::Trim(Box::new(Trim {
             upto,
             next,
             era: era.row,
@@ -362,7 +362,7 @@ impl Index {
         if is_done {
             return self.finish_trim(*trim);
         }
-        self.task = Some(Task::Trim(trim));
+        self.task = Some(MaintenanceTask::Trim(trim));
         Ok(())
     }
 

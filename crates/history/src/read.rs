@@ -282,7 +282,7 @@ impl Look {
             .iter()
             .rev()
             .filter(|posting| posting.block <= last && posting.block >= era.row.first_block);
-        let mut found = Found::default();
+        let mut found = ZnodeState::default();
         for posting in of_era {
             if posting.kinds & found.wanted() == 0 {
                 continue;
@@ -305,7 +305,7 @@ impl Look {
         self.over_base(path, era, found)
     }
 
-    fn over_base(&self, path: &str, era: &EraView, found: Found) -> Result<Option<Znode>> {
+    fn over_base(&self, path: &str, era: &EraView, found: ZnodeState) -> Result<Option<Znode>> {
         let base = self.base_znode(path, era)?;
         Ok(base.map(|base| found.over(base)))
     }
@@ -361,13 +361,13 @@ impl Look {
 
 /// State of a znode, as far as the visited changes determine it.
 #[derive(Default)]
-struct Found {
+struct ZnodeState {
     znode: Znode,
     has_data: bool,
     has_acl: bool,
 }
 
-impl Found {
+impl ZnodeState {
     fn wanted(&self) -> u8 {
         let data = if self.has_data { 0 } else { kinds::SETS_DATA };
         let acl = if self.has_acl { 0 } else { kinds::SETS_ACL };
@@ -437,7 +437,7 @@ pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
         return;
     }
     let is_create = change.sets_data() && change.sets_acl();
-    let mut found = Found::default();
+    let mut found = ZnodeState::default();
     let taken = found.take(change, |content| Ok(content.clone()));
     debug_assert!(taken.is_ok());
     *znode = match znode.take() {

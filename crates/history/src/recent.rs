@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::DefaultHashBuilder;
 
 use crate::files::sorted::shared;
-use crate::index::GiveWay;
+use crate::index::YieldHook;
 use crate::postings::{Posting, host, kinds_of};
 use crate::record::Change;
 
@@ -22,7 +22,7 @@ pub(crate) struct RecentKeys {
     hasher: DefaultHashBuilder,
     /// Hash of each entry's key.
     hashes: Vec<u64>,
-    entries: Vec<Entry>,
+    entries: Vec<RecentEntry>,
     /// Bytes of all keys.
     bytes: Vec<u8>,
     /// The latest entry for each value of the low hash bits, so that a key that is repeated in a
@@ -32,7 +32,7 @@ pub(crate) struct RecentKeys {
 
 /// A key in a block. A key may have several entries in a block.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct RecentEntry {
     /// Position of its key, which ends at the position of the next one.
     start: usize,
     posting: Posting,
@@ -86,7 +86,7 @@ impl RecentKeys {
         self.bytes.push(class);
         self.bytes.extend_from_slice(key);
         self.hashes.push(hash);
-        self.entries.push(Entry { start, posting });
+        self.entries.push(RecentEntry { start, posting });
     }
 
     fn hash(&self, class: u8, key: &[u8]) -> u64 {
@@ -122,7 +122,7 @@ impl RecentKeys {
         let all = 0..self.entries.len();
         let within = all.filter(|at| (from..to).contains(&self.key(*at)));
         let within: Vec<_> = within.collect();
-        let mut sorted = Sorted::new(self, &within, &GiveWay::default());
+        let mut sorted = Sorted::new(self, &within, &YieldHook::default());
         let mut found = Vec::new();
         while let Some((key, postings)) = sorted.next() {
             found.push((key.to_vec(), postings.to_vec()));
@@ -131,7 +131,7 @@ impl RecentKeys {
     }
 
     /// Returns all keys in order.
-    pub(crate) fn sorted(&self, give_way: &GiveWay) -> Sorted<'_> {
+    pub(crate) fn sorted(&self, give_way: &YieldHook) -> Sorted<'_> {
         let all: Vec<_> = (0..self.entries.len()).collect();
         Sorted::new(self, &all, give_way)
     }
@@ -183,7 +183,7 @@ type Prefix = u128;
 const PIECE: usize = 512;
 
 impl<'a> Sorted<'a> {
-    fn new(keys: &'a RecentKeys, entries: &[usize], give_way: &GiveWay) -> Self {
+    fn new(keys: &'a RecentKeys, entries: &[usize], give_way: &YieldHook) -> Self {
         let common = Common::of(keys, entries);
         let in_order = |at: &usize| {
             let key = keys.key(*at);
@@ -324,7 +324,7 @@ mod tests {
                 assert_eq!(keys.get(key), *postings);
             }
             assert!(keys.get(b"p/nowhere").is_empty());
-            let mut sorted = keys.sorted(&GiveWay::default());
+            let mut sorted = keys.sorted(&YieldHook::default());
             for (key, postings) in &plain {
                 assert_eq!(sorted.next(), Some((&**key, &**postings)));
             }

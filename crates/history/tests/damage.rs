@@ -7,21 +7,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use history::{
-    Baseline, HistoryError, HistoryQuery, Index, Moment, Origin, Settings, Shape, SnapshotAt,
+    Baseline, HistoryError, HistoryQuery, Index, IndexSettings, Moment, Origin, Shape, SnapshotAt,
     Viewer, set_aside,
 };
 use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 
-fn settings(dir: &Path) -> Settings {
-    Settings {
+fn settings(dir: &Path) -> IndexSettings {
+    IndexSettings {
         shape: Shape {
             block_changes: 8,
             run_blocks: 4,
             runs_merged: 3,
             segment_bytes: 4 << 10,
         },
-        ..Settings::new(dir)
+        ..IndexSettings::new(dir)
     }
 }
 
@@ -60,13 +60,13 @@ fn make(dir: &Path, count: i64) -> Index {
     for zxid in 1..=count {
         index.append(&create_txn(zxid), &Origin::default()).unwrap();
     }
-    while index.step(0).unwrap() == history::Step::Worked {}
+    while index.step(0).unwrap() == history::MaintenanceStep::Worked {}
     index.checkpoint().unwrap();
     index
 }
 
 /// Returns all answers of a history.
-fn everything(settings: Settings) -> Result<(Zxid, String), HistoryError> {
+fn everything(settings: IndexSettings) -> Result<(Zxid, String), HistoryError> {
     let index = Index::open(settings)?;
     let reader = index.reader();
     let owner = Viewer::FileOwner {
@@ -184,7 +184,7 @@ fn another_version_and_other_patterns_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     drop(make(dir.path(), 5));
     let filter = history::PathFilter::new(vec!["/a".to_owned()], Vec::new()).unwrap();
-    let other = Settings {
+    let other = IndexSettings {
         filter,
         ..settings(dir.path())
     };

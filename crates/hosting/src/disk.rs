@@ -1,18 +1,18 @@
 //! The disk queue: its order, its work on the files, and the reports to the replica.
 //!
-//! [`recovery::History`] contains the files themselves. The host decides which thread does the
+//! [`recovery::DurableLog`] contains the files themselves. The host decides which thread does the
 //! work, and when.
 
 use std::collections::VecDeque;
 use std::io;
 
 use proto::Zxid;
-use recovery::{History, RecoveredTree, Reloaded};
+use recovery::{DurableLog, RecoveredTree, Reloaded};
 use replica::{DiskOrder, Input, MemberFile, State};
 use storage::{Committed, Disk, StorageError};
 use zab::Record;
 
-use crate::Wanted;
+use crate::SnapshotReason;
 use crate::kept_tree::keep_tree;
 
 /// Records that go to the log together.
@@ -125,7 +125,7 @@ pub struct Done {
     /// Input for the replica.
     pub told: Option<Input>,
     /// The snapshot to be written.
-    pub snapshot: Option<Wanted>,
+    pub snapshot: Option<SnapshotReason>,
 }
 
 impl From<Input> for Done {
@@ -148,13 +148,13 @@ pub enum DiskFailure {
     Members(io::Error),
 }
 
-/// Appends a group to the log (see [`History::append`]). Returns whether a snapshot is due. The
+/// Appends a group to the log (see [`DurableLog::append`]). Returns whether a snapshot is due. The
 /// group is not durable before [`sync`].
 ///
 /// # Errors
 /// If the disk fails.
 pub fn write_group<D: Disk>(
-    history: &mut History<D>,
+    history: &mut DurableLog<D>,
     group: &impl Group,
     mut seed: impl FnMut() -> u64,
 ) -> Result<bool, StorageError> {
@@ -170,7 +170,7 @@ pub fn write_group<D: Disk>(
 /// # Errors
 /// If the disk fails. The records are then not acknowledged, because it is unknown whether they are
 /// on disk.
-pub fn sync<D: Disk>(history: &mut History<D>) -> Result<(Committed, Input), StorageError> {
+pub fn sync<D: Disk>(history: &mut DurableLog<D>) -> Result<(Committed, Input), StorageError> {
     let committed = history.commit()?;
     Ok((committed, Input::Synced(history.appended())))
 }
@@ -181,7 +181,7 @@ pub fn sync<D: Disk>(history: &mut History<D>) -> Result<(Committed, Input), Sto
 /// # Errors
 /// If the disk fails.
 pub fn carry_out<D: Disk>(
-    history: &mut History<D>,
+    history: &mut DurableLog<D>,
     order: DiskOrder,
     state: &impl State,
     beside: &mut impl Beside,
@@ -232,7 +232,7 @@ pub fn carry_out<D: Disk>(
             history.cut_for_snapshot(last)?;
             Done {
                 told: None,
-                snapshot: Some(Wanted::Synchronised(of)),
+                snapshot: Some(SnapshotReason::Synchronised(of)),
             }
         }
     })

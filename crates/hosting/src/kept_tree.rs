@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use recovery::{DurableReader, History, NewSnapshot, SnapshotSettings};
+use recovery::{DurableLog, DurableReader, NewSnapshot, SnapshotSettings};
 use replica::State;
 use storage::{Compression, DataDirs, Disk, StorageError};
 
@@ -25,7 +25,7 @@ const SETTINGS: SnapshotSettings = SnapshotSettings {
 /// Writes the tree as a snapshot into its own directory next to `version-2`. The tree does not
 /// change meanwhile, because a role is not active.
 pub(crate) fn keep_tree<D: Disk>(
-    history: &History<D>,
+    history: &DurableLog<D>,
     state: &impl State,
 ) -> Result<PathBuf, StorageError> {
     let disk = history.disk();

@@ -31,8 +31,8 @@ mod start;
 mod state;
 
 pub use clients::{
-    Answered, Begun, Connected, Connection, Delivering, Guarded, Registry, Serving, ToAnswer,
-    answer_handshake, answer_sync, begin_session, deliver, judge_handshake,
+    Answered, Connected, Connection, Delivering, Guarded, HandshakeOutcome, Registry, Serving,
+    ToAnswer, answer_handshake, answer_sync, begin_session, deliver, judge_handshake,
 };
 pub use disk::{Beside, DiskFailure, DiskQueue, Done, Group, ToDisk, carry_out, sync, write_group};
 pub use effects::{CarryingOut, MemberLinks, carry_out_effect};
@@ -43,10 +43,10 @@ pub use packets::{
 };
 pub use recorder::{FillError, Recorder};
 pub use schedule::{
-    CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, Place, Runner, Schedule, ScheduleSettings, Syncer,
-    WaitingGroup, WaitingWork, Writer,
+    CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, FlushOrder, Runner, Schedule, ScheduleSettings,
+    Syncer, WaitingGroup, WaitingWork, Writer,
 };
-pub use snapshot::{SNAPSHOT_CHUNK_BYTES, StateSnapshot, Written};
-pub use snapshot_work::{DueSnapshots, SnapshotWork, Wanted};
+pub use snapshot::{SNAPSHOT_CHUNK_BYTES, StateSnapshot, WrittenSnapshot};
+pub use snapshot_work::{DueSnapshots, SnapshotReason, SnapshotWork};
 pub use start::{Recover, StartFiles, StartSettings, Started};
 pub use state::ServerState;

@@ -32,7 +32,7 @@ pub enum FillError {
 
 /// Result of reading the log.
 #[derive(Debug, PartialEq, Eq)]
-enum Caught {
+enum LogReading {
     /// The wanted transaction, or the end of the log, is reached.
     Up,
     /// The log contains more transactions. Call again.
@@ -141,14 +141,14 @@ impl<D: Disk> Recorder<D> {
                 // A retry does not help: later transactions follow a hole.
                 Err(FillError::Storage(error)) if error.is_damage() => {
                     tracing::warn!(err = %error, "the change history cannot read the rest of the log");
-                    Caught::Gap
+                    LogReading::Gap
                 }
                 other => other?,
             };
             match caught {
-                Caught::Partly => history.checkpoint()?,
-                Caught::Up => break,
-                Caught::Gap => {
+                LogReading::Partly => history.checkpoint()?,
+                LogReading::Up => break,
+                LogReading::Gap => {
                     let after = history.head();
                     let Some((znodes, at)) = self.snapshot(keeper, after, upto)? else {
                         break;
@@ -179,18 +179,18 @@ impl<D: Disk> Recorder<D> {
 
     /// Records the transactions in the log after the last recorded one, up to `upto`, which is
     /// [readable](Self::readable).
-    fn read(&mut self, history: &mut impl Recording, upto: Zxid) -> Result<Caught, FillError> {
+    fn read(&mut self, history: &mut impl Recording, upto: Zxid) -> Result<LogReading, FillError> {
         let head = history.head();
         let (disk, dirs) = (&*self.disk, &self.dirs);
         match last_seam(disk, dirs)?.filter(|seam| *seam > head) {
             // Before the `seam`, the log may contain other breaks at unknown positions.
-            Some(seam) if seam > upto => return Ok(Caught::Up),
-            Some(_) => return Ok(Caught::Gap),
+            Some(seam) if seam > upto => return Ok(LogReading::Up),
+            Some(_) => return Ok(LogReading::Gap),
             None => {}
         }
         if head < self.whole.0 || upto > self.whole.1 {
             if !is_log_whole(disk, dirs, head, upto, self.limits)? {
-                return Ok(Caught::Gap);
+                return Ok(LogReading::Gap);
             }
             self.whole = (head, upto);
         }
@@ -199,15 +199,15 @@ impl<D: Disk> Recorder<D> {
         let mut txns = read_txns_from(disk, dirs, head, self.limits)?;
         for _ in 0..TURN {
             let Some(txn) = txns.next() else {
-                return Ok(Caught::Up);
+                return Ok(LogReading::Up);
             };
             match catching_up.take(history, &txn?.record)? {
                 FromLog::More => {}
-                FromLog::End => return Ok(Caught::Up),
-                FromLog::Gap => return Ok(Caught::Gap),
+                FromLog::End => return Ok(LogReading::Up),
+                FromLog::Gap => return Ok(LogReading::Gap),
             }
         }
-        Ok(Caught::Partly)
+        Ok(LogReading::Partly)
     }
 
     /// Returns whether there is a snapshot of the change history's last state, and the log

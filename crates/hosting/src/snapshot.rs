@@ -8,7 +8,7 @@ use recovery::{DurableReader, NewSnapshot, SnapshotSettings};
 use replica::{Input, State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
-use crate::Wanted;
+use crate::SnapshotReason;
 
 /// Bytes of the tree that a snapshot encodes under one shared lock, for a file or for a learner.
 /// This is about 50 us of work, because the thread may lose the processor while it holds the lock.
@@ -25,7 +25,7 @@ pub struct StateSnapshot<D: Disk> {
 
 /// Progress of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum SnapshotProgress {
     /// More must be written.
     More,
     /// Everything is written. The file does not have its final name yet.
@@ -37,7 +37,7 @@ pub(super) enum Progress {
 
 /// A snapshot on disk.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenSnapshot {
     /// The transaction in the snapshot's name.
     pub zxid: Zxid,
     /// Path of the snapshot.
@@ -59,19 +59,19 @@ impl<D: Disk> StateSnapshot<D> {
         disk: Arc<D>,
         dirs: DataDirs,
         settings: SnapshotSettings,
-        wanted: Wanted,
+        wanted: SnapshotReason,
         begun_ms: i64,
     ) -> Result<Option<Self>, StorageError> {
         let tree = state.tree();
         let (zxid, generation) = (tree.last_zxid(), state.generation());
         let mut of = None;
         let reader = match wanted {
-            Wanted::Due | Wanted::Asked => {
+            SnapshotReason::Due | SnapshotReason::Asked => {
                 let reader = DurableReader::established(&tree, generation);
                 reader.map_err(|error| error.to_string())
             }
-            Wanted::First => Ok(DurableReader::still(&tree, generation)),
-            Wanted::Synchronised(ordered) => {
+            SnapshotReason::First => Ok(DurableReader::still(&tree, generation)),
+            SnapshotReason::Synchronised(ordered) => {
                 of = Some(ordered);
                 let reader = DurableReader::taken_over(&tree, generation, ordered.generation);
                 reader.map_err(|_| "the role that requested it has ended".to_owned())
@@ -111,7 +111,7 @@ impl<D: Disk> StateSnapshot<D> {
         &mut self,
         state: &impl State,
         bytes: usize,
-    ) -> Result<Progress, StorageError> {
+    ) -> Result<SnapshotProgress, StorageError> {
         let Self {
             snapshot, chunk, ..
         } = self;
@@ -124,13 +124,13 @@ impl<D: Disk> StateSnapshot<D> {
         };
         let Ok(more) = more else {
             self.say_given_up();
-            return Ok(Progress::GivenUp);
+            return Ok(SnapshotProgress::GivenUp);
         };
         snapshot.write(chunk)?;
         Ok(if more {
-            Progress::More
+            SnapshotProgress::More
         } else {
-            Progress::Whole
+            SnapshotProgress::Whole
         })
     }
 
@@ -138,7 +138,10 @@ impl<D: Disk> StateSnapshot<D> {
     ///
     /// # Errors
     /// If the file cannot be written, or other snapshots cannot be removed.
-    pub(super) fn finish(self, state: &impl State) -> Result<Option<Written>, StorageError> {
+    pub(super) fn finish(
+        self,
+        state: &impl State,
+    ) -> Result<Option<WrittenSnapshot>, StorageError> {
         let trailer = {
             let tree = state.tree();
             self.snapshot.trailer(&tree, state.generation())
@@ -149,7 +152,7 @@ impl<D: Disk> StateSnapshot<D> {
         };
         let (zxid, of) = (self.zxid(), self.of);
         let told = of.map(|Synchronised { attempt, .. }| Input::SnapshotWritten { attempt, zxid });
-        Ok(Some(Written {
+        Ok(Some(WrittenSnapshot {
             zxid,
             path: self.snapshot.finish(trailer, of.is_some())?,
             begun_ms: self.begun_ms,

@@ -8,8 +8,8 @@ use recovery::SnapshotSettings;
 use replica::{State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
-use super::snapshot::Progress;
-use super::{StateSnapshot, Written};
+use super::snapshot::SnapshotProgress;
+use super::{StateSnapshot, WrittenSnapshot};
 
 /// The requested snapshots, and the one that is being written.
 #[derive(Debug)]
@@ -18,13 +18,13 @@ pub struct SnapshotWork<D: Disk> {
     dirs: DataDirs,
     settings: SnapshotSettings,
     due: Arc<Mutex<DueSnapshots>>,
-    waiting: VecDeque<Wanted>,
-    snapshot: Option<(Wanted, StateSnapshot<D>)>,
+    waiting: VecDeque<SnapshotReason>,
+    snapshot: Option<(SnapshotReason, StateSnapshot<D>)>,
 }
 
 /// Reason for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum SnapshotReason {
     /// The number of transactions logged since the last one is large enough, according to
     /// [`DueSnapshots::begin`]. It is deferred while the tree is not established.
     Due,
@@ -60,12 +60,12 @@ impl<D: Disk> SnapshotWork<D> {
     }
 
     /// Requests a snapshot of the tree at the time when its turn comes.
-    pub fn ask(&mut self, wanted: Wanted) {
+    pub fn ask(&mut self, wanted: SnapshotReason) {
         self.waiting.push_back(wanted);
     }
 
     /// Returns the snapshot that is being written or is next; `None` if the queue is empty.
-    pub fn next(&self) -> Option<Wanted> {
+    pub fn next(&self) -> Option<SnapshotReason> {
         let writing = self.snapshot.as_ref().map(|(wanted, _)| *wanted);
         writing.or_else(|| self.waiting.front().copied())
     }
@@ -90,9 +90,9 @@ impl<D: Disk> SnapshotWork<D> {
         &mut self,
         state: &impl State,
         now_ms: impl Fn() -> i64,
-    ) -> Result<Option<Written>, StorageError> {
+    ) -> Result<Option<WrittenSnapshot>, StorageError> {
         let mut written = None;
-        self.ask(Wanted::First);
+        self.ask(SnapshotReason::First);
         while self.next().is_some() {
             written = self.step(state, BYTES_AT_ONCE, &now_ms, || ())?;
         }
@@ -112,7 +112,7 @@ impl<D: Disk> SnapshotWork<D> {
         bytes: usize,
         now_ms: impl Fn() -> i64,
         hold_files: impl FnOnce() -> G,
-    ) -> Result<Option<Written>, StorageError> {
+    ) -> Result<Option<WrittenSnapshot>, StorageError> {
         let Some(wanted) = self.next() else {
             return Ok(None);
         };
@@ -127,12 +127,12 @@ impl<D: Disk> SnapshotWork<D> {
         let written = match begun {
             None => None,
             Some(mut snapshot) => match snapshot.write_some(state, bytes)? {
-                Progress::More => {
+                SnapshotProgress::More => {
                     self.snapshot = Some((wanted, snapshot));
                     return Ok(None);
                 }
-                Progress::GivenUp => None,
-                Progress::Whole => {
+                SnapshotProgress::GivenUp => None,
+                SnapshotProgress::Whole => {
                     let _files = hold_files();
                     snapshot.finish(state)?
                 }
@@ -140,14 +140,14 @@ impl<D: Disk> SnapshotWork<D> {
         };
         let mut due = self.due.lock();
         match (&written, wanted) {
-            (Some(_), Wanted::Due) => due.end(),
-            (None, Wanted::Due) => {
+            (Some(_), SnapshotReason::Due) => due.end(),
+            (None, SnapshotReason::Due) => {
                 due.defer();
                 // The replica resumes a deferred snapshot after it has established the tree. If the
                 // tree is established by now, that may have happened before this snapshot was
                 // deferred.
                 if state.generation().is_established() && due.resume(now_ms()) {
-                    self.waiting.push_back(Wanted::Due);
+                    self.waiting.push_back(SnapshotReason::Due);
                 }
             }
             _ => {}

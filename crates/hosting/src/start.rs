@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use recovery::{
-    History, HistorySettings, OwnHistory, RecoveredTree, SnapshotSettings, complete_start,
+    DurableLog, DurableLogSettings, OwnLog, RecoveredTree, SnapshotSettings, complete_start,
 };
 use replica::members::MemberLists;
 use replica::{Epochs, MemberStart};
@@ -12,7 +12,7 @@ use session::SessionIds;
 use storage::{DataDirs, Disk, Recovered, RecoverySettings, SnapTrigger, StorageError};
 use tree::TreeSettings;
 
-use crate::{ServerState, SnapshotWork, Written};
+use crate::{ServerState, SnapshotWork, WrittenSnapshot};
 
 /// The files of a server that starts, and the settings for reading and writing them.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct StartFiles<D: Disk> {
     /// The data directories on the disk.
     pub dirs: DataDirs,
     /// Settings of the log.
-    pub history: HistorySettings,
+    pub history: DurableLogSettings,
     /// Settings of snapshots.
     pub snapshots: SnapshotSettings,
 }
@@ -51,11 +51,11 @@ pub struct Started<D: Disk> {
     /// Source of its tree.
     pub recovered: Recovered,
     /// The log, open for writing.
-    pub history: History<D>,
+    pub history: DurableLog<D>,
     /// The queue of snapshots.
     pub snapshots: SnapshotWork<D>,
     /// The first snapshot, if none existed.
-    pub first: Option<Written>,
+    pub first: Option<WrittenSnapshot>,
     /// Whether a snapshot is due, which makes the next start shorter.
     pub is_due: bool,
     /// Initial state of the member; `None` without an ensemble.
@@ -109,7 +109,7 @@ impl<D: Disk> StartFiles<D> {
         };
         Ok(Started {
             state,
-            history: History::new(disk, dirs, history, trigger(), end),
+            history: DurableLog::new(disk, dirs, history, trigger(), end),
             recovered,
             snapshots,
             first,
@@ -126,12 +126,12 @@ fn member_start<D: Disk>(
     recovered: &Recovered,
     lists: MemberLists,
 ) -> Result<MemberStart, StorageError> {
-    let OwnHistory {
+    let OwnLog {
         epochs,
         last_logged,
         log_whole_from,
         is_trusted,
-    } = OwnHistory::load(disk, dirs, recovered)?;
+    } = OwnLog::load(disk, dirs, recovered)?;
     Ok(MemberStart {
         lists,
         epochs: Epochs {
@@ -154,7 +154,7 @@ mod tests {
     use storage::{Compression, LogSettings, OpenOptions, RealDisk};
 
     use super::*;
-    use crate::Wanted;
+    use crate::SnapshotReason;
 
     const TICK_MS: i64 = 2000;
 
@@ -164,7 +164,7 @@ mod tests {
         let files = StartFiles {
             dirs: DataDirs::open(&*disk, dir, dir, options).unwrap(),
             disk,
-            history: HistorySettings {
+            history: DurableLogSettings {
                 log: LogSettings::new(testkit::LIMITS),
                 recovery: RecoverySettings::new(testkit::LIMITS),
                 tree: Arc::new(TreeSettings::new(testkit::LIMITS)),
@@ -238,17 +238,17 @@ mod tests {
         let mut started = start(dir.path());
         let due = started.snapshots.due().clone();
         assert!(due.lock().begin(0));
-        started.snapshots.ask(Wanted::Due);
-        started.snapshots.ask(Wanted::Asked);
+        started.snapshots.ask(SnapshotReason::Due);
+        started.snapshots.ask(SnapshotReason::Asked);
         assert!(write_all(&mut started).is_empty());
         started.state.establish();
         assert!(due.lock().resume(0), "it was deferred");
-        started.snapshots.ask(Wanted::Due);
-        started.snapshots.ask(Wanted::Asked);
+        started.snapshots.ask(SnapshotReason::Due);
+        started.snapshots.ask(SnapshotReason::Asked);
         assert_eq!(write_all(&mut started), [Zxid::ZERO, Zxid::ZERO]);
         // A begun snapshot is discarded, and begins again once the tree is established.
         assert!(due.lock().begin(0));
-        started.snapshots.ask(Wanted::Due);
+        started.snapshots.ask(SnapshotReason::Due);
         let step = |started: &mut Started<RealDisk>| {
             let step = started.snapshots.step(&*started.state, 1, || 0, || ());
             step.unwrap().map(|written| written.zxid)
@@ -259,10 +259,10 @@ mod tests {
         assert!(write_all(&mut started).is_empty());
         // The tree may be established before a snapshot is deferred.
         assert!(due.lock().resume(0));
-        started.snapshots.ask(Wanted::Due);
+        started.snapshots.ask(SnapshotReason::Due);
         assert_eq!(step(&mut started), None);
         assert!(due.lock().resume(0));
-        started.snapshots.ask(Wanted::Due);
+        started.snapshots.ask(SnapshotReason::Due);
         started.state.establish();
         assert_eq!(write_all(&mut started), [Zxid::ZERO]);
     }

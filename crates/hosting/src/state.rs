@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use jute::Limits;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use proto::SessionId;
-use replica::connection::{Next, Responder};
+use replica::connection::{Responder, ResumeCondition};
 use replica::sessions::Sessions;
 use replica::{NewSession, State};
 use session::SessionIds;
@@ -68,15 +68,15 @@ impl ServerState {
     pub fn take_requests(
         &self,
         connection: &impl Connected,
-        take: impl FnOnce(&Tree) -> Next,
-    ) -> Option<Next> {
+        take: impl FnOnce(&Tree) -> ResumeCondition,
+    ) -> Option<ResumeCondition> {
         let tree = self.tree.read();
         if connection.serving().is_closed() {
             return None;
         }
         let next = take(&tree);
         drop(tree);
-        if next == Next::Close {
+        if next == ResumeCondition::Close {
             connection.close();
         }
         Some(next)

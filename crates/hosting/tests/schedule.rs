@@ -11,7 +11,8 @@ mod limits;
 use std::time::Duration;
 
 use hosting::{
-    FlushAt, Place, Runner, Schedule, ScheduleSettings, Syncer, WaitingGroup, WaitingWork, Writer,
+    FlushAt, FlushOrder, Runner, Schedule, ScheduleSettings, Syncer, WaitingGroup, WaitingWork,
+    Writer,
 };
 use limits::*;
 
@@ -294,13 +295,13 @@ fn the_core_writes_where_it_delays_nobody() {
 fn the_member_whose_client_waits_is_written_to_first() {
     #[rustfmt::skip]
     let rows = [
-        (true, Place::First, "its client waits for the commit"),
-        (false, Place::Later, "no client of it waits"),
+        (true, FlushOrder::First, "its client waits for the commit"),
+        (false, FlushOrder::Later, "no client of it waits"),
     ];
     for (has_asked_last, place, reason) in rows {
         assert_eq!(Schedule::place_of_member(has_asked_last), place, "{reason}");
     }
-    assert!(Place::First < Place::Later, "hosts sort by it");
+    assert!(FlushOrder::First < FlushOrder::Later, "hosts sort by it");
 }
 
 #[test]

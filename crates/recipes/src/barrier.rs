@@ -6,7 +6,7 @@ use proto::ErrorCode;
 
 use crate::error::Result;
 use crate::names::Layout;
-use crate::place::{Place, Queue, make_directory};
+use crate::place::{Queue, QueueEntry, make_directory};
 use crate::session::{check_path, connected, insist, may_pass};
 
 /// Barrier that blocks all waiters while its znode exists.
@@ -172,7 +172,7 @@ impl DoubleBarrier {
 #[derive(Debug)]
 pub struct Inside {
     barrier: DoubleBarrier,
-    place: Place,
+    place: QueueEntry,
 }
 
 impl Inside {

@@ -48,7 +48,7 @@ use crate::session::{check_path, connected, insist, may_pass};
 pub struct TreeCache {
     path: String,
     nodes: Arc<Mutex<Nodes>>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<CacheState>,
     stop: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
 }
@@ -65,7 +65,7 @@ pub struct Node {
 type Nodes = BTreeMap<String, Node>;
 
 #[derive(Debug, Clone)]
-struct Standing {
+struct CacheState {
     /// Number of changes of the copy.
     revision: u64,
     is_complete: bool,
@@ -81,13 +81,13 @@ impl TreeCache {
     pub fn start(client: &Client, path: &str) -> Result<Self> {
         check_path(path)?;
         let nodes = Arc::<Mutex<Nodes>>::default();
-        let (standing_seen, standing) = watch::channel(Standing {
+        let (standing_seen, standing) = watch::channel(CacheState {
             revision: 0,
             is_complete: false,
             end: None,
         });
         let (stop, mut stopped) = watch::channel(false);
-        let follower = Follower {
+        let follower = CacheTask {
             client: client.clone(),
             path: path.to_owned(),
             nodes: Arc::clone(&nodes),
@@ -192,14 +192,14 @@ impl Drop for TreeCache {
 }
 
 /// Background task of a cache.
-struct Follower {
+struct CacheTask {
     client: Client,
     path: String,
     nodes: Arc<Mutex<Nodes>>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<CacheState>,
 }
 
-impl Follower {
+impl CacheTask {
     /// Follows the subtree. Returns the first permanent error.
     async fn run(&self) -> Error {
         loop {

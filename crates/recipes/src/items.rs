@@ -11,7 +11,7 @@ use crate::barrier::make;
 use crate::error::{Error, Result};
 use crate::item::{encode, in_order};
 use crate::names::Layout;
-use crate::once::{Markers, Outcome};
+use crate::once::{Markers, TxnOutcome};
 use crate::place::Queue as Contenders;
 use crate::session::{check_path, connected, insist, may_pass};
 use crate::taken::{Taken, take};
@@ -76,19 +76,19 @@ impl Items {
             let mut marker = self.markers.get().await?;
             let outcome = marker.run(&creation).await?;
             match outcome {
-                Outcome::Done(_) => {
+                TxnOutcome::Done(_) => {
                     self.markers.put_back(marker);
                     return Ok(());
                 }
-                Outcome::Refused { error, .. } => {
+                TxnOutcome::Refused { error, .. } => {
                     self.markers.put_back(marker);
                     if error.code() != Some(ErrorCode::NoNode) {
                         return Err(error.into());
                     }
                     make(&self.client, &self.directory).await?;
                 }
-                Outcome::Gone { is_known: true } => {}
-                Outcome::Gone { is_known: false } => {
+                TxnOutcome::Gone { is_known: true } => {}
+                TxnOutcome::Gone { is_known: false } => {
                     let path = self.directory.clone();
                     return Err(Error::UnknownPut { path });
                 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::names::{LATCHES, Layout, ordered};
-use crate::place::{Doubt, Place, Queue, Turn};
+use crate::place::{Doubt, Queue, QueueEntry, WaitOutcome};
 use crate::selector::Leadership;
 use crate::session::{check_path, connected, either_changes, insist, until_other};
 
@@ -48,7 +48,7 @@ use crate::session::{check_path, connected, either_changes, insist, until_other}
 #[derive(Debug)]
 pub struct LeaderLatch {
     queue: Queue,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<LatchState>,
     stop: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
 }
@@ -64,9 +64,9 @@ pub struct Participant {
 
 /// State of the candidate's task.
 #[derive(Debug, Clone)]
-enum Standing {
+enum LatchState {
     Waiting,
-    Leading(Arc<Place>),
+    Leading(Arc<QueueEntry>),
     Over(Option<Error>),
 }
 
@@ -84,9 +84,9 @@ impl LeaderLatch {
             layout: Layout::Curator,
             words: LATCHES,
         };
-        let (standing_seen, standing) = watch::channel(Standing::Waiting);
+        let (standing_seen, standing) = watch::channel(LatchState::Waiting);
         let (stop, stopped) = watch::channel(false);
-        let task = Candidate {
+        let task = LatchTask {
             queue: queue.clone(),
             id: id.into(),
             standing: standing_seen,
@@ -103,7 +103,7 @@ impl LeaderLatch {
     /// Returns the leadership if this candidate leads and the client is connected.
     pub fn leadership(&self) -> Option<Leadership> {
         match &*self.standing.borrow() {
-            Standing::Leading(place) if place.is_certain() => Some(Leadership::of(place)),
+            LatchState::Leading(place) if place.is_certain() => Some(Leadership::of(place)),
             _ => None,
         }
     }
@@ -122,7 +122,7 @@ impl LeaderLatch {
         let mut state = self.queue.client.state();
         loop {
             state.mark_unchanged();
-            if let Standing::Over(error) = &*standing.borrow_and_update() {
+            if let LatchState::Over(error) = &*standing.borrow_and_update() {
                 return Err(self.over(error.as_ref()));
             }
             if let Some(leadership) = self.leadership() {
@@ -187,21 +187,21 @@ impl Drop for LeaderLatch {
 }
 
 /// Background task of a latch.
-struct Candidate {
+struct LatchTask {
     queue: Queue,
     id: Bytes,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<LatchState>,
 }
 
-impl Candidate {
+impl LatchTask {
     async fn run(self, mut stopped: watch::Receiver<bool>) {
         let end = tokio::select! {
             biased;
             _ = stopped.wait_for(|stopped| *stopped) => None,
             error = self.stand() => Some(error),
         };
-        let before = self.standing.send_replace(Standing::Over(end));
-        if let Standing::Leading(place) = before
+        let before = self.standing.send_replace(LatchState::Over(end));
+        if let LatchState::Leading(place) = before
             && let Some(place) = Arc::into_inner(place)
             && let Err(error) = place.leave().await
         {
@@ -223,16 +223,16 @@ impl Candidate {
     }
 
     /// Alternates between waiting and leading until the place is lost.
-    async fn keep(&self, place: &Arc<Place>) -> Result<()> {
+    async fn keep(&self, place: &Arc<QueueEntry>) -> Result<()> {
         loop {
-            if place.wait().await? == Turn::Gone {
+            if place.wait().await? == WaitOutcome::Gone {
                 return Ok(());
             }
-            let leading = Standing::Leading(Arc::clone(place));
+            let leading = LatchState::Leading(Arc::clone(place));
             self.standing.send_replace(leading);
             let doubt = place.doubt().await;
             tracing::info!(path = place.path(), ?doubt, "leadership is uncertain");
-            self.standing.send_replace(Standing::Waiting);
+            self.standing.send_replace(LatchState::Waiting);
             if doubt == Doubt::Gone {
                 return Ok(());
             }

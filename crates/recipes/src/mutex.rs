@@ -9,7 +9,7 @@ use proto::ErrorCode;
 
 use crate::error::Result;
 use crate::names::{LOCKS, Layout, hold_up_curator, ordered};
-use crate::place::{Doubt, Place, Queue, Token};
+use crate::place::{Doubt, Queue, QueueEntry, Token};
 use crate::session::{check_path, connected, insist};
 
 /// Data that asks a holder to release the lock.
@@ -50,7 +50,7 @@ const LET_GO: &[u8] = b"__REVOKE__";
 pub struct Mutex {
     queue: Queue,
     data: Bytes,
-    owned: Arc<parking_lot::Mutex<HashMap<String, Weak<Place>>>>,
+    owned: Arc<parking_lot::Mutex<HashMap<String, Weak<QueueEntry>>>>,
 }
 
 impl Mutex {
@@ -174,7 +174,7 @@ impl Mutex {
         owners.next().map(|(owner, _)| owner.clone())
     }
 
-    fn owned_by(&self, owner: &str) -> Option<Arc<Place>> {
+    fn owned_by(&self, owner: &str) -> Option<Arc<QueueEntry>> {
         self.owned.lock().get(owner).and_then(Weak::upgrade)
     }
 
@@ -221,7 +221,7 @@ impl Mutex {
 /// Guard of a held lock. Dropping the owner's last guard releases the lock in the background.
 #[derive(Debug)]
 pub struct LockGuard {
-    pub(crate) place: Arc<Place>,
+    pub(crate) place: Arc<QueueEntry>,
 }
 
 impl LockGuard {

@@ -31,20 +31,20 @@ impl Layout {
 
 /// Word before the number, and whether its contender excludes all others.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Word {
+pub(crate) struct NamePrefix {
     text: &'static str,
     is_exclusive: bool,
 }
 
-pub(crate) const fn exclusive(text: &'static str) -> Word {
-    Word {
+pub(crate) const fn exclusive(text: &'static str) -> NamePrefix {
+    NamePrefix {
         text,
         is_exclusive: true,
     }
 }
 
-const fn shared(text: &'static str) -> Word {
-    Word {
+const fn shared(text: &'static str) -> NamePrefix {
+    NamePrefix {
         text,
         is_exclusive: false,
     }
@@ -52,15 +52,15 @@ const fn shared(text: &'static str) -> Word {
 
 /// Words of locks and LeaderSelector. kazoo's readers and its writers in this queue wait for each
 /// other.
-pub(crate) const LOCKS: &[Word] = &[
+pub(crate) const LOCKS: &[NamePrefix] = &[
     exclusive("lock-"),
     exclusive("__lock__"),
     shared("__rlock__"),
 ];
 /// Words of LeaderLatch.
-pub(crate) const LATCHES: &[Word] = &[exclusive("latch-")];
+pub(crate) const LATCHES: &[NamePrefix] = &[exclusive("latch-")];
 /// Words of ReadWriteLock.
-pub(crate) const READERS_AND_WRITERS: &[Word] = &[
+pub(crate) const READERS_AND_WRITERS: &[NamePrefix] = &[
     exclusive("__WRIT__"),
     shared("__READ__"),
     exclusive("__lock__"),
@@ -69,7 +69,7 @@ pub(crate) const READERS_AND_WRITERS: &[Word] = &[
 
 /// Standing of a contender among the children of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing<'a> {
+pub(crate) enum QueueStanding<'a> {
     /// The contender's znode is missing, because its session ended or another client deleted it.
     Gone,
     /// The contender holds the lock.
@@ -85,10 +85,10 @@ pub(crate) enum Standing<'a> {
 pub(crate) fn standing<'a>(
     children: impl IntoIterator<Item = &'a str>,
     own: &str,
-    words: &[Word],
-) -> Standing<'a> {
+    words: &[NamePrefix],
+) -> QueueStanding<'a> {
     let Some((number, is_exclusive)) = parse(own, words) else {
-        return Standing::Gone;
+        return QueueStanding::Gone;
     };
     let mut is_there = false;
     let mut next_below: Option<(i32, &str)> = None;
@@ -104,16 +104,16 @@ pub(crate) fn standing<'a>(
         }
     }
     match next_below {
-        _ if !is_there => Standing::Gone,
-        Some((_, name)) => Standing::Behind(name),
-        None => Standing::Granted,
+        _ if !is_there => QueueStanding::Gone,
+        Some((_, name)) => QueueStanding::Behind(name),
+        None => QueueStanding::Granted,
     }
 }
 
 /// Returns the contenders in their order.
 pub(crate) fn ordered<'a>(
     children: impl IntoIterator<Item = &'a str>,
-    words: &[Word],
+    words: &[NamePrefix],
 ) -> Vec<&'a str> {
     let numbered = children.into_iter();
     let mut numbered: Vec<_> = numbered
@@ -130,7 +130,7 @@ pub(crate) fn ordered<'a>(
 /// waits for them without end. Curator compares the whole name if it does not contain the word.
 pub(crate) fn hold_up_curator<'a>(
     children: impl IntoIterator<Item = &'a str>,
-    words: &[Word],
+    words: &[NamePrefix],
 ) -> Vec<&'a str> {
     let is_foreign = |child: &&str| !words.iter().any(|word| child.contains(word.text));
     let children = children.into_iter().filter(is_foreign);
@@ -140,11 +140,11 @@ pub(crate) fn hold_up_curator<'a>(
 
 /// Returns the number at the end of a contender's name: ten digits, or up to eleven characters with
 /// a sign.
-pub(crate) fn digits<'a>(name: &'a str, words: &[Word]) -> Option<&'a str> {
+pub(crate) fn digits<'a>(name: &'a str, words: &[NamePrefix]) -> Option<&'a str> {
     words.iter().find_map(|word| number_behind(name, word.text))
 }
 
-fn parse(name: &str, words: &[Word]) -> Option<(i32, bool)> {
+fn parse(name: &str, words: &[NamePrefix]) -> Option<(i32, bool)> {
     words.iter().find_map(|word| {
         let number = number_behind(name, word.text)?;
         Some((number.parse().ok()?, word.is_exclusive))
@@ -174,11 +174,11 @@ mod tests {
     #[test]
     fn a_contender_waits_for_its_predecessor() {
         let children = [B, "config", A, GO, KAZOO];
-        assert_eq!(standing(children, A, LOCKS), Standing::Granted);
-        assert_eq!(standing(children, KAZOO, LOCKS), Standing::Behind(A));
-        assert_eq!(standing(children, GO, LOCKS), Standing::Behind(KAZOO));
-        assert_eq!(standing(children, B, LOCKS), Standing::Behind(GO));
-        assert_eq!(standing([B, A], KAZOO, LOCKS), Standing::Gone);
+        assert_eq!(standing(children, A, LOCKS), QueueStanding::Granted);
+        assert_eq!(standing(children, KAZOO, LOCKS), QueueStanding::Behind(A));
+        assert_eq!(standing(children, GO, LOCKS), QueueStanding::Behind(KAZOO));
+        assert_eq!(standing(children, B, LOCKS), QueueStanding::Behind(GO));
+        assert_eq!(standing([B, A], KAZOO, LOCKS), QueueStanding::Gone);
         assert_eq!(ordered(children, LOCKS), [A, KAZOO, GO, B]);
     }
 
@@ -195,7 +195,7 @@ mod tests {
             "x-latch-0000000000",
         ];
         let children = strangers.into_iter().chain([A]);
-        assert_eq!(standing(children, A, LOCKS), Standing::Granted);
+        assert_eq!(standing(children, A, LOCKS), QueueStanding::Granted);
         assert_eq!(
             hold_up_curator(strangers.into_iter().chain([A, "a"]), LOCKS),
             ["-x", "!", "0", "0000000000"]
@@ -212,8 +212,8 @@ mod tests {
         ];
         for (place, own) in names.iter().enumerate() {
             let expected = match place {
-                0 => Standing::Granted,
-                _ => Standing::Behind(names[place - 1]),
+                0 => QueueStanding::Granted,
+                _ => QueueStanding::Behind(names[place - 1]),
             };
             assert_eq!(standing(names, own, LOCKS), expected, "{own}");
         }
@@ -222,7 +222,7 @@ mod tests {
         let negative = ["lock--000000002", "lock--000000001", "lock-0000000000"];
         assert_eq!(
             standing(negative, negative[2], LOCKS),
-            Standing::Behind(negative[1])
+            QueueStanding::Behind(negative[1])
         );
     }
 
@@ -235,18 +235,21 @@ mod tests {
         let w4 = "a-__WRIT__0000000004";
         let r5 = "a-__READ__0000000005";
         let all = [r5, w4, r3, r2, w1];
-        assert_eq!(standing(all, r2, words), Standing::Behind(w1));
-        assert_eq!(standing(all, r3, words), Standing::Behind(w1));
-        assert_eq!(standing(all, w4, words), Standing::Behind(r3));
-        assert_eq!(standing(all, r5, words), Standing::Behind(w4));
-        assert_eq!(standing([r5, w4, r3, r2], r3, words), Standing::Granted);
+        assert_eq!(standing(all, r2, words), QueueStanding::Behind(w1));
+        assert_eq!(standing(all, r3, words), QueueStanding::Behind(w1));
+        assert_eq!(standing(all, w4, words), QueueStanding::Behind(r3));
+        assert_eq!(standing(all, r5, words), QueueStanding::Behind(w4));
+        assert_eq!(
+            standing([r5, w4, r3, r2], r3, words),
+            QueueStanding::Granted
+        );
         // A reader that was a writer keeps the place of the writer.
         let downgraded = "b-__READ__0000000001";
         let held = [downgraded, r2, w4];
-        assert_eq!(standing(held, downgraded, words), Standing::Granted);
+        assert_eq!(standing(held, downgraded, words), QueueStanding::Granted);
         assert_eq!(
             standing([downgraded, w4], w4, words),
-            Standing::Behind(downgraded)
+            QueueStanding::Behind(downgraded)
         );
         assert_eq!(digits(w4, words), Some("0000000004"));
     }

@@ -35,13 +35,13 @@ pub struct PersistentNode {
     client: Client,
     path: String,
     data: watch::Sender<Bytes>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<NodeState>,
     stop: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Clone)]
-enum Standing {
+enum NodeState {
     Missing,
     There,
     Over(Option<Error>),
@@ -56,9 +56,9 @@ impl PersistentNode {
     pub fn start(client: &Client, path: &str, data: impl Into<Bytes>) -> Result<Self> {
         check_path(path)?;
         let (data, data_wanted) = watch::channel(data.into());
-        let (standing_seen, standing) = watch::channel(Standing::Missing);
+        let (standing_seen, standing) = watch::channel(NodeState::Missing);
         let (stop, stopped) = watch::channel(false);
-        let keeper = Keeper {
+        let keeper = NodeTask {
             client: client.clone(),
             path: path.to_owned(),
             data: data_wanted,
@@ -93,9 +93,9 @@ impl PersistentNode {
         let mut standing = self.standing.clone();
         loop {
             match &*standing.borrow_and_update() {
-                Standing::There => return Ok(()),
-                Standing::Missing => {}
-                Standing::Over(error) => return Err(self.over(error.as_ref())),
+                NodeState::There => return Ok(()),
+                NodeState::Missing => {}
+                NodeState::Over(error) => return Err(self.over(error.as_ref())),
             }
             if standing.changed().await.is_err() {
                 return Err(self.over(None));
@@ -131,14 +131,14 @@ impl Drop for PersistentNode {
 }
 
 /// Background task of a persistent node.
-struct Keeper {
+struct NodeTask {
     client: Client,
     path: String,
     data: watch::Receiver<Bytes>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<NodeState>,
 }
 
-impl Keeper {
+impl NodeTask {
     async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         let mut end = None;
         while !*stopped.borrow() && end.is_none() {
@@ -161,7 +161,7 @@ impl Keeper {
         if end.is_none() {
             self.delete().await;
         }
-        self.standing.send_replace(Standing::Over(end));
+        self.standing.send_replace(NodeState::Over(end));
     }
 
     fn is_own(&self, stat: &Stat) -> bool {
@@ -199,7 +199,7 @@ impl Keeper {
         if is_own {
             let set = || client.set_data(path, data.clone(), -1);
             match insist(client, set).await {
-                Ok(_) => self.standing.send_replace(Standing::There),
+                Ok(_) => self.standing.send_replace(NodeState::There),
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
@@ -212,7 +212,7 @@ impl Keeper {
             // An error means that the handle was dropped. The task then stops soon.
             Ok(()) = changed => Ok(()),
         };
-        self.standing.send_replace(Standing::Missing);
+        self.standing.send_replace(NodeState::Missing);
         kept
     }
 

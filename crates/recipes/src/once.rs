@@ -9,7 +9,7 @@ use client::{Client, Create, Error as ClientError, MultiOp, MultiResult};
 use proto::{ErrorCode, SessionId};
 
 use crate::error::Result;
-use crate::place::{Doubt, Place, Queue as Contenders};
+use crate::place::{Doubt, Queue as Contenders, QueueEntry};
 use crate::session::{connected, insist, may_pass};
 
 /// Data of a marker after a transaction, and after an abandoned transaction.
@@ -21,7 +21,7 @@ const VERSION_MAX: i32 = 1_000_000_000;
 
 /// Outcome of a transaction.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum TxnOutcome {
     /// The transaction was executed once. Its results are missing if its answer was lost.
     Done(Vec<MultiResult>),
     /// The transaction was not executed and never will be. A server refused the operation with this
@@ -32,7 +32,7 @@ pub(crate) enum Outcome {
 }
 
 /// Answer to a request, or to one of its repetitions.
-enum Answer {
+enum MarkerAnswer {
     Done(Vec<MultiResult>),
     /// The marker has the next version, so an earlier request without an answer was executed.
     Another,
@@ -43,7 +43,7 @@ enum Answer {
 /// Znode that guards transactions, one at a time.
 #[derive(Debug)]
 pub(crate) struct Marker {
-    place: Place,
+    place: QueueEntry,
     version: i32,
     /// Whether a request without an answer may have been executed. The flag stays set after a
     /// dropped future.
@@ -69,23 +69,25 @@ impl Marker {
 
     /// Executes a transaction, also across lost connections. After a dropped future, the caller
     /// must call [`settle`](Self::settle) first.
-    pub(crate) async fn run(&mut self, ops: &[MultiOp]) -> Result<Outcome> {
+    pub(crate) async fn run(&mut self, ops: &[MultiOp]) -> Result<TxnOutcome> {
         let (answer, was_asked) = self.ask(DONE, ops).await?;
         Ok(match answer {
-            Answer::Done(results) => Outcome::Done(results),
+            MarkerAnswer::Done(results) => TxnOutcome::Done(results),
             // Other clients do not write this marker, and earlier requests were settled.
-            Answer::Another => {
+            MarkerAnswer::Another => {
                 self.go_on();
-                Outcome::Done(Vec::new())
+                TxnOutcome::Done(Vec::new())
             }
-            Answer::Refused(index, error) if !was_asked => Outcome::Refused { index, error },
+            MarkerAnswer::Refused(index, error) if !was_asked => {
+                TxnOutcome::Refused { index, error }
+            }
             // The request without an answer may still be in flight.
-            Answer::Refused(index, error) => match self.settle().await? {
-                Some(true) => Outcome::Done(Vec::new()),
-                Some(false) => Outcome::Refused { index, error },
-                None => Outcome::Gone { is_known: false },
+            MarkerAnswer::Refused(index, error) => match self.settle().await? {
+                Some(true) => TxnOutcome::Done(Vec::new()),
+                Some(false) => TxnOutcome::Refused { index, error },
+                None => TxnOutcome::Gone { is_known: false },
             },
-            Answer::Gone => Outcome::Gone {
+            MarkerAnswer::Gone => TxnOutcome::Gone {
                 is_known: !was_asked,
             },
         })
@@ -99,10 +101,10 @@ impl Marker {
         }
         let (answer, _) = self.ask(GIVEN_UP, &[]).await?;
         match answer {
-            Answer::Done(_) => return Ok(Some(false)),
-            Answer::Gone => return Ok(None),
-            Answer::Refused(_, error) => return Err(error.into()),
-            Answer::Another => {}
+            MarkerAnswer::Done(_) => return Ok(Some(false)),
+            MarkerAnswer::Gone => return Ok(None),
+            MarkerAnswer::Refused(_, error) => return Err(error.into()),
+            MarkerAnswer::Another => {}
         }
         let (client, path) = (self.client().clone(), self.place.path());
         let is_done = match insist(&client, || client.get_data(path)).await {
@@ -116,7 +118,7 @@ impl Marker {
 
     /// Sends a request until there is an answer. Returns also whether there was a request without
     /// an answer.
-    async fn ask(&mut self, data: &'static str, ops: &[MultiOp]) -> Result<(Answer, bool)> {
+    async fn ask(&mut self, data: &'static str, ops: &[MultiOp]) -> Result<(MarkerAnswer, bool)> {
         let client = self.client().clone();
         let mut all = vec![MultiOp::set_data(self.place.path(), data, self.version)];
         all.extend_from_slice(ops);
@@ -126,23 +128,23 @@ impl Marker {
                 Ok(results) => {
                     self.go_on();
                     let results = results.into_iter().skip(1).collect();
-                    return Ok((Answer::Done(results), was_asked));
+                    return Ok((MarkerAnswer::Done(results), was_asked));
                 }
                 Err(error) => error,
             };
             let answer = match (&error, error.code()) {
                 (ClientError::Multi { index: 0, .. }, Some(ErrorCode::BadVersion)) if was_asked => {
-                    Answer::Another
+                    MarkerAnswer::Another
                 }
                 // The marker is missing, or another client wrote it by mistake.
                 (
                     ClientError::Multi { index: 0, .. },
                     Some(ErrorCode::NoNode | ErrorCode::BadVersion),
-                ) => Answer::Gone,
+                ) => MarkerAnswer::Gone,
                 (ClientError::Multi { index: 0, .. }, _) => return Err(error.into()),
                 (ClientError::Multi { index, .. }, _) => {
                     self.is_asked = was_asked;
-                    Answer::Refused(index - 1, error)
+                    MarkerAnswer::Refused(index - 1, error)
                 }
                 _ if may_pass(&client, &error) => {
                     if matches!(error, ClientError::Unreachable { .. }) {

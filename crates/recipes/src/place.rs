@@ -8,7 +8,7 @@ use proto::watch::EventType;
 use proto::{ErrorCode, SessionId};
 
 use crate::error::{Error, Result};
-use crate::names::{Layout, Standing, Word, digits, standing};
+use crate::names::{Layout, NamePrefix, QueueStanding, digits, standing};
 use crate::session::{connected, insist, may_pass};
 
 /// Number that increases from holder to holder of a lock or leadership, across sessions, restarts
@@ -41,7 +41,7 @@ pub enum Doubt {
 
 /// Outcome of waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum WaitOutcome {
     Granted,
     /// The znode is deleted, so the place is lost.
     Gone,
@@ -53,12 +53,12 @@ pub(crate) struct Queue {
     pub(crate) client: Client,
     pub(crate) directory: String,
     pub(crate) layout: Layout,
-    pub(crate) words: &'static [Word],
+    pub(crate) words: &'static [NamePrefix],
 }
 
 /// Contender in a queue. Dropping it leaves the queue in the background.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct QueueEntry {
     queue: Queue,
     created: Created,
     is_left: bool,
@@ -67,13 +67,18 @@ pub(crate) struct Place {
 impl Queue {
     /// Joins at the end of the queue. Continues after lost connections and, with renewal, in new
     /// sessions.
-    pub(crate) async fn join(&self, word: &str, data: &Bytes) -> Result<Place> {
+    pub(crate) async fn join(&self, word: &str, data: &Bytes) -> Result<QueueEntry> {
         self.join_as(word, data, &Create::ephemeral().sequential())
             .await
     }
 
     /// Joins with a znode of another name and kind.
-    pub(crate) async fn join_as(&self, name: &str, data: &Bytes, kind: &Create) -> Result<Place> {
+    pub(crate) async fn join_as(
+        &self,
+        name: &str,
+        data: &Bytes,
+        kind: &Create,
+    ) -> Result<QueueEntry> {
         let path = format!("{}/{name}", self.directory);
         let protection = self.layout.protection();
         loop {
@@ -83,7 +88,7 @@ impl Queue {
                 .create_protected_as(protection, &path, data, kind);
             match created.await {
                 Ok(created) => {
-                    return Ok(Place {
+                    return Ok(QueueEntry {
                         queue: self.clone(),
                         created,
                         is_left: false,
@@ -99,12 +104,12 @@ impl Queue {
     }
 
     /// Joins and waits for the turn. Joins again if the place is lost meanwhile.
-    pub(crate) async fn acquire(&self, word: &str, data: &Bytes) -> Result<Place> {
+    pub(crate) async fn acquire(&self, word: &str, data: &Bytes) -> Result<QueueEntry> {
         loop {
             let place = self.join(word, data).await?;
             match place.wait().await? {
-                Turn::Granted => return Ok(place),
-                Turn::Gone => {
+                WaitOutcome::Granted => return Ok(place),
+                WaitOutcome::Gone => {
                     tracing::debug!(path = place.path(), "lost the position in the queue")
                 }
             }
@@ -114,17 +119,17 @@ impl Queue {
     /// Leaves `place` and [`acquire`](Self::acquire)s a new place at the current end of the queue.
     pub(crate) async fn acquire_after(
         &self,
-        place: Place,
+        place: QueueEntry,
         word: &str,
         data: &Bytes,
-    ) -> Result<Place> {
+    ) -> Result<QueueEntry> {
         let next = place.replace(word, data).await?;
         // The next contender was just notified, and should run first. The turn of this one is far
         // away.
         tokio::task::yield_now().await;
         match next.wait().await? {
-            Turn::Granted => Ok(next),
-            Turn::Gone => self.acquire(word, data).await,
+            WaitOutcome::Granted => Ok(next),
+            WaitOutcome::Gone => self.acquire(word, data).await,
         }
     }
 
@@ -139,7 +144,7 @@ impl Queue {
     }
 }
 
-impl Place {
+impl QueueEntry {
     pub(crate) fn path(&self) -> &str {
         &self.created.path
     }
@@ -181,29 +186,29 @@ impl Place {
         let names = self.queue.list().await?.unwrap_or_default();
         let names = names.iter().map(String::as_str);
         let standing = standing(names, self.name(), self.queue.words);
-        Ok(standing == Standing::Granted && self.is_certain())
+        Ok(standing == QueueStanding::Granted && self.is_certain())
     }
 
     /// Waits for its turn. Watches the contender ahead, and reads the directory again when that
     /// contender's znode is deleted.
-    pub(crate) async fn wait(&self) -> Result<Turn> {
+    pub(crate) async fn wait(&self) -> Result<WaitOutcome> {
         let client = &self.queue.client;
         loop {
             connected(client).await?;
             // A place does not outlive its session, although a server that lags may still show it.
             if self.owner() != client.session_id() {
-                return Ok(Turn::Gone);
+                return Ok(WaitOutcome::Gone);
             }
             let Some(names) = self.queue.list().await? else {
-                return Ok(Turn::Gone);
+                return Ok(WaitOutcome::Gone);
             };
             let names = names.iter().map(String::as_str);
             let ahead = match standing(names, self.name(), self.queue.words) {
-                Standing::Gone => return Ok(Turn::Gone),
+                QueueStanding::Gone => return Ok(WaitOutcome::Gone),
                 // The list may be older than a loss that is now known. Read it again in this case.
-                Standing::Granted if !self.is_certain() => continue,
-                Standing::Granted => return Ok(Turn::Granted),
-                Standing::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
+                QueueStanding::Granted if !self.is_certain() => continue,
+                QueueStanding::Granted => return Ok(WaitOutcome::Granted),
+                QueueStanding::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
             };
             match client.watch_data(&ahead).await {
                 Ok((_, _, watch)) => self.wait_for(watch).await?,
@@ -324,7 +329,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         if !self.is_left {
             self.queue

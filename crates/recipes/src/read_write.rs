@@ -8,7 +8,7 @@ use client::{Client, Create, MultiOp};
 use crate::error::{Error, Result};
 use crate::mutex::LockGuard;
 use crate::names::{Layout, READERS_AND_WRITERS};
-use crate::place::{Doubt, Place, Queue, Token};
+use crate::place::{Doubt, Queue, QueueEntry, Token};
 use crate::session::{check_path, insist};
 
 /// Lock with readers, which share it, and writers, which hold it alone. The order of arrival
@@ -99,7 +99,7 @@ fn words(layout: Layout) -> (&'static str, &'static str) {
 /// Guard of a write lock. Dropping it releases the lock in the background.
 #[derive(Debug)]
 pub struct WriteGuard {
-    place: Place,
+    place: QueueEntry,
 }
 
 impl WriteGuard {

@@ -5,7 +5,7 @@ use client::Client;
 
 use crate::error::Result;
 use crate::names::{LOCKS, Layout};
-use crate::place::{Place, Queue, Token};
+use crate::place::{Queue, QueueEntry, Token};
 use crate::session::check_path;
 
 /// Runs a future while it leads, and drops the future as soon as the leadership is in doubt.
@@ -123,7 +123,7 @@ impl LeaderSelector {
 
 /// Runs the future while this place is certain.
 async fn lead_at<F: Future>(
-    place: &Place,
+    place: &QueueEntry,
     lead: impl FnOnce(Leadership) -> F,
 ) -> Option<F::Output> {
     let leadership = Leadership::of(place);
@@ -145,7 +145,7 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    pub(crate) fn of(place: &Place) -> Self {
+    pub(crate) fn of(place: &QueueEntry) -> Self {
         Self {
             token: place.token(),
             path: place.path().to_owned(),

@@ -5,8 +5,8 @@ use client::{Client, MultiOp};
 
 use crate::error::Result;
 use crate::mutex::Mutex;
-use crate::names::{Layout, Word, exclusive};
-use crate::place::{Doubt, Place, Queue, Token};
+use crate::names::{Layout, NamePrefix, exclusive};
+use crate::place::{Doubt, Queue, QueueEntry, Token};
 use crate::session::{check_path, connected, may_pass};
 
 /// Set of leases with a maximum number of holders. Waiters are served in the order of arrival.
@@ -37,7 +37,7 @@ pub struct Semaphore {
     data: Bytes,
 }
 
-const LEASES: &[Word] = &[exclusive("lease-")];
+const LEASES: &[NamePrefix] = &[exclusive("lease-")];
 
 impl Semaphore {
     /// Creates a handle for the semaphore at `path`. The first acquisition creates the directory if
@@ -104,7 +104,7 @@ impl Semaphore {
 
     /// Waits until the number of leases is at most the maximum, and returns true. Returns false if
     /// this contender's own lease is lost first.
-    async fn wait_for_room(&self, place: &Place) -> Result<bool> {
+    async fn wait_for_room(&self, place: &QueueEntry) -> Result<bool> {
         let client = &self.leases.client;
         loop {
             connected(client).await?;
@@ -138,7 +138,7 @@ impl Semaphore {
 /// Guard of a lease. Dropping it returns the lease in the background.
 #[derive(Debug)]
 pub struct Lease {
-    place: Place,
+    place: QueueEntry,
 }
 
 impl Lease {

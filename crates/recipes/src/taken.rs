@@ -9,7 +9,7 @@ use proto::{ErrorCode, Stat};
 use crate::error::Result;
 use crate::item::{decode, stem};
 use crate::items::Items;
-use crate::once::{Marker, Outcome};
+use crate::once::{Marker, TxnOutcome};
 use crate::place::{Doubt, Token};
 use crate::session::insist;
 
@@ -18,7 +18,7 @@ use crate::session::insist;
 /// of the session gives them back.
 #[derive(Debug)]
 pub struct Taken {
-    held: Held,
+    held: ItemLock,
     items: Vec<Bytes>,
     token: Token,
 }
@@ -89,25 +89,25 @@ impl Taken {
         let mut ops = vec![MultiOp::delete(&lock, -1), MultiOp::delete(&item, -1)];
         ops.extend(also);
         match self.held.run(&ops).await? {
-            Outcome::Done(_) => {
+            TxnOutcome::Done(_) => {
                 self.held.release();
                 Ok(true)
             }
-            Outcome::Gone { .. } => Ok(false),
-            Outcome::Refused { index, error } if error.code() == Some(ErrorCode::NoNode) => {
+            TxnOutcome::Gone { .. } => Ok(false),
+            TxnOutcome::Refused { index, error } if error.code() == Some(ErrorCode::NoNode) => {
                 // If the lock is missing, it cannot be released.
                 self.held.is_locked = index > 0;
                 self.held.let_go().await?;
                 Ok(false)
             }
-            Outcome::Refused { error, .. } => Err(error.into()),
+            TxnOutcome::Refused { error, .. } => Err(error.into()),
         }
     }
 }
 
 /// Takes one item if it exists and is free.
 pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>> {
-    let mut held = Held {
+    let mut held = ItemLock {
         queue: Arc::clone(items),
         marker: Some(items.markers.get().await?),
         name: name.to_owned(),
@@ -119,9 +119,9 @@ pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>
         MultiOp::create(&items.lock(name), "", &lock),
     ];
     let results = match held.run(&taking).await? {
-        Outcome::Done(results) => results,
-        Outcome::Gone { .. } => return Ok(None),
-        Outcome::Refused { error, .. } => {
+        TxnOutcome::Done(results) => results,
+        TxnOutcome::Gone { .. } => return Ok(None),
+        TxnOutcome::Refused { error, .. } => {
             held.release();
             return match error.code() {
                 Some(ErrorCode::NoNode | ErrorCode::NodeExists) => Ok(None),
@@ -164,24 +164,24 @@ pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>
 /// Lock of an item, from the time of its request on. Dropping it releases the lock in the
 /// background.
 #[derive(Debug)]
-struct Held {
+struct ItemLock {
     queue: Arc<Items>,
     marker: Option<Marker>,
     name: String,
     is_locked: bool,
 }
 
-impl Held {
-    async fn run(&mut self, ops: &[MultiOp]) -> Result<Outcome> {
+impl ItemLock {
+    async fn run(&mut self, ops: &[MultiOp]) -> Result<TxnOutcome> {
         match &mut self.marker {
             Some(marker) => {
                 let outcome = marker.run(ops).await?;
-                if matches!(outcome, Outcome::Gone { .. }) {
+                if matches!(outcome, TxnOutcome::Gone { .. }) {
                     self.marker = None;
                 }
                 Ok(outcome)
             }
-            None => Ok(Outcome::Gone { is_known: true }),
+            None => Ok(TxnOutcome::Gone { is_known: true }),
         }
     }
 
@@ -246,15 +246,15 @@ async fn unlock(queue: &Items, marker: &mut Marker, name: &str, is_locked: bool)
     }
     let deletion = [MultiOp::delete(&queue.lock(name), -1)];
     match marker.run(&deletion).await? {
-        Outcome::Refused { error, .. } if error.code() != Some(ErrorCode::NoNode) => {
+        TxnOutcome::Refused { error, .. } if error.code() != Some(ErrorCode::NoNode) => {
             Err(error.into())
         }
-        Outcome::Gone { .. } => Ok(false),
+        TxnOutcome::Gone { .. } => Ok(false),
         _ => Ok(true),
     }
 }
 
-impl Drop for Held {
+impl Drop for ItemLock {
     fn drop(&mut self) {
         let Some(mut marker) = self.marker.take() else {
             return;
@@ -265,8 +265,8 @@ impl Drop for Held {
         };
         let (queue, is_locked) = (Arc::clone(&self.queue), self.is_locked);
         let name = std::mem::take(&mut self.name);
-        // The task must not contain a `Held`. A runtime that shuts down drops the task immediately,
-        // and dropping a `Held` would start a task again.
+        // The task must not contain a `ItemLock`. A runtime that shuts down drops the task immediately,
+        // and dropping a `ItemLock` would start a task again.
         runtime.spawn(async move {
             match unlock(&queue, &mut marker, &name, is_locked).await {
                 Ok(true) => queue.markers.put_back(marker),

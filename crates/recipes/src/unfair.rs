@@ -37,13 +37,13 @@ use crate::session::{
 pub struct UnfairElection {
     client: Client,
     path: String,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<CandidateState>,
     stop: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Clone)]
-enum Standing {
+enum CandidateState {
     Waiting,
     Leading { token: Token, owner: SessionId },
     Over(Option<Error>),
@@ -57,9 +57,9 @@ impl UnfairElection {
     /// If the path is invalid.
     pub fn start(client: &Client, path: &str, id: &str) -> Result<Self> {
         check_path(path)?;
-        let (standing_seen, standing) = watch::channel(Standing::Waiting);
+        let (standing_seen, standing) = watch::channel(CandidateState::Waiting);
         let (stop, stopped) = watch::channel(false);
-        let candidate = Candidate {
+        let candidate = ElectionTask {
             client: client.clone(),
             path: path.to_owned(),
             mark: format!("{id} {}", client.random_uuid()).into(),
@@ -78,11 +78,11 @@ impl UnfairElection {
     /// Returns the leadership if this candidate leads and the client is connected.
     pub fn leadership(&self) -> Option<Leadership> {
         match *self.standing.borrow() {
-            Standing::Leading { token, owner } => {
+            CandidateState::Leading { token, owner } => {
                 let session = self.client.state().borrow().connected_session();
                 (session == Some(owner)).then(|| Leadership::new(token, &self.path))
             }
-            Standing::Waiting | Standing::Over(_) => None,
+            CandidateState::Waiting | CandidateState::Over(_) => None,
         }
     }
 
@@ -96,7 +96,7 @@ impl UnfairElection {
         let path = || self.path.clone();
         loop {
             state.mark_unchanged();
-            if let Standing::Over(error) = &*standing.borrow_and_update() {
+            if let CandidateState::Over(error) = &*standing.borrow_and_update() {
                 let closed = Error::Closed { path: path() };
                 return Err(error.clone().unwrap_or(closed));
             }
@@ -156,29 +156,29 @@ impl Drop for UnfairElection {
     }
 }
 
-struct Candidate {
+struct ElectionTask {
     client: Client,
     path: String,
     /// Data that identifies the candidate's own znode.
     mark: Bytes,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<CandidateState>,
 }
 
 /// Outcome of an attempt to lead.
-enum Tried {
+enum LeadAttempt {
     Leads(Stat),
     Behind,
 }
 
-impl Candidate {
+impl ElectionTask {
     async fn run(self, mut stopped: watch::Receiver<bool>) {
         let mut end = None;
         while !*stopped.borrow() {
             // The attempt must not be cancelled, because the owner of the znode would then be
             // unknown.
             match self.try_to_lead().await {
-                Ok(Tried::Leads(stat)) => self.lead(&stat, &mut stopped).await,
-                Ok(Tried::Behind) => tokio::select! {
+                Ok(LeadAttempt::Leads(stat)) => self.lead(&stat, &mut stopped).await,
+                Ok(LeadAttempt::Behind) => tokio::select! {
                     biased;
                     followed = self.follow() => end = followed.err(),
                     _ = stopped.wait_for(|stopped| *stopped) => {}
@@ -189,15 +189,15 @@ impl Candidate {
                 break;
             }
         }
-        self.standing.send_replace(Standing::Over(end));
+        self.standing.send_replace(CandidateState::Over(end));
     }
 
-    async fn try_to_lead(&self) -> Result<Tried> {
+    async fn try_to_lead(&self) -> Result<LeadAttempt> {
         let ephemeral = Create::ephemeral();
         loop {
             let mark = self.mark.clone();
             let error = match self.client.create2(&self.path, mark, &ephemeral).await {
-                Ok((_, stat)) => return Ok(Tried::Leads(stat)),
+                Ok((_, stat)) => return Ok(LeadAttempt::Leads(stat)),
                 Err(error) => error,
             };
             match error.code() {
@@ -215,19 +215,19 @@ impl Candidate {
 
     /// Checks whether the existing znode belongs to this candidate, because the answer to its
     /// creation may have been lost.
-    async fn whose(&self) -> Result<Tried> {
+    async fn whose(&self) -> Result<LeadAttempt> {
         let read = || self.client.get_data(&self.path);
         match insist(&self.client, read).await {
             Ok((Some(data), stat)) if data == self.mark => {
                 if stat.ephemeral_owner == self.client.session_id().0 {
-                    return Ok(Tried::Leads(stat));
+                    return Ok(LeadAttempt::Leads(stat));
                 }
                 // The znode belongs to an expired session, and is deleted with it. Followers watch
                 // it like any other znode.
-                Ok(Tried::Behind)
+                Ok(LeadAttempt::Behind)
             }
-            Ok(_) => Ok(Tried::Behind),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(Tried::Behind),
+            Ok(_) => Ok(LeadAttempt::Behind),
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(LeadAttempt::Behind),
             Err(error) => Err(error.into()),
         }
     }
@@ -262,13 +262,13 @@ impl Candidate {
         let owner = SessionId(stat.ephemeral_owner);
         let token = Token(stat.czxid);
         self.standing
-            .send_replace(Standing::Leading { token, owner });
+            .send_replace(CandidateState::Leading { token, owner });
         let is_stopped = tokio::select! {
             biased;
             () = self.gone(owner) => false,
             _ = stopped.wait_for(|stopped| *stopped) => true,
         };
-        self.standing.send_replace(Standing::Waiting);
+        self.standing.send_replace(CandidateState::Waiting);
         if is_stopped {
             let is_own = |data: Option<&Bytes>, stat: &Stat| self.is_own(data, stat);
             let deleted = delete_own(&self.client, &self.path, owner, true, is_own).await;

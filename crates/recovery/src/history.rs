@@ -17,7 +17,7 @@ use crate::{RecoveredTree, forget_seams, recover_tree};
 
 /// Settings for writing and reading files.
 #[derive(Debug, Clone)]
-pub struct HistorySettings {
+pub struct DurableLogSettings {
     /// Settings of the log.
     pub log: LogSettings,
     /// Settings for reloading the history.
@@ -28,10 +28,10 @@ pub struct HistorySettings {
 
 /// The log that is being written, and the other files of the history.
 #[derive(Debug)]
-pub struct History<D: Disk> {
+pub struct DurableLog<D: Disk> {
     disk: Arc<D>,
     dirs: DataDirs,
-    settings: HistorySettings,
+    settings: DurableLogSettings,
     writer: LogWriter<D>,
     trigger: SnapTrigger,
     /// The last appended transaction, which counts only after it is durable.
@@ -53,12 +53,12 @@ pub enum Reloaded {
     },
 }
 
-impl<D: Disk> History<D> {
+impl<D: Disk> DurableLog<D> {
     /// Continues a recovered history, which ends with `end`, in a new file.
     pub fn new(
         disk: Arc<D>,
         dirs: DataDirs,
-        settings: HistorySettings,
+        settings: DurableLogSettings,
         trigger: SnapTrigger,
         end: Zxid,
     ) -> Self {

@@ -3,7 +3,7 @@
 //!
 //! A server that starts calls [`recover_tree`], or [`recover_member`] if it is a member of an
 //! ensemble, and then [`complete_start`]. [`Restore`] builds the tree; it is also used to read a
-//! single snapshot, or one that a leader sends. [`History`] contains the file operations of a
+//! single snapshot, or one that a leader sends. [`DurableLog`] contains the file operations of a
 //! running server, and [`NewSnapshot`] writes a snapshot in the meantime.
 //!
 //! Source: FileTxnSnapLog.restore, DataTree.compareDigest.
@@ -26,7 +26,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use history::{History, HistorySettings, Reloaded};
+pub use history::{DurableLog, DurableLogSettings, Reloaded};
 pub use log_end::LogEnd;
 pub use snapshots::{
     DurableReader, NewSnapshot, NotEstablished, SnapshotSettings, TreeReader, TreeReplaced,
@@ -145,7 +145,7 @@ pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
 
 /// A member's own history at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnHistory {
+pub struct OwnLog {
     /// Epochs of the epoch files.
     pub epochs: Epochs,
     /// The last transaction of the log.
@@ -157,7 +157,7 @@ pub struct OwnHistory {
     pub is_trusted: bool,
 }
 
-impl OwnHistory {
+impl OwnLog {
     /// Loads the history of a member whose start is [complete](complete_start).
     ///
     /// # Errors

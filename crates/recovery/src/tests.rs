@@ -304,14 +304,14 @@ fn the_log_is_cut_for_the_snapshot_that_replaces_it() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     write_files(&dirs, &grown(2), SnapshotTrailer::default(), &[]);
-    let settings = HistorySettings {
+    let settings = DurableLogSettings {
         log: LogSettings::new(testkit::LIMITS),
         recovery: RecoverySettings::new(testkit::LIMITS),
         tree: Arc::new(TreeSettings::new(testkit::LIMITS)),
     };
     let trigger = storage::SnapTrigger::new(1000, 0, 0);
     let end = Zxid(2);
-    let mut history = History::new(Arc::new(RealDisk), dirs.clone(), settings, trigger, end);
+    let mut history = DurableLog::new(Arc::new(RealDisk), dirs.clone(), settings, trigger, end);
     for zxid in 3..=5 {
         let record = create(zxid).to_bytes();
         assert!(!history.append(Zxid(zxid), &record, || 0).unwrap());
@@ -348,13 +348,13 @@ fn a_cut_that_cannot_be_made_durable_ends_the_process() {
         serialize_last_zxid: true,
     };
     write_snapshot(disk.clone(), dirs.clone(), snapshot, &grown(2)).unwrap();
-    let settings = HistorySettings {
+    let settings = DurableLogSettings {
         log: LogSettings::new(testkit::LIMITS),
         recovery: RecoverySettings::new(testkit::LIMITS),
         tree: Arc::new(TreeSettings::new(testkit::LIMITS)),
     };
     let trigger = storage::SnapTrigger::new(1000, 0, 0);
-    let mut history = History::new(disk.clone(), dirs, settings, trigger, Zxid(2));
+    let mut history = DurableLog::new(disk.clone(), dirs, settings, trigger, Zxid(2));
     for zxid in 3..=5 {
         let record = create(zxid).to_bytes();
         history.append(Zxid(zxid), &record, || 0).unwrap();

@@ -177,7 +177,7 @@ impl<H: Host> Replica<H> {
                 }
                 Err(error) => {
                     tracing::error!(zxid = %record.zxid, err = %error, "cannot decode a transaction from the leader, disconnecting from it");
-                    return self.leave_role(crate::role::Next::LookLater, turn);
+                    return self.leave_role(crate::role::NextRole::LookLater, turn);
                 }
             }
         }

@@ -9,7 +9,7 @@ use proto::request::WriteRequest;
 
 use crate::host::{Host, State, Turn};
 use crate::long_requests::Incoming;
-use crate::ordering::Order;
+use crate::ordering::ServerRequest;
 use crate::replica::Replica;
 use crate::role::Role;
 use crate::settings::ContainerSettings;
@@ -66,7 +66,7 @@ impl<H: Host> Replica<H> {
         for path in check.due.drain(..now) {
             tracing::debug!(path = &*path, "deleting a container or TTL znode");
             let delete = WriteRequest::DeleteContainer { path };
-            let order = Order::own(SessionId::NONE, delete);
+            let order = ServerRequest::own(SessionId::NONE, delete);
             self.incoming.push(Incoming::Order(order));
         }
         let pause_ms = if check.due.is_empty() {

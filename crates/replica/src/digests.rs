@@ -32,7 +32,7 @@ use crate::host::{Host, State, Turn};
 use crate::member::WrongTree;
 use crate::note::Note;
 use crate::replica::Replica;
-use crate::role::{Next, Role};
+use crate::role::{NextRole, Role};
 
 /// Minimum time between two log lines about a mismatch, ms.
 const LOG_PAUSE_MS: i64 = 60_000;
@@ -183,7 +183,7 @@ impl<H: Host> Replica<H> {
             }
             (OnDigestMismatch::Repair, Some(agreed)) => {
                 tracing::error!(%zxid, own, agreed, "this server's data differs from the leader's and a quorum's: saving its tree and loading the leader's snapshot");
-                self.leave_for_repair(Next::Follow(leader), turn);
+                self.leave_for_repair(NextRole::Follow(leader), turn);
             }
             (OnDigestMismatch::Repair, None) => self.stop_for_data(
                 "this server and its leader hold different data, and a quorum agrees with neither of them",
@@ -226,7 +226,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    fn leave_for_repair(&mut self, next: Next, turn: &mut Turn<'_, H>) {
+    fn leave_for_repair(&mut self, next: NextRole, turn: &mut Turn<'_, H>) {
         self.find_wrong_tree();
         self.leave_role(next, turn);
     }

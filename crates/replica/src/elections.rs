@@ -140,7 +140,7 @@ pub enum ElectionAction {
 }
 
 /// Queued work, in order.
-enum Work {
+enum ElectionWork {
     Election(Action),
     Link(LinkAction),
     /// A notification of this server to itself.
@@ -170,7 +170,7 @@ pub struct Elections {
     looking_since_ms: Option<i64>,
     /// The last list of another server that could not be adopted.
     refused_list: Option<(Sid, ConfigVersion)>,
-    work: VecDeque<Work>,
+    work: VecDeque<ElectionWork>,
 }
 
 impl Elections {
@@ -396,7 +396,7 @@ impl Elections {
         if actions.iter().any(is_seen)
             && let Some(list) = list
         {
-            let work = Work::Adopt(from, Box::new(heard), Box::new(list));
+            let work = ElectionWork::Adopt(from, Box::new(heard), Box::new(list));
             self.work.push_back(work);
         }
         self.queue_actions(actions);
@@ -444,21 +444,27 @@ impl Elections {
     }
 
     fn queue_actions(&mut self, actions: Vec<Action>) {
-        self.work.extend(actions.into_iter().map(Work::Election));
+        self.work
+            .extend(actions.into_iter().map(ElectionWork::Election));
     }
 
     fn queue_links(&mut self, actions: Vec<LinkAction>) {
-        self.work.extend(actions.into_iter().map(Work::Link));
+        self.work
+            .extend(actions.into_iter().map(ElectionWork::Link));
     }
 
     /// Executes the queued work in order. New work is appended to the queue.
     fn carry_out(&mut self, now_ms: i64, out: &mut Vec<ElectionAction>) {
         while let Some(work) = self.work.pop_front() {
             match work {
-                Work::Election(action) => self.carry_out_election(action, now_ms, out),
-                Work::Link(action) => self.carry_out_link(action, now_ms, out),
-                Work::Own(notification) => self.hear(self.settings.me, notification, now_ms),
-                Work::Adopt(from, heard, list) => self.adopt(from, &heard, *list, now_ms, out),
+                ElectionWork::Election(action) => self.carry_out_election(action, now_ms, out),
+                ElectionWork::Link(action) => self.carry_out_link(action, now_ms, out),
+                ElectionWork::Own(notification) => {
+                    self.hear(self.settings.me, notification, now_ms)
+                }
+                ElectionWork::Adopt(from, heard, list) => {
+                    self.adopt(from, &heard, *list, now_ms, out)
+                }
             }
         }
     }
@@ -466,7 +472,7 @@ impl Elections {
     fn carry_out_election(&mut self, action: Action, now_ms: i64, out: &mut Vec<ElectionAction>) {
         match action {
             Action::Send { to, notification } if to == self.settings.me => {
-                self.work.push_back(Work::Own(notification));
+                self.work.push_back(ElectionWork::Own(notification));
             }
             Action::Send { to, notification } => {
                 let mut links = Vec::new();
@@ -486,7 +492,7 @@ impl Elections {
                     took_ms,
                 });
             }
-            // Handled with its notification, as `Work::Adopt`.
+            // Handled with its notification, as `ElectionWork::Adopt`.
             Action::ConfigSeen { .. } => {}
             Action::SupporterLooks { sid } => out.push(ElectionAction::SupporterLooks { sid }),
             Action::Refused {

@@ -7,7 +7,7 @@ use crate::effect::Effect;
 use crate::host::{Host, State, Turn};
 use crate::long_requests::Incoming;
 use crate::note::Note;
-use crate::ordering::Order;
+use crate::ordering::ServerRequest;
 use crate::replica::Replica;
 
 /// Schedule of the checks of the session table.
@@ -59,7 +59,7 @@ impl<H: Host> Replica<H> {
         for session in expired.global {
             tracing::debug!(%session, "session expires");
             turn.note(Note::SessionExpires);
-            let close = Order::own(session, WriteRequest::CloseSession);
+            let close = ServerRequest::own(session, WriteRequest::CloseSession);
             self.incoming.push(Incoming::Order(close));
         }
         self.carry_out_leader(Vec::new(), turn);

@@ -13,7 +13,7 @@ use crate::effect::Effect;
 use crate::forwarded::Forwarded;
 use crate::host::{Host, Turn};
 use crate::input::{ClientRequest, Renewal, SyncRequest};
-use crate::observers::Holder;
+use crate::observers::SessionHolder;
 use crate::replica::Replica;
 use crate::role::{Role, SyncWaiter};
 
@@ -49,7 +49,7 @@ impl<H: Host> Replica<H> {
         };
         let (session, op) = (request.session, request.request.op());
         let observers = learning.observers.as_ref();
-        if observers.is_some_and(|of| of.is_late(session, op, Holder::Client)) {
+        if observers.is_some_and(|of| of.is_late(session, op, SessionHolder::Client)) {
             tracing::debug!(%session, "dropping a late request of a session that moved to an observer");
             return self.drop_request(&request, turn);
         }
@@ -135,7 +135,7 @@ impl<H: Host> Replica<H> {
         let learner = learning.learner.as_mut();
         if learner.is_some_and(|learner| learner.revalidate(touch, &mut actions)) {
             if let Some(observers) = &mut learning.observers {
-                observers.came_back(renewal.session, Holder::Client);
+                observers.came_back(renewal.session, SessionHolder::Client);
             }
             if let Some(older) = learning.renewals.push(renewal) {
                 turn.effect(Effect::CloseClient(older.ticket));

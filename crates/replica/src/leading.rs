@@ -18,9 +18,9 @@ use crate::learner_requests;
 use crate::limits;
 use crate::long_requests::Incoming;
 use crate::note::Note;
-use crate::ordering::Order;
+use crate::ordering::ServerRequest;
 use crate::replica::Replica;
-use crate::role::{Leading, Next, OracleWatch, Role};
+use crate::role::{Leading, NextRole, OracleWatch, Role};
 use crate::sessions::Sessions;
 
 /// The sid of a standalone server in `zab`.
@@ -207,7 +207,7 @@ impl<H: Host> Replica<H> {
         };
         if bytes > limits::LEADER_BACKLOG_BYTES || waits_ms > member.settings.zab.sync_ms() {
             tracing::error!(bytes, waits_ms, synced = %self.synced, "the disk is too slow for the transaction log, stepping down until it catches up");
-            self.leave_role(Next::Look, turn);
+            self.leave_role(NextRole::Look, turn);
         }
     }
 
@@ -355,7 +355,7 @@ impl<H: Host> Replica<H> {
     fn end_orphans(&mut self, orphans: Vec<proto::SessionId>) {
         for session in orphans {
             tracing::warn!(%session, "deleting ephemeral znodes whose session no longer exists");
-            self.incoming.push(Incoming::Order(Order::own(
+            self.incoming.push(Incoming::Order(ServerRequest::own(
                 session,
                 WriteRequest::CloseSession,
             )));
@@ -394,7 +394,7 @@ impl<H: Host> Replica<H> {
             }
             _ => {}
         }
-        self.leave_role(Next::Look, turn);
+        self.leave_role(NextRole::Look, turn);
     }
 
     /// Handles the oracle's answer. `age_ms` is the age of the question, which may come from an

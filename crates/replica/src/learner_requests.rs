@@ -10,7 +10,7 @@ use zab::leader::{Action, LinkId};
 use crate::host::{Host, State, Turn};
 use crate::long_requests::Incoming;
 use crate::note::Note;
-use crate::ordering::Order;
+use crate::ordering::ServerRequest;
 use crate::replica::Replica;
 use crate::role::Role;
 
@@ -111,7 +111,7 @@ pub(crate) fn incoming(
             Err(ErrorCode::MarshallingError)
         }
     };
-    Some(Incoming::Order(Order {
+    Some(Incoming::Order(ServerRequest {
         owner: owner_of(from),
         session,
         cxid,

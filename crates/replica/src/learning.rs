@@ -17,7 +17,7 @@ use crate::note::Note;
 use crate::observer::Master;
 use crate::ordering::InFlight;
 use crate::replica::Replica;
-use crate::role::{Learning, Next, Role};
+use crate::role::{Learning, NextRole, Role};
 use crate::sessions::Sessions;
 
 /// Last zxid that a learner sends if its log does not count.
@@ -33,7 +33,7 @@ impl<H: Host> Replica<H> {
         let attempt = member.attempt;
         let Some(addresses) = member.quorum_addresses(leader) else {
             tracing::warn!(%leader, "the elected leader is not in the member list");
-            return self.leave_role(Next::LookLater, turn);
+            return self.leave_role(NextRole::LookLater, turn);
         };
         let is_observer = member.lists.role() == MemberRole::Observer;
         let at_leader = Master {
@@ -363,15 +363,15 @@ impl<H: Host> Replica<H> {
                     // one.
                     tracing::warn!(%proposed, %accepted, "this observer cannot join until the ensemble's epoch reaches its accepted epoch. Unless its data is newer than the ensemble's, stop this server, move its data away and start it again");
                 }
-                Next::LookLater
+                NextRole::LookLater
             }
-            (Fault::LeaderBehind { .. }, _) => Next::LookLater,
+            (Fault::LeaderBehind { .. }, _) => NextRole::LookLater,
             // The leader may lack the quorum without this server. An election would begin another
             // epoch, in which the leader requests the cut again.
             (Fault::CannotTruncate { .. }, Role::Learning(learning)) => {
-                Next::Follow(learning.leader)
+                NextRole::Follow(learning.leader)
             }
-            _ => Next::Look,
+            _ => NextRole::Look,
         };
         self.leave_role(next, turn);
     }

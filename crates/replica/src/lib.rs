@@ -82,5 +82,5 @@ pub use member::{Epochs, MemberStart};
 pub use note::{Note, Stage};
 pub use replica::{Replica, Start};
 pub use requests::{SyncStep, UNDECODABLE, is_authenticated, refusal_of_undecodable, sync_step};
-pub use settings::{ContainerSettings, EnsembleSettings, ObserverSettings, Settings};
+pub use settings::{ContainerSettings, EnsembleSettings, ObserverSettings, ReplicaSettings};
 pub use view::{Learners, Phase, RoleView, View};

@@ -31,13 +31,13 @@ use crate::limits::{
     LONG_BYTES_AHEAD_OF_FOLLOWERS, LONG_BYTES_UNDER_WAY, LONG_BYTES_WAITING,
     LONG_BYTES_WAITING_OF_LINK, LONG_REQUEST_BYTES,
 };
-use crate::ordering::Order;
+use crate::ordering::ServerRequest;
 
 /// An item that a leader must order.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A request that does not come from a client of this server.
-    Order(Order),
+    Order(ServerRequest),
     /// A learner's `sync`.
     Sync {
         /// The learner's connection.
@@ -303,7 +303,7 @@ impl LongRequests {
 
     /// Turns the request into a refusal if too much waits. The refusal keeps its position in the
     /// queue, because answers must be in order.
-    fn refuse_if_too_much(&mut self, order: &mut Order) {
+    fn refuse_if_too_much(&mut self, order: &mut ServerRequest) {
         let Some(link) = order.link else {
             return;
         };

@@ -7,14 +7,14 @@ const MIB: usize = 1 << 20;
 
 fn order(link: u64, session: i64, cxid: i32, bytes: usize) -> Incoming {
     let link = LinkId(link);
-    Incoming::Order(Order {
+    Incoming::Order(ServerRequest {
         owner: owner_of(link),
         cxid,
         op: OpCode::SetData,
         link: Some(link),
         record_bytes: bytes,
         bytes,
-        ..Order::own(SessionId(session), WriteRequest::CloseSession)
+        ..ServerRequest::own(SessionId(session), WriteRequest::CloseSession)
     })
 }
 

@@ -24,7 +24,7 @@ use proto::{ErrorCode, OpCode, SessionId, Sid, Zxid};
 use zab::Record;
 use zab::leader::{Action, LinkFault, LinkId};
 use zab::learner::Learner;
-use zab::observer_master::{Facts, ObserverMaster};
+use zab::observer_master::{FollowerFacts, ObserverMaster};
 
 use crate::effect::{Effect, Port};
 use crate::host::{Host, State, Turn};
@@ -39,14 +39,14 @@ pub(crate) struct Observers {
     /// Sessions that the leader was queried about, with the querying observer, oldest first.
     revalidations: VecDeque<(LinkId, Touch)>,
     /// The connection on which each live session last came back.
-    holders: HashMap<SessionId, Holder>,
+    holders: HashMap<SessionId, SessionHolder>,
     /// Late requests whose replacement the leader has not answered yet.
-    refused: VecDeque<Refused>,
+    refused: VecDeque<RefusedRequest>,
 }
 
 /// A request of an observer that must not be executed.
 #[derive(Debug, Clone, Copy)]
-struct Refused {
+struct RefusedRequest {
     link: LinkId,
     session: SessionId,
     cxid: i32,
@@ -54,7 +54,7 @@ struct Refused {
 
 /// The connection on which a session last came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holder {
+pub(crate) enum SessionHolder {
     /// A client's connection to this follower.
     Client,
     /// An observer's connection.
@@ -64,7 +64,7 @@ pub(crate) enum Holder {
 impl Observers {
     /// Records that a session came back and the leader is being queried about it. Requests over
     /// another connection are late from now on.
-    pub(crate) fn came_back(&mut self, session: SessionId, holder: Holder) {
+    pub(crate) fn came_back(&mut self, session: SessionId, holder: SessionHolder) {
         self.holders.insert(session, holder);
     }
 
@@ -84,9 +84,9 @@ impl Observers {
     /// already serves it (ZOOKEEPER-710).
     fn told_otherwise(&mut self, record: &TxnRecord) -> Option<(LinkId, TxnRecord)> {
         let TxnHeader { session, cxid, .. } = record.header;
-        let is_it = |refused: &Refused| (refused.session, refused.cxid) == (session, cxid);
+        let is_it = |refused: &RefusedRequest| (refused.session, refused.cxid) == (session, cxid);
         let at = self.refused.iter().position(is_it)?;
-        let Refused { link, .. } = self.refused.remove(at)?;
+        let RefusedRequest { link, .. } = self.refused.remove(at)?;
         // The leader may have a different result, for example that the session is over.
         let is_refusal = record.txn == Txn::error(ErrorCode::BadArguments);
         let txn = Txn::error(ErrorCode::SessionMoved);
@@ -103,7 +103,7 @@ impl Observers {
 
     /// Returns whether a request is late: its session has come back over another connection. Every
     /// connection may end a session.
-    pub(crate) fn is_late(&self, session: SessionId, op: OpCode, from: Holder) -> bool {
+    pub(crate) fn is_late(&self, session: SessionId, op: OpCode, from: SessionHolder) -> bool {
         let is_bound = !op.is_of_session() && op != OpCode::Sync;
         let holder = self.holders.get(&session);
         is_bound && holder.is_some_and(|holder| *holder != from)
@@ -273,7 +273,7 @@ impl<H: Host> Replica<H> {
     fn with_observers(
         &mut self,
         turn: &mut Turn<'_, H>,
-        handle: impl FnOnce(&mut ObserverMaster, &Facts<'_>, i64, &mut Vec<Action>),
+        handle: impl FnOnce(&mut ObserverMaster, &FollowerFacts<'_>, i64, &mut Vec<Action>),
     ) {
         let (Some((observers, learner)), Some(member)) = (serving(&mut self.role), &self.member)
         else {
@@ -281,7 +281,7 @@ impl<H: Host> Replica<H> {
         };
         let lists = &member.lists;
         let config = || Bytes::from(lists.committed().node_data());
-        let facts = Facts {
+        let facts = FollowerFacts {
             committed: learner.committed(),
             config_version: lists.committed().version.0,
             config: &config,
@@ -345,13 +345,13 @@ impl<H: Host> Replica<H> {
             return;
         };
         let LearnerRequest { session, cxid, .. } = request;
-        let is_late = observers.is_late(session, op, Holder::Observer(from));
+        let is_late = observers.is_late(session, op, SessionHolder::Observer(from));
         let request = if is_late { refusal(request) } else { request };
         let mut actions = Vec::new();
         let is_sent = learner.forward(request, &mut actions);
         if is_sent && is_late {
             tracing::debug!(%session, cxid, link = from.0, "refusing a late request of a session that moved");
-            observers.refused.push_back(Refused {
+            observers.refused.push_back(RefusedRequest {
                 link: from,
                 session,
                 cxid,
@@ -370,7 +370,7 @@ impl<H: Host> Replica<H> {
         let mut actions = Vec::new();
         if learner.revalidate(session, &mut actions) {
             observers.revalidations.push_back((from, session));
-            observers.came_back(session.session, Holder::Observer(from));
+            observers.came_back(session.session, SessionHolder::Observer(from));
         }
         self.carry_out_learner(actions, turn);
     }

@@ -50,7 +50,7 @@ impl InFlight {
 
 /// A request to be ordered that does not come from a client of this server.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct ServerRequest {
     /// The server through which the request came.
     pub(crate) owner: Owner,
     pub(crate) session: SessionId,
@@ -67,7 +67,7 @@ pub(crate) struct Order {
     pub(crate) bytes: usize,
 }
 
-impl Order {
+impl ServerRequest {
     /// Creates this server's own request.
     pub(crate) fn own(session: SessionId, request: WriteRequest) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Order {
 /// A request to be ordered, from any source. It borrows, because requests are large and moving one
 /// costs more than reading it.
 #[derive(Debug, Clone, Copy)]
-struct Asked<'a> {
+struct UnorderedRequest<'a> {
     origin: Option<Ticket>,
     /// The server through which the request came.
     owner: Owner,
@@ -112,8 +112,8 @@ struct Asked<'a> {
     is_counted: bool,
 }
 
-impl<'a> From<&'a Order> for Asked<'a> {
-    fn from(order: &'a Order) -> Self {
+impl<'a> From<&'a ServerRequest> for UnorderedRequest<'a> {
+    fn from(order: &'a ServerRequest) -> Self {
         Self {
             origin: None,
             owner: order.owner,
@@ -129,7 +129,7 @@ impl<'a> From<&'a Order> for Asked<'a> {
     }
 }
 
-impl<'a> From<&'a ClientRequest> for Asked<'a> {
+impl<'a> From<&'a ClientRequest> for UnorderedRequest<'a> {
     fn from(request: &'a ClientRequest) -> Self {
         Self {
             origin: Some(request.ticket),
@@ -149,9 +149,9 @@ impl<'a> From<&'a ClientRequest> for Asked<'a> {
 /// Creates the request that must be ordered first: the session becomes global.
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
-fn upgrade(session: SessionId, timeout_ms: i32) -> Order {
+fn upgrade(session: SessionId, timeout_ms: i32) -> ServerRequest {
     tracing::debug!(%session, "upgrading a local session to a global one");
-    Order::own(session, WriteRequest::CreateSession { timeout_ms })
+    ServerRequest::own(session, WriteRequest::CreateSession { timeout_ms })
 }
 
 /// Records passed to the log that are not on disk.
@@ -344,7 +344,7 @@ impl<H: Host> Replica<H> {
     fn propose(
         &mut self,
         tree: &Tree,
-        asked: Asked<'_>,
+        asked: UnorderedRequest<'_>,
         actions: &mut Vec<Action>,
         turn: &mut Turn<'_, H>,
     ) {
@@ -415,7 +415,7 @@ impl<H: Host> Replica<H> {
     fn prepare(
         &mut self,
         tree: &Tree,
-        asked: &Asked<'_>,
+        asked: &UnorderedRequest<'_>,
         zxid: Zxid,
         next: &mut Option<NextConfig>,
         turn: &mut Turn<'_, H>,
@@ -478,7 +478,7 @@ impl<H: Host> Replica<H> {
         self.drop_asked(&request.into(), turn);
     }
 
-    fn drop_asked(&mut self, asked: &Asked<'_>, turn: &mut Turn<'_, H>) {
+    fn drop_asked(&mut self, asked: &UnorderedRequest<'_>, turn: &mut Turn<'_, H>) {
         turn.effect(Effect::Release {
             requests: usize::from(asked.is_counted),
             large_bytes: asked.large_bytes,
@@ -502,7 +502,10 @@ impl<H: Host> Replica<H> {
     }
 }
 
-fn check_session<H: Host>(asked: &Asked<'_>, turn: &Turn<'_, H>) -> Result<SessionKind, ErrorCode> {
+fn check_session<H: Host>(
+    asked: &UnorderedRequest<'_>,
+    turn: &Turn<'_, H>,
+) -> Result<SessionKind, ErrorCode> {
     match asked.request {
         // These requests begin and end a session.
         Ok(WriteRequest::CreateSession { .. } | WriteRequest::CloseSession) => {

@@ -13,9 +13,9 @@ use zab::leader::NextConfig;
 
 use crate::effect::{DiskOrder, Effect};
 use crate::host::{Host, State, Turn};
-use crate::members::{Change, PlanFacts};
+use crate::members::{MembershipChange, PlanFacts};
 use crate::replica::Replica;
-use crate::role::{Next, Role};
+use crate::role::{NextRole, Role};
 
 impl<H: Host> Replica<H> {
     /// Prepares a reconfig request.
@@ -156,7 +156,7 @@ impl<H: Host> Replica<H> {
     /// Ends the role if the configuration changes this server's role, or removes its leader.
     fn follow_change(
         &mut self,
-        change: &Change,
+        change: &MembershipChange,
         designated_leader: Option<Sid>,
         turn: &mut Turn<'_, H>,
     ) {
@@ -166,17 +166,17 @@ impl<H: Host> Replica<H> {
             tracing::warn!(address = %client, "the member list changes the client address of this server; restart the server to use it");
         }
         let next = match (&self.role, designated_leader) {
-            (Role::Leading(_), Some(leader)) if leader != me => Some(Next::Follow(leader)),
-            (Role::Learning(_), Some(leader)) if leader == me => Some(Next::Lead),
+            (Role::Leading(_), Some(leader)) if leader != me => Some(NextRole::Follow(leader)),
+            (Role::Learning(_), Some(leader)) if leader == me => Some(NextRole::Lead),
             (Role::Learning(learning), Some(leader)) if leader != learning.leader => {
-                Some(Next::Follow(leader))
+                Some(NextRole::Follow(leader))
             }
             (Role::Learning(learning), Some(_)) => {
-                change.role.map(|_| Next::Follow(learning.leader))
+                change.role.map(|_| NextRole::Follow(learning.leader))
             }
             (Role::Learning(learning), None) => {
                 let is_lost = change.role.is_some() || change.loses_leader(learning.leader);
-                is_lost.then_some(Next::Look)
+                is_lost.then_some(NextRole::Look)
             }
             _ => None,
         };

@@ -18,14 +18,14 @@ use crate::long_requests::{Incoming, LongRequests};
 use crate::member::{MemberStart, MemberState};
 use crate::ordering::{Backlog, InFlight};
 use crate::restoring::Restoring;
-use crate::role::{Next, Role};
-use crate::settings::Settings;
+use crate::role::{NextRole, Role};
+use crate::settings::ReplicaSettings;
 
 /// Initial state of a replica. The tree is in the host's [`State`].
 #[derive(Debug)]
 pub struct Start {
     /// Settings, fixed while the replica runs.
-    pub settings: Settings,
+    pub settings: ReplicaSettings,
     /// Recovered state of a member; `None` for a standalone server.
     pub member: Option<MemberStart>,
     /// Seed of the delays that must differ between servers.
@@ -41,7 +41,7 @@ pub struct Start {
 ///   reported as synced.
 /// - Clients never see an appended record that is not committed.
 pub struct Replica<H: Host> {
-    pub(crate) settings: Settings,
+    pub(crate) settings: ReplicaSettings,
     pub(crate) role: Role,
     /// State of a member; `None` without an ensemble.
     pub(crate) member: Option<Box<MemberState>>,
@@ -329,7 +329,7 @@ impl<H: Host> Replica<H> {
         match event {
             LeaderEvent::Connected => self.handle_leader_connected(turn),
             LeaderEvent::Packets(packets) => self.handle_leader_packets(packets, turn),
-            LeaderEvent::Closed => self.leave_role(Next::Look, turn),
+            LeaderEvent::Closed => self.leave_role(NextRole::Look, turn),
             LeaderEvent::SnapshotProgress => {
                 self.with_learner(turn, |learner, now_ms, _| learner.handle_progress(now_ms));
             }

@@ -118,14 +118,14 @@ pub(crate) enum SyncWaiter {
 /// State between two roles.
 #[derive(Debug)]
 pub(crate) struct Draining {
-    pub(crate) next: Next,
+    pub(crate) next: NextRole,
     /// Whether the tree is unreliable, and must first be loaded from disk.
     pub(crate) reloads: bool,
 }
 
 /// The next step after a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextRole {
     /// An election.
     Look,
     /// An election after a pause: an immediate one would find this leader again.

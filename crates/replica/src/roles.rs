@@ -8,7 +8,7 @@ use crate::effect::{DiskOrder, Effect, Port, Service};
 use crate::host::{Host, State, Turn};
 use crate::limits::LOOK_PAUSE_MS;
 use crate::replica::Replica;
-use crate::role::{Draining, Next, Role};
+use crate::role::{Draining, NextRole, Role};
 use crate::sessions::Sessions;
 
 impl<H: Host> Replica<H> {
@@ -106,7 +106,7 @@ impl<H: Host> Replica<H> {
 
     /// Ends the role: clients are not served, and requests are not ordered. Appended records become
     /// part of the durable state before anything new begins.
-    pub(crate) fn leave_role(&mut self, next: Next, turn: &mut Turn<'_, H>) {
+    pub(crate) fn leave_role(&mut self, next: NextRole, turn: &mut Turn<'_, H>) {
         self.apply_committed(turn);
         self.apply_delivered(turn);
         if self.member.is_none() {
@@ -114,7 +114,7 @@ impl<H: Host> Replica<H> {
         }
         self.stop_serving(turn);
         if let Some(member) = &mut self.member
-            && matches!(next, Next::Look | Next::LookLater | Next::End)
+            && matches!(next, NextRole::Look | NextRole::LookLater | NextRole::End)
         {
             member.elections.end_role();
         }
@@ -123,7 +123,7 @@ impl<H: Host> Replica<H> {
             Role::Leading(leading) => {
                 turn.effect(Effect::StopListening {
                     port: Port::Learners,
-                    hands_over: matches!(next, Next::Follow(_)),
+                    hands_over: matches!(next, NextRole::Follow(_)),
                 });
                 if let Some(member) = &mut self.member {
                     member.committed = leading.leader.into_committed();
@@ -159,8 +159,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    fn take_next(&mut self, next: Next, turn: &mut Turn<'_, H>) {
-        let next = if self.is_ending { Next::End } else { next };
+    fn take_next(&mut self, next: NextRole, turn: &mut Turn<'_, H>) {
+        let next = if self.is_ending { NextRole::End } else { next };
         let Some(member) = &mut self.member else {
             return;
         };
@@ -168,27 +168,27 @@ impl<H: Host> Replica<H> {
         self.role = Role::Looking;
         let pause_ms = std::mem::take(&mut member.look_pause_ms);
         match next {
-            Next::Look if pause_ms == 0 => {
+            NextRole::Look if pause_ms == 0 => {
                 self.look(turn);
                 self.plan_read_only(turn.now.ms);
             }
-            Next::Look | Next::LookLater => {
+            NextRole::Look | NextRole::LookLater => {
                 let pause_ms = match next {
-                    Next::LookLater => pause_ms.max(LOOK_PAUSE_MS),
+                    NextRole::LookLater => pause_ms.max(LOOK_PAUSE_MS),
                     _ => pause_ms,
                 };
                 member.look_at_ms = Some(turn.now.ms.saturating_add(pause_ms));
                 self.plan_read_only(turn.now.ms);
             }
-            Next::Follow(leader) => {
+            NextRole::Follow(leader) => {
                 member.appoint(leader);
                 self.begin_learning(leader, turn);
             }
-            Next::Lead => {
+            NextRole::Lead => {
                 member.appoint(member.lists.me());
                 self.begin_leading(turn);
             }
-            Next::End => {}
+            NextRole::End => {}
         }
         self.show(turn);
     }
@@ -298,7 +298,7 @@ impl<H: Host> Replica<H> {
         match (port, &mut self.role) {
             (Port::Learners, Role::Leading(leading)) if leading.attempt == attempt => {
                 tracing::error!("cannot listen for learners, searching for another leader");
-                self.leave_role(Next::LookLater, turn);
+                self.leave_role(NextRole::LookLater, turn);
             }
             (Port::Observers, Role::Learning(learning)) if learning.attempt == attempt => {
                 tracing::error!("cannot listen for observers, continuing without them");
@@ -313,7 +313,7 @@ impl<H: Host> Replica<H> {
         match self.role {
             Role::Looking => {}
             Role::Leading(_) | Role::Learning(_) | Role::Draining(_) => {
-                self.leave_role(Next::End, turn);
+                self.leave_role(NextRole::End, turn);
             }
         }
     }

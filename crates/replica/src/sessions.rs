@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use proto::learner::Touch;
 use proto::{ErrorCode, SessionId};
-use session::{Kind, Owner, Role, SessionTracker};
+use session::{Owner, Role, SessionScope, SessionTracker};
 use tree::SessionKind;
 
 /// Sessions, as far as this server's role needs them.
@@ -120,7 +120,7 @@ impl Sessions {
     /// Returns whether the session is local to this server, and is not becoming global.
     pub fn is_local(&self, id: SessionId) -> bool {
         let session = self.tracker().get(id);
-        session.is_some_and(|session| session.kind == Kind::Local)
+        session.is_some_and(|session| session.kind == SessionScope::Local)
     }
 
     /// Begins to make a local session global. Returns the timeout for its createSession; `None` for
@@ -144,8 +144,8 @@ impl Sessions {
         };
         Ok(match tracker.check(id, owner)? {
             // The createSession precedes the request that is checked now.
-            Some(Kind::Global | Kind::Upgrading) => SessionKind::Global,
-            Some(Kind::Local) => SessionKind::Local,
+            Some(SessionScope::Global | SessionScope::Upgrading) => SessionKind::Global,
+            Some(SessionScope::Local) => SessionKind::Local,
             None => SessionKind::Elsewhere,
         })
     }
@@ -206,7 +206,7 @@ impl Sessions {
         for id in tracker.expire(now_ms) {
             if tracker
                 .get(id)
-                .is_some_and(|session| session.kind == Kind::Local)
+                .is_some_and(|session| session.kind == SessionScope::Local)
             {
                 tracker.remove(id);
                 expired.local.push(id);
@@ -232,7 +232,7 @@ impl Sessions {
     pub fn local_count(&self) -> usize {
         let sessions = self.tracker().iter();
         sessions
-            .filter(|(_, session)| session.kind == Kind::Local)
+            .filter(|(_, session)| session.kind == SessionScope::Local)
             .count()
     }
 

@@ -8,7 +8,7 @@ use crate::limits;
 
 /// Settings of a member; fixed while it runs.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ReplicaSettings {
     /// `tickTime`, ms.
     pub tick_ms: i64,
     /// Top byte of new session ids: the low byte of `myid`, or 1 on a standalone server.
@@ -73,7 +73,7 @@ pub struct ObserverSettings {
 /// SessionTrackerImpl.initializeNextSessionId.
 const STANDALONE_SERVER_ID: u8 = 1;
 
-impl Settings {
+impl ReplicaSettings {
     /// Derives the settings from this configuration.
     pub fn new(config: &Config) -> Self {
         let containers = &config.containers;

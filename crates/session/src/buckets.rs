@@ -6,7 +6,7 @@ use proto::SessionId;
 
 /// Sessions by the time of their next check.
 ///
-/// A session is in one bucket and stores its position ([`Place`]), so removing it does not need a
+/// A session is in one bucket and stores its position ([`BucketPosition`]), so removing it does not need a
 /// search. Empty buckets are removed.
 #[derive(Debug, Clone)]
 pub(crate) struct Buckets {
@@ -16,7 +16,7 @@ pub(crate) struct Buckets {
 
 /// Position of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BucketPosition {
     /// The bucket's time, a multiple of the tick.
     pub(crate) deadline_ms: i64,
     index: usize,
@@ -41,10 +41,10 @@ impl Buckets {
             .saturating_mul(self.tick_ms)
     }
 
-    pub(crate) fn insert(&mut self, id: SessionId, deadline_ms: i64) -> Place {
+    pub(crate) fn insert(&mut self, id: SessionId, deadline_ms: i64) -> BucketPosition {
         let bucket = self.by_deadline.entry(deadline_ms).or_default();
         bucket.push(id);
-        Place {
+        BucketPosition {
             deadline_ms,
             index: bucket.len() - 1,
         }
@@ -52,7 +52,7 @@ impl Buckets {
 
     /// Removes the session at `place`. Returns the session that has moved to `place`; the caller
     /// must update its stored position.
-    pub(crate) fn remove(&mut self, place: Place) -> Option<SessionId> {
+    pub(crate) fn remove(&mut self, place: BucketPosition) -> Option<SessionId> {
         let bucket = self.by_deadline.get_mut(&place.deadline_ms)?;
         if place.index < bucket.len() {
             bucket.swap_remove(place.index);

@@ -44,4 +44,4 @@ mod tracker;
 pub use ids::SessionIds;
 pub use password::{PASSWORD_BYTES, PasswordRule, Passwords, password};
 pub use timeout::negotiate;
-pub use tracker::{Kind, Owner, Role, Session, SessionTracker};
+pub use tracker::{Owner, Role, Session, SessionScope, SessionTracker};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use proto::{ErrorCode, SessionId};
 
-use crate::buckets::{Buckets, Place};
+use crate::buckets::{BucketPosition, Buckets};
 use crate::ended::EndedSessions;
 
 /// Holder of a session's connection, as seen by the server that decides about sessions.
@@ -35,7 +35,7 @@ pub enum Role {
 
 /// Servers that know a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SessionScope {
     /// All servers: a createSession transaction created it.
     Global,
     /// Only this server, which also expires it.
@@ -52,13 +52,13 @@ pub struct Session {
     /// Time at which the session expires without another touch, ms; a multiple of the tick.
     pub deadline_ms: i64,
     /// Servers that know the session.
-    pub kind: Kind,
+    pub kind: SessionScope,
     /// Whether the end of the session is decided.
     pub is_closing: bool,
     /// Holder of the session's connection; `None` until its first use.
     pub owner: Option<Owner>,
     /// Bucket of the session, never later than `deadline_ms`; `None` if the session is closing.
-    place: Option<Place>,
+    place: Option<BucketPosition>,
 }
 
 /// Sessions with their expiry and holders.
@@ -95,13 +95,13 @@ impl SessionTracker {
     /// A known session receives the timeout and is touched, unless it is closing: creating it again
     /// does not save it. Source: SessionTrackerImpl.trackSession.
     pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
-        self.add_kind(id, Kind::Global, timeout_ms, now_ms)
+        self.add_kind(id, SessionScope::Global, timeout_ms, now_ms)
     }
 
     /// Begins a session that only this server knows. Returns whether it was unknown; a known
     /// session keeps its kind.
     pub fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
-        self.add_kind(id, Kind::Local, timeout_ms, now_ms)
+        self.add_kind(id, SessionScope::Local, timeout_ms, now_ms)
     }
 
     /// Adds a session that a request of `owner` will make global, and that is local to another
@@ -109,15 +109,21 @@ impl SessionTracker {
     /// does not change. [`add`](Self::add) ends the upgrade.
     pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
         if !self.contains(id) {
-            self.add_kind(id, Kind::Upgrading, timeout_ms, now_ms);
+            self.add_kind(id, SessionScope::Upgrading, timeout_ms, now_ms);
             self.set_owner(id, owner);
         }
     }
 
-    fn add_kind(&mut self, id: SessionId, kind: Kind, timeout_ms: i32, now_ms: i64) -> bool {
+    fn add_kind(
+        &mut self,
+        id: SessionId,
+        kind: SessionScope,
+        timeout_ms: i32,
+        now_ms: i64,
+    ) -> bool {
         if let Some(known) = self.sessions.get_mut(&id) {
-            if kind == Kind::Global {
-                known.kind = Kind::Global;
+            if kind == SessionScope::Global {
+                known.kind = SessionScope::Global;
             }
             self.touch(id, timeout_ms, now_ms);
             return false;
@@ -173,7 +179,7 @@ impl SessionTracker {
     }
 
     /// Puts a session into the bucket of its deadline, after removing it from `old`.
-    fn file(&mut self, id: SessionId, old: Option<Place>) {
+    fn file(&mut self, id: SessionId, old: Option<BucketPosition>) {
         if let Some(old) = old {
             self.unfile(old);
         }
@@ -182,7 +188,7 @@ impl SessionTracker {
         }
     }
 
-    fn unfile(&mut self, place: Place) {
+    fn unfile(&mut self, place: BucketPosition) {
         if let Some(moved) = self.buckets.remove(place)
             && let Some(session) = self.sessions.get_mut(&moved)
         {
@@ -207,7 +213,7 @@ impl SessionTracker {
     /// state.
     pub fn remove(&mut self, id: SessionId) -> Option<Session> {
         let session = self.sessions.remove(&id)?;
-        if session.kind == Kind::Global {
+        if session.kind == SessionScope::Global {
             self.ended.note(id);
         }
         if let Some(place) = session.place {
@@ -230,7 +236,11 @@ impl SessionTracker {
     /// * `UnknownSession`: it is unknown to a standalone server.
     ///
     /// Source: SessionTrackerImpl, LeaderSessionTracker.checkSession and checkGlobalSession.
-    pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<Option<Kind>, ErrorCode> {
+    pub fn check(
+        &mut self,
+        id: SessionId,
+        owner: Owner,
+    ) -> Result<Option<SessionScope>, ErrorCode> {
         let Some(session) = self.sessions.get_mut(&id) else {
             return match self.role {
                 Role::Standalone => Err(ErrorCode::UnknownSession),
@@ -283,10 +293,10 @@ impl SessionTracker {
     /// UpgradeableSessionTracker.upgradeSession.
     pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let session = self.sessions.get_mut(&id)?;
-        if session.is_closing || session.kind != Kind::Local {
+        if session.is_closing || session.kind != SessionScope::Local {
             return None;
         }
-        session.kind = Kind::Upgrading;
+        session.kind = SessionScope::Upgrading;
         Some(session.timeout_ms)
     }
 
@@ -363,7 +373,7 @@ impl SessionTracker {
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         let mut sets = BTreeMap::<i64, Vec<SessionId>>::new();
         for (id, session) in self.iter().filter(|(_, session)| !session.is_closing) {
-            if (session.kind == Kind::Local) == local {
+            if (session.kind == SessionScope::Local) == local {
                 sets.entry(session.deadline_ms).or_default().push(id);
             }
         }

@@ -10,9 +10,9 @@ use config::members::HostPort;
 use config::{Config, OnDigestMismatch, RawConfig, Surroundings, SystemProperties};
 use proto::Sid;
 use proto::hello::{Endpoint, Hello, HelloAddresses};
-use recovery::{History, HistorySettings, SnapshotSettings, recover_member, recover_tree};
+use recovery::{DurableLog, DurableLogSettings, SnapshotSettings, recover_member, recover_tree};
 use replica::connection::ConnectionRules;
-use replica::{ContainerSettings, HandshakeRules, Port, Service, SessionRules, Settings};
+use replica::{ContainerSettings, HandshakeRules, Port, ReplicaSettings, Service, SessionRules};
 use storage::{Compression, LogPages, LogSettings, RecoverySettings};
 use testkit::SimDisk;
 use tree::TreeSettings;
@@ -155,8 +155,8 @@ pub(crate) fn recover_of(plan: &Plan) -> hosting::Recover<SimDisk> {
 }
 
 /// Returns the usual settings of a server, with times that suit a simulation.
-pub(crate) fn settings(config: &Config, plan: &Plan) -> Settings {
-    let mut settings = Settings::new(config);
+pub(crate) fn settings(config: &Config, plan: &Plan) -> ReplicaSettings {
+    let mut settings = ReplicaSettings::new(config);
     settings.containers = ContainerSettings {
         check_interval_ms: 400,
         min_spacing_ms: 10,
@@ -185,7 +185,7 @@ pub(crate) fn tree_settings(plan: &Plan) -> Arc<TreeSettings> {
 }
 
 /// Returns the settings for reading the log for learners.
-pub(crate) fn log_pages(history: &History<SimDisk>, page_bytes: usize) -> LogPages<'_, SimDisk> {
+pub(crate) fn log_pages(history: &DurableLog<SimDisk>, page_bytes: usize) -> LogPages<'_, SimDisk> {
     LogPages {
         disk: history.disk(),
         dirs: history.dirs().clone(),
@@ -196,8 +196,8 @@ pub(crate) fn log_pages(history: &History<SimDisk>, page_bytes: usize) -> LogPag
 }
 
 /// Returns the settings for writing files. Logs are short, so that one seed creates many of them.
-pub(crate) fn history_settings(db_autocreate: bool, plan: &Plan) -> HistorySettings {
-    HistorySettings {
+pub(crate) fn history_settings(db_autocreate: bool, plan: &Plan) -> DurableLogSettings {
+    DurableLogSettings {
         log: LogSettings {
             prealloc_bytes: 2048,
             fsync_warning: Duration::MAX,

@@ -12,7 +12,9 @@ mod members;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hosting::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
+use hosting::{
+    CarryingOut, DiskQueue, Registry, ServerState, SnapshotReason, StartFiles, StartSettings,
+};
 use replica::members::MemberLists;
 use replica::{DiskOrder, Input, Replica, Start};
 use session::SessionIds;
@@ -113,7 +115,9 @@ impl Server {
             wake_at: None,
         };
         if started.is_due {
-            server.with(world, |server| server.host.request_snapshot(Wanted::Due));
+            server.with(world, |server| {
+                server.host.request_snapshot(SnapshotReason::Due)
+            });
         }
         Ok(server)
     }

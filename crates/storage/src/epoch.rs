@@ -47,7 +47,7 @@ impl Epochs {
     /// If a file does not contain a number, or contains a number that the data or the other file
     /// contradicts. Nothing is written then.
     pub fn load<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
-        let written = Written::read(disk, dirs, epoch_of(last_zxid))?;
+        let written = EpochFiles::read(disk, dirs, epoch_of(last_zxid))?;
         let epochs = Self::look(disk, dirs, last_zxid)?;
         if let Some(error) = &written.repaired {
             tracing::warn!(epoch = %epochs.current, "{error}: rewriting the epoch, which the last transaction and acceptedEpoch determine");
@@ -68,7 +68,7 @@ impl Epochs {
     pub fn look<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let of_data = epoch_of(last_zxid);
         let accepted_path = dirs.snap.join(ACCEPTED);
-        let written = Written::read(disk, dirs, of_data)?;
+        let written = EpochFiles::read(disk, dirs, of_data)?;
         let (current, promised) = (written.current, written.accepted);
         let current = match current {
             Some(current) if current < of_data => {
@@ -195,7 +195,7 @@ impl Epochs {
 }
 
 /// Content of the two files.
-struct Written {
+struct EpochFiles {
     /// `None` if the file is missing, or is unreadable and the epoch is certain without it.
     current: Option<Epoch>,
     accepted: Option<Epoch>,
@@ -203,7 +203,7 @@ struct Written {
     repaired: Option<StorageError>,
 }
 
-impl Written {
+impl EpochFiles {
     fn read<D: Disk>(disk: &D, dirs: &DataDirs, of_data: Epoch) -> Result<Self, StorageError> {
         let accepted = read(disk, &dirs.snap.join(ACCEPTED))?;
         let (current, repaired) = match read(disk, &dirs.snap.join(CURRENT)) {

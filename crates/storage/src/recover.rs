@@ -132,7 +132,7 @@ pub struct Recovered {
 
 /// A snapshot that does not load, with the reason.
 #[derive(Debug)]
-struct Rejected {
+struct RejectedSnapshot {
     file: SnapshotFile,
     reason: String,
     /// Zxid that older data reach towards this snapshot: the snapshot's own zxid if nothing is
@@ -213,7 +213,7 @@ fn replay<'d, D: Disk, S: State>(
     txns: LoggedTxns<'d, D>,
     reads_ahead: bool,
     state: &mut S,
-    rejected: &mut [Rejected],
+    rejected: &mut [RejectedSnapshot],
 ) -> Result<(LoggedTxns<'d, D>, u64), StorageError> {
     let bytes_of = |txn: &Result<LoggedTxn, _>| txn.as_ref().map_or(0, |txn| txn.payload.len());
     let (mut replayed, mut failed) = (0, None);
@@ -239,8 +239,12 @@ fn replay<'d, D: Disk, S: State>(
 }
 
 /// Returns the warnings for the operator, which are also logged.
-fn warnings_about(rejected: &[Rejected], info: &SnapshotInfo, reached: Zxid) -> Vec<String> {
-    let mut warnings: Vec<String> = rejected.iter().map(Rejected::warning).collect();
+fn warnings_about(
+    rejected: &[RejectedSnapshot],
+    info: &SnapshotInfo,
+    reached: Zxid,
+) -> Vec<String> {
+    let mut warnings: Vec<String> = rejected.iter().map(RejectedSnapshot::warning).collect();
     if let Some(covers) = info.covers().filter(|covers| *covers > reached) {
         warnings.push(format!(
             "the snapshot was written while transactions up to {covers} were applied, but the log \
@@ -278,12 +282,12 @@ fn load_snapshot<D: Disk, S: State>(
     dirs: &DataDirs,
     settings: &RecoverySettings,
     state: &mut S,
-) -> Result<(Loaded, Vec<Rejected>), StorageError> {
+) -> Result<(Loaded, Vec<RejectedSnapshot>), StorageError> {
     let mut rejected = Vec::new();
     let mut tried = 0;
     for file in list_snapshots(disk, &dirs.snap)? {
         if let Some(reason) = cheap_fault(disk, &file)? {
-            rejected.push(Rejected::new(file, reason));
+            rejected.push(RejectedSnapshot::new(file, reason));
             continue;
         }
         tried += 1;
@@ -301,7 +305,7 @@ fn load_snapshot<D: Disk, S: State>(
                     }
                     other => other.to_string(),
                 };
-                rejected.push(Rejected::new(file, reason));
+                rejected.push(RejectedSnapshot::new(file, reason));
             }
         }
     }
@@ -314,7 +318,7 @@ fn refuse_unexplained<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     settings: &RecoverySettings,
-    rejected: &[Rejected],
+    rejected: &[RejectedSnapshot],
 ) -> Result<(), StorageError> {
     if settings.trust_empty {
         return Ok(());
@@ -345,8 +349,9 @@ fn refuse_unexplained<D: Disk>(
 ///
 /// A snapshot at the start of an epoch, with counter 0, does not have a transaction. It is then
 /// unknown whether the log before that epoch is complete, so the snapshot is treated as lost.
-fn refuse_lost(rejected: &[Rejected], base: Zxid) -> Result<(), StorageError> {
-    let is_lost = |other: &&Rejected| other.file.zxid > base && other.reached < other.file.zxid;
+fn refuse_lost(rejected: &[RejectedSnapshot], base: Zxid) -> Result<(), StorageError> {
+    let is_lost =
+        |other: &&RejectedSnapshot| other.file.zxid > base && other.reached < other.file.zxid;
     match rejected.iter().find(is_lost) {
         Some(lost) => Err(StorageError::SnapshotLost {
             path: lost.file.path.clone(),
@@ -394,7 +399,7 @@ impl Recovered {
     }
 }
 
-impl Rejected {
+impl RejectedSnapshot {
     fn new(file: SnapshotFile, reason: String) -> Self {
         let reached = Zxid::ZERO;
         Self {

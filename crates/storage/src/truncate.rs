@@ -26,7 +26,7 @@ pub struct Truncated {
 
 /// End of a log after truncation.
 #[derive(Debug)]
-struct Cut {
+struct LogCut {
     len: u64,
     last: Option<Zxid>,
 }
@@ -56,7 +56,7 @@ pub fn truncate<D: Disk>(
 #[derive(Debug)]
 pub struct Truncation {
     beyond: Vec<SnapshotFile>,
-    plan: Plan,
+    plan: TruncationPlan,
 }
 
 impl Truncation {
@@ -71,7 +71,7 @@ impl Truncation {
         limits: Limits,
     ) -> Result<Self, StorageError> {
         let beyond = beyond(disk, dirs, target, limits)?;
-        let plan = Plan::new(disk, list_logs(disk, &dirs.log)?, target, limits)?;
+        let plan = TruncationPlan::new(disk, list_logs(disk, &dirs.log)?, target, limits)?;
         Ok(Self { beyond, plan })
     }
 
@@ -136,18 +136,18 @@ pub fn cut_log<D: Disk>(
     limits: Limits,
 ) -> Result<Truncated, StorageError> {
     let logs = list_logs(disk, &dirs.log)?;
-    Plan::new(disk, logs, target, limits)?.carry_out(disk, dirs)
+    TruncationPlan::new(disk, logs, target, limits)?.carry_out(disk, dirs)
 }
 
 /// Planned changes to the log files.
 #[derive(Debug)]
-struct Plan {
+struct TruncationPlan {
     /// Files to remove, newest first.
     dropped: Vec<LogFile>,
-    cut: Option<(LogFile, Cut)>,
+    cut: Option<(LogFile, LogCut)>,
 }
 
-impl Plan {
+impl TruncationPlan {
     fn new<D: Disk>(
         disk: &D,
         logs: Vec<LogFile>,
@@ -227,8 +227,8 @@ fn end_at<D: Disk>(
     log: &LogFile,
     target: Zxid,
     limits: Limits,
-) -> Result<Cut, StorageError> {
-    let mut cut = Cut { len: 0, last: None };
+) -> Result<LogCut, StorageError> {
+    let mut cut = LogCut { len: 0, last: None };
     if log.len == 0 {
         return Ok(cut);
     }
@@ -242,7 +242,7 @@ fn end_at<D: Disk>(
                     return Ok(cut);
                 }
                 last_read = zxid;
-                cut = Cut {
+                cut = LogCut {
                     len: record.end(),
                     last: Some(zxid),
                 };

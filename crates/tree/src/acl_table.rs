@@ -22,7 +22,7 @@ impl AclSlot {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TableEntry {
     id: i64,
     /// `None` if a znode of a fuzzy snapshot refers to a list that the snapshot's map lacks; replay
     /// assigns another slot to the znode.
@@ -34,7 +34,7 @@ struct Entry {
 /// The table of lists.
 #[derive(Debug)]
 pub(crate) struct AclTable {
-    entries: Vec<Entry>,
+    entries: Vec<TableEntry>,
     free: Vec<u32>,
     by_id: HashMap<i64, AclSlot>,
     by_list: HashMap<Arc<[Acl]>, AclSlot>,
@@ -43,7 +43,7 @@ pub(crate) struct AclTable {
 
 impl AclTable {
     pub(crate) fn new() -> Self {
-        let open = Entry {
+        let open = TableEntry {
             id: OPEN_ID,
             list: Some(Arc::new([Acl::open()])),
             uses: 0,
@@ -145,7 +145,7 @@ impl AclTable {
     }
 
     fn insert(&mut self, id: i64, list: Option<Arc<[Acl]>>) -> AclSlot {
-        let entry = Entry { id, list, uses: 0 };
+        let entry = TableEntry { id, list, uses: 0 };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.entries[slot as usize] = entry;

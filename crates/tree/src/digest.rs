@@ -90,11 +90,11 @@ impl Tree {
 
 /// Digests at every 128th zxid, for the `hash` command.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub(crate) struct RecentDigests {
     entries: VecDeque<(Zxid, u64)>,
 }
 
-impl History {
+impl RecentDigests {
     pub(crate) fn note(&mut self, zxid: Zxid, digest: u64) {
         if zxid.0 % HISTORY_STEP != 0 {
             return;

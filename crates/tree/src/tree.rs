@@ -38,7 +38,7 @@ pub struct Tree {
     pub(crate) data_size: i64,
     pub(crate) last_zxid: Zxid,
     pub(crate) digest: u64,
-    pub(crate) digest_history: digest::History,
+    pub(crate) digest_history: digest::RecentDigests,
     pub(crate) last_applied: Option<Zxid>,
     /// `/zookeeper`, below which znodes are not included in the digest.
     pub(crate) zookeeper: NodeId,
@@ -83,7 +83,7 @@ impl Tree {
             data_size: 0,
             last_zxid: Zxid::ZERO,
             digest: 0,
-            digest_history: digest::History::default(),
+            digest_history: digest::RecentDigests::default(),
             last_applied: None,
             zookeeper: NodeId::NIL,
             walks: Walks::default(),

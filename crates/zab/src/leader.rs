@@ -45,14 +45,14 @@ use proto::{Epoch, Sid, Zxid};
 
 pub use action::{Action, LinkFault, LinkId, StepDown};
 pub(crate) use discovery::identify;
-use link::{Link, LinkState};
+use link::{LearnerLink, LinkState};
 pub use live::ProposeError;
 pub use oracle::OracleQuestion;
 
 use crate::broadcast::Proposals;
 use crate::learner::LearnerKind;
 use crate::packets::ShowLearner;
-use crate::sync::History;
+use crate::sync::LeaderLog;
 use crate::{CommittedLog, Record, Settings};
 
 /// State of a server when it is elected.
@@ -135,7 +135,7 @@ pub struct Leader {
     epoch_config: Option<EpochConfig>,
     phase: Phase,
     phase_since_ms: i64,
-    links: BTreeMap<LinkId, Link>,
+    links: BTreeMap<LinkId, LearnerLink>,
     history: CommittedLog,
     last: Zxid,
     proposals: Proposals,
@@ -260,7 +260,7 @@ impl Leader {
     /// Handles a new connection of a learner.
     pub fn handle_connected(&mut self, link: LinkId, now_ms: i64) {
         if !matches!(self.phase, Phase::Down) {
-            self.links.insert(link, Link::new(now_ms));
+            self.links.insert(link, LearnerLink::new(now_ms));
         }
     }
 
@@ -347,8 +347,8 @@ impl Leader {
         self.history
     }
 
-    fn history(&self) -> History<'_> {
-        History {
+    fn history(&self) -> LeaderLog<'_> {
+        LeaderLog {
             last: self.last,
             log: &self.history,
         }
@@ -371,7 +371,7 @@ impl Leader {
     }
 
     fn remove(&mut self, link: LinkId) {
-        if let Some(Link { sid: Some(sid), .. }) = self.links.remove(&link) {
+        if let Some(LearnerLink { sid: Some(sid), .. }) = self.links.remove(&link) {
             self.proposals.forget(sid);
         }
         self.syncs.retain(|(_, to)| *to != link);

@@ -34,14 +34,14 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::{Epoch, SessionId, Sid, Zxid};
 
-use crate::leader::link::{Link, LinkState};
+use crate::leader::link::{LearnerLink, LinkState};
 use crate::leader::{Action, LinkFault, LinkId, identify, unexpected};
 use crate::learner::LearnerKind;
-use crate::sync::{self, Decision, History, Opening};
+use crate::sync::{self, LeaderLog, SyncOpening, SyncPlan};
 use crate::{CommittedLog, Record, Settings};
 
 /// The follower's present knowledge.
-pub struct Facts<'a> {
+pub struct FollowerFacts<'a> {
     /// The newest committed transactions that the follower has received.
     pub committed: &'a CommittedLog,
     /// The version of the configuration in force.
@@ -71,7 +71,7 @@ pub struct ObserverMaster {
     epoch: Epoch,
     /// The last transaction that is known to be committed.
     last: Zxid,
-    links: BTreeMap<LinkId, Link>,
+    links: BTreeMap<LinkId, LearnerLink>,
     pinged_ms: i64,
     /// Whether the leader compares digests.
     leader_compares: bool,
@@ -104,7 +104,7 @@ impl ObserverMaster {
 
     /// Handles a new connection of an observer.
     pub fn handle_connected(&mut self, link: LinkId, now_ms: i64) {
-        let mut new = Link::new(now_ms);
+        let mut new = LearnerLink::new(now_ms);
         new.kind = LearnerKind::Observer;
         self.links.insert(link, new);
     }
@@ -119,7 +119,7 @@ impl ObserverMaster {
         &mut self,
         link: LinkId,
         packet: LearnerPacket,
-        facts: &Facts<'_>,
+        facts: &FollowerFacts<'_>,
         now_ms: i64,
         out: &mut Vec<Action>,
     ) {
@@ -304,7 +304,7 @@ impl ObserverMaster {
         &mut self,
         link: LinkId,
         packet: &LearnerPacket,
-        facts: &Facts<'_>,
+        facts: &FollowerFacts<'_>,
         out: &mut Vec<Action>,
     ) -> Result<(), LinkFault> {
         let LearnerPacket::ObserverInfo { info, .. } = packet else {
@@ -313,8 +313,9 @@ impl ObserverMaster {
         let reports_digests =
             info.is_some_and(|info| info.protocol_version() == LearnerInfo::REPORTS_DIGESTS);
         let sid = identify(*info, self.sid, facts.config_version)?;
-        let same =
-            |(id, other): (&LinkId, &Link)| (*id != link && other.sid == Some(sid)).then_some(*id);
+        let same = |(id, other): (&LinkId, &LearnerLink)| {
+            (*id != link && other.sid == Some(sid)).then_some(*id)
+        };
         for older in self.links.iter().filter_map(same).collect::<Vec<_>>() {
             self.close(older, LinkFault::Replaced { sid }, out);
         }
@@ -339,7 +340,7 @@ impl ObserverMaster {
         &mut self,
         to: LinkId,
         packet: &LearnerPacket,
-        facts: &Facts<'_>,
+        facts: &FollowerFacts<'_>,
         out: &mut Vec<Action>,
     ) -> Result<(), LinkFault> {
         let LearnerPacket::AckEpoch {
@@ -360,18 +361,18 @@ impl ObserverMaster {
                 last_logged: *last_logged,
             });
         }
-        let history = History {
+        let history = LeaderLog {
             last: self.last,
             log: facts.committed,
         };
         let decision = sync::decide(*last_logged, history, self.settings.force_snapshot, false);
         let (opening, after) = match decision {
-            Decision::Send { opening, after } => (opening, after),
-            Decision::ReadLog => (Opening::Snap, Zxid::ZERO),
+            SyncPlan::Send { opening, after } => (opening, after),
+            SyncPlan::ReadLog => (SyncOpening::Snap, Zxid::ZERO),
         };
         let (state, max) = match opening {
-            Opening::Snap => (LinkState::SendingSnapshot, self.settings.snap_syncs_max),
-            Opening::Diff(_) | Opening::Trunc(_) => {
+            SyncOpening::Snap => (LinkState::SendingSnapshot, self.settings.snap_syncs_max),
+            SyncOpening::Diff(_) | SyncOpening::Trunc(_) => {
                 (LinkState::Syncing, self.settings.diff_syncs_max)
             }
         };
@@ -384,15 +385,15 @@ impl ObserverMaster {
         }
         let mut send = |packet| out.push(Action::Send { to, packet });
         match opening {
-            Opening::Diff(zxid) => send(LeaderPacket::Diff { zxid }),
-            Opening::Trunc(zxid) => send(LeaderPacket::Trunc { zxid }),
-            Opening::Snap => out.push(Action::SendSnapshot {
+            SyncOpening::Diff(zxid) => send(LeaderPacket::Diff { zxid }),
+            SyncOpening::Trunc(zxid) => send(LeaderPacket::Trunc { zxid }),
+            SyncOpening::Snap => out.push(Action::SendSnapshot {
                 to,
                 zxid: self.last,
             }),
         }
         let mut send = |packet| out.push(Action::Send { to, packet });
-        if opening != Opening::Snap {
+        if opening != SyncOpening::Snap {
             for Record { zxid, txn } in facts.committed.after(after).cloned() {
                 send(LeaderPacket::Proposal { zxid, txn });
                 send(LeaderPacket::Commit { zxid });
@@ -432,7 +433,7 @@ impl ObserverMaster {
         out.push(Action::Close { link, fault });
     }
 
-    fn link_deadline_ms(&self, link: &Link) -> Option<i64> {
+    fn link_deadline_ms(&self, link: &LearnerLink) -> Option<i64> {
         let limit = link.silence_ms(self.settings.init_ms(), self.settings.sync_ms());
         limit.map(|limit| link.heard_ms.saturating_add(limit))
     }

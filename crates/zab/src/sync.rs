@@ -23,7 +23,7 @@ use crate::{CommittedLog, Record};
 
 /// The packet that begins a synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
+pub enum SyncOpening {
     /// Continue from the learner's log. The zxid is informative.
     Diff(Zxid),
     /// Cut the learner's log here first.
@@ -34,11 +34,11 @@ pub enum Opening {
 
 /// The way in which a synchronisation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum SyncPlan {
     /// Send this packet, then everything committed after a zxid.
     Send {
         /// The packet.
-        opening: Opening,
+        opening: SyncOpening,
         /// The zxid after which transactions follow. Meaningless for a snapshot.
         after: Zxid,
     },
@@ -46,16 +46,16 @@ pub enum Decision {
     ReadLog,
 }
 
-impl Decision {
+impl SyncPlan {
     const SNAP: Self = Self::Send {
-        opening: Opening::Snap,
+        opening: SyncOpening::Snap,
         after: Zxid::ZERO,
     };
 }
 
 /// The leader's transactions.
 #[derive(Debug, Clone, Copy)]
-pub struct History<'a> {
+pub struct LeaderLog<'a> {
     /// The last transaction, or the established epoch with counter 0 if it does not contain one
     /// yet.
     pub last: Zxid,
@@ -63,7 +63,7 @@ pub struct History<'a> {
     pub log: &'a CommittedLog,
 }
 
-impl History<'_> {
+impl LeaderLog<'_> {
     /// Returns the oldest transaction in memory, or the end of the log if there is none.
     pub fn min(&self) -> Zxid {
         self.log.min().unwrap_or(self.last)
@@ -75,14 +75,19 @@ impl History<'_> {
 }
 
 /// Decides by the transactions in memory.
-pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: bool) -> Decision {
+pub fn decide(
+    peer: Zxid,
+    history: LeaderLog<'_>,
+    force_snapshot: bool,
+    use_disk: bool,
+) -> SyncPlan {
     let (min, max) = (history.min(), history.max());
     if force_snapshot {
-        return Decision::SNAP;
+        return SyncPlan::SNAP;
     }
     if peer == history.last {
-        return Decision::Send {
-            opening: Opening::Diff(peer),
+        return SyncPlan::Send {
+            opening: SyncOpening::Diff(peer),
             after: peer,
         };
     }
@@ -91,10 +96,10 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
         // there if it came as a snapshot before the first transaction, or is empty. The learner
         // would refuse such a TRUNC, and would refuse it again in every later epoch.
         if is_epoch_start(max) && max != Zxid::ZERO {
-            return Decision::SNAP;
+            return SyncPlan::SNAP;
         }
-        return Decision::Send {
-            opening: Opening::Trunc(max),
+        return SyncPlan::Send {
+            opening: SyncOpening::Trunc(max),
             after: max,
         };
     }
@@ -106,9 +111,9 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
     // With an empty memory and no proposal yet, the end of the files is not known to be the end of
     // the log.
     if peer < min && use_disk && !is_epoch_start(min) {
-        return Decision::ReadLog;
+        return SyncPlan::ReadLog;
     }
-    Decision::SNAP
+    SyncPlan::SNAP
 }
 
 /// Decides by the records of the log files around the peer's zxid. The first record must be the
@@ -117,38 +122,38 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
 pub fn decide_by_disk(
     peer: Zxid,
     records: &[Record],
-    history: History<'_>,
-) -> Option<(Opening, Zxid)> {
+    history: LeaderLog<'_>,
+) -> Option<(SyncOpening, Zxid)> {
     let behind = records.partition_point(|record| record.zxid <= peer);
     let before = behind.checked_sub(1).and_then(|at| records.get(at));
     let before = before?.zxid;
     let next = records.get(behind).map(|record| record.zxid);
     match open(peer, Some(before), next, history.max()) {
-        Decision::Send {
-            opening: Opening::Snap,
+        SyncPlan::Send {
+            opening: SyncOpening::Snap,
             ..
         }
-        | Decision::ReadLog => None,
-        Decision::Send { opening, after } => Some((opening, after)),
+        | SyncPlan::ReadLog => None,
+        SyncPlan::Send { opening, after } => Some((opening, after)),
     }
 }
 
 /// Begins inside a run of transactions. `before` is the last one that is not after the peer's zxid,
 /// and `next` the one after it.
-fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> Decision {
+fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> SyncPlan {
     if before == Some(peer) || is_epoch_start(peer) {
-        return Decision::Send {
-            opening: Opening::Diff(max),
+        return SyncPlan::Send {
+            opening: SyncOpening::Diff(max),
             after: peer,
         };
     }
     match (before, next) {
         // Across epochs, the last common transaction is unknown.
-        (Some(before), Some(next)) if next.epoch() == peer.epoch() => Decision::Send {
-            opening: Opening::Trunc(before),
+        (Some(before), Some(next)) if next.epoch() == peer.epoch() => SyncPlan::Send {
+            opening: SyncOpening::Trunc(before),
             after: before,
         },
-        _ => Decision::SNAP,
+        _ => SyncPlan::SNAP,
     }
 }
 

@@ -13,9 +13,9 @@ use proto::watch::{EventType, WatcherEvent};
 use proto::{ErrorCode, OpCode, SessionId, Xid};
 use tokio::sync::oneshot;
 
-use super::in_flight::{Asker, Pending, Reply};
-use super::watches::{Registration, Unwanted};
-use super::{Link, Machine, Phase};
+use super::in_flight::{Pending, Reply, ReplyTarget};
+use super::watches::{Registration, UnwantedWatch};
+use super::{Machine, Phase, ServerConnection};
 use crate::chores::Chore;
 use crate::error::{Call, Error, LossReason, Result};
 use crate::frame::{put_request, split_reply};
@@ -108,7 +108,7 @@ impl Machine {
             sent: now,
             watch: command.watch,
             auth: is_auth.then_some(command.body),
-            asker: Asker::Caller(command.reply),
+            asker: ReplyTarget::Caller(command.reply),
         });
     }
 
@@ -156,7 +156,7 @@ impl Machine {
 
     pub(super) fn send_chore(
         &mut self,
-        link: &mut Link,
+        link: &mut ServerConnection,
         chore: Chore,
         out: &mut Vec<u8>,
         now: Duration,
@@ -176,7 +176,7 @@ impl Machine {
                     version: -1,
                 };
                 let path = path.clone();
-                let asker = Asker::Chore(chore);
+                let asker = ReplyTarget::Chore(chore);
                 let call = link.call(OpCode::Delete, path);
                 self.send_request(link, call, &record, asker, out, now);
             }
@@ -188,12 +188,12 @@ impl Machine {
                     path: Some(path.clone()),
                 };
                 let call = link.call(OpCode::Sync, path.clone());
-                self.send_request(link, call, &sync, Asker::Nobody, out, now);
+                self.send_request(link, call, &sync, ReplyTarget::Nobody, out, now);
                 let list = PathWatchRequest {
                     path: Some(path.clone()),
                     watch: false,
                 };
-                let asker = Asker::Chore(chore);
+                let asker = ReplyTarget::Chore(chore);
                 let call = link.call(OpCode::GetChildren, path);
                 self.send_request(link, call, &list, asker, out, now);
             }
@@ -204,8 +204,8 @@ impl Machine {
     /// would remove both watches.
     fn remove_watch(
         &mut self,
-        link: &mut Link,
-        unwanted: &Unwanted,
+        link: &mut ServerConnection,
+        unwanted: &UnwantedWatch,
         out: &mut Vec<u8>,
         now: Duration,
     ) {
@@ -217,15 +217,15 @@ impl Machine {
             mode: unwanted.kind as i32,
         };
         let call = link.call(OpCode::RemoveWatches, unwanted.path.clone());
-        self.send_request(link, call, &record, Asker::Nobody, out, now);
+        self.send_request(link, call, &record, ReplyTarget::Nobody, out, now);
     }
 
     fn send_request(
         &mut self,
-        link: &mut Link,
+        link: &mut ServerConnection,
         call: Call,
         record: &impl Encode,
-        asker: Asker,
+        asker: ReplyTarget,
         out: &mut Vec<u8>,
         now: Duration,
     ) {
@@ -338,7 +338,7 @@ impl Machine {
         }
         let mut found = Vec::new();
         match pending.asker {
-            Asker::Caller(reply) => {
+            ReplyTarget::Caller(reply) => {
                 let result = match header.err {
                     // The body of a failed multiRead contains partial results, which callers do not
                     // use.
@@ -350,11 +350,11 @@ impl Machine {
                 };
                 let _ = reply.send(result);
             }
-            Asker::Chore(chore) => {
+            ReplyTarget::Chore(chore) => {
                 found = done(&chore, header.err, body)?;
                 self.later.extend(later(chore));
             }
-            Asker::Nobody => {}
+            ReplyTarget::Nobody => {}
         }
         let phase = std::mem::replace(&mut self.phase, Phase::Ended);
         let Phase::Connected(mut link) = phase else {

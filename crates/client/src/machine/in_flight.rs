@@ -8,7 +8,7 @@ use proto::connect::ReplyHeader;
 use proto::{OpCode, Xid};
 use tokio::sync::oneshot;
 
-use super::watches::{Registration, Unwanted};
+use super::watches::{Registration, UnwantedWatch};
 use crate::chores::Chore;
 use crate::error::{Call, Error, LossReason, Result, XidOrNothing};
 
@@ -31,11 +31,11 @@ pub(crate) struct Pending {
     pub(crate) watch: Option<Registration>,
     /// Packet of an auth request, to repeat on the next connection.
     pub(crate) auth: Option<Bytes>,
-    pub(crate) asker: Asker,
+    pub(crate) asker: ReplyTarget,
 }
 
 /// Requester that waits for an answer.
-pub(crate) enum Asker {
+pub(crate) enum ReplyTarget {
     /// A call of the application.
     Caller(oneshot::Sender<Result<Reply>>),
     /// Background work of the session.
@@ -97,7 +97,7 @@ impl InFlight {
     }
 
     /// Returns whether a request in flight may set the watch that is to be removed.
-    pub(crate) fn may_set(&self, unwanted: &Unwanted) -> bool {
+    pub(crate) fn may_set(&self, unwanted: &UnwantedWatch) -> bool {
         let registrations = self.requests.iter().filter_map(|sent| sent.watch.as_ref());
         let mut same_path = registrations.filter(|asked| asked.path == unwanted.path);
         same_path.any(|asked| asked.effect.sets() == Some(unwanted.kind))
@@ -106,7 +106,7 @@ impl InFlight {
     /// Returns whether background work waits for answers.
     pub(crate) fn has_chores(&self) -> bool {
         let mut askers = self.requests.iter().map(|pending| &pending.asker);
-        askers.any(|asker| matches!(asker, Asker::Chore(_)))
+        askers.any(|asker| matches!(asker, ReplyTarget::Chore(_)))
     }
 
     /// Reports the loss of the connection to all callers, and returns the unanswered background
@@ -115,7 +115,7 @@ impl InFlight {
         let mut chores = Vec::new();
         for pending in self.requests.drain(..) {
             match pending.asker {
-                Asker::Caller(reply) => {
+                ReplyTarget::Caller(reply) => {
                     let lost = Error::ConnectionLost {
                         call: pending.call,
                         reason: reason.clone(),
@@ -123,8 +123,8 @@ impl InFlight {
                     // Fails if the caller does not wait any more.
                     let _ = reply.send(Err(lost));
                 }
-                Asker::Chore(chore) => chores.push(chore),
-                Asker::Nobody => {}
+                ReplyTarget::Chore(chore) => chores.push(chore),
+                ReplyTarget::Nobody => {}
             }
         }
         chores
@@ -150,7 +150,7 @@ mod tests {
                 sent: Duration::ZERO,
                 watch: None,
                 auth: None,
-                asker: Asker::Nobody,
+                asker: ReplyTarget::Nobody,
             });
         }
         in_flight

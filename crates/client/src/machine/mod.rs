@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The machine does not use a socket, a clock or a task. `now` is the time since any fixed moment,
-//! and [`Order`] names the server to dial. The machine appends outgoing frames to a buffer of its
+//! and [`HostOrder`] names the server to dial. The machine appends outgoing frames to a buffer of its
 //! host. [`crate::driver`] is the host on tokio.
 
 mod calls;
@@ -35,7 +35,7 @@ use crate::handshake::{Accepted, Handshake, Session};
 use crate::limits::{IN_FLIGHT_MAX, OUTBOUND_BYTES_MAX};
 use crate::options::Options;
 use crate::state::{State, WatchEvent};
-use crate::telling::Teller;
+use crate::telling::StateSender;
 
 pub(crate) use calls::Command;
 pub(crate) use hosts::Hosts;
@@ -47,7 +47,7 @@ pub(crate) use watches::{Registration, Sink, Waiter, WatchEffect};
 
 /// Order to the host.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum HostOrder {
     /// Connect to this server with this handshake. The result goes to [`Machine::handle_dialed`].
     Dial {
         server: Arc<str>,
@@ -67,7 +67,7 @@ pub(crate) struct Machine {
     /// Background work to send with the next ping.
     later: Vec<Chore>,
     events: broadcast::Sender<WatchEvent>,
-    state: Teller,
+    state: StateSender,
     /// Session as the handles see it.
     session: Arc<Mutex<Session>>,
     /// Whether the next handshake asks for a new session.
@@ -87,12 +87,12 @@ pub(crate) struct Machine {
 enum Phase {
     Pausing { until: Duration },
     Dialing { since: Duration },
-    Connected(Box<Link>),
+    Connected(Box<ServerConnection>),
     Ended,
 }
 
 /// One connection and its state.
-struct Link {
+struct ServerConnection {
     server: Arc<str>,
     in_flight: InFlight,
     /// Number of unanswered auth requests of [`Machine::restore`]. Callers do not wait for them.
@@ -108,7 +108,7 @@ struct Link {
     is_closed: bool,
 }
 
-impl Link {
+impl ServerConnection {
     /// Describes a request of the machine itself on this connection.
     fn call(&self, op: OpCode, path: Str) -> Call {
         Call {
@@ -120,18 +120,23 @@ impl Link {
 }
 
 /// State that a machine shares with the handles of its session.
-pub(crate) struct Ends {
+pub(crate) struct MachineChannels {
     pub(crate) inbox: mpsc::Receiver<Command>,
     pub(crate) chores: Arc<Chores>,
     pub(crate) events: broadcast::Sender<WatchEvent>,
-    pub(crate) state: Teller,
+    pub(crate) state: StateSender,
     pub(crate) session: Arc<Mutex<Session>>,
 }
 
 impl Machine {
     /// Creates the machine for a new or continued session. A call of
     /// [`handle_dialed`](Self::handle_dialed) must follow.
-    pub(crate) fn new(options: Options, hosts: Hosts, ends: Ends, dialed: Duration) -> Self {
+    pub(crate) fn new(
+        options: Options,
+        hosts: Hosts,
+        ends: MachineChannels,
+        dialed: Duration,
+    ) -> Self {
         Self {
             options,
             hosts,
@@ -176,7 +181,7 @@ impl Machine {
     }
 
     /// Returns the server to dial, if the pause has ended.
-    pub(crate) fn poll_order(&mut self, now: Duration) -> Option<Order> {
+    pub(crate) fn poll_order(&mut self, now: Duration) -> Option<HostOrder> {
         let Phase::Pausing { until } = self.phase else {
             return None;
         };
@@ -189,7 +194,7 @@ impl Machine {
         // ClientCnxn.connectTimeout.
         let servers = u32::try_from(self.hosts.len().max(1)).unwrap_or(u32::MAX);
         let turn = (self.timeout / servers).max(DIAL_TIME_MIN);
-        Some(Order::Dial {
+        Some(HostOrder::Dial {
             server: self.hosts.current(),
             handshake: Box::new(Handshake {
                 session,
@@ -200,7 +205,7 @@ impl Machine {
         })
     }
 
-    /// Handles the result of an [`Order::Dial`].
+    /// Handles the result of an [`HostOrder::Dial`].
     pub(crate) fn handle_dialed(
         &mut self,
         outcome: Result<Accepted>,
@@ -245,7 +250,7 @@ impl Machine {
         *self.session.lock() = accepted.session;
         self.wants_new_session = false;
         self.timeout = Duration::from_millis(u64::try_from(accepted.timeout_ms).unwrap_or(0));
-        let mut link = Link {
+        let mut link = ServerConnection {
             server: self.hosts.current(),
             in_flight: InFlight::default(),
             auths_restored: self.auths.len(),
@@ -364,12 +369,12 @@ impl Machine {
 
     /// Returns the time at which a silent connection is dead. A third of the session timeout
     /// remains to find another connection.
-    fn dead_at(&self, link: &Link) -> Duration {
+    fn dead_at(&self, link: &ServerConnection) -> Duration {
         (link.last_heard + self.timeout * 2 / 3).min(self.touched + self.timeout)
     }
 
     /// Returns the time of the ping that keeps the session alive.
-    fn ping_at(&self, link: &Link) -> Duration {
+    fn ping_at(&self, link: &ServerConnection) -> Duration {
         link.last_sent + (self.timeout / 3).min(Duration::from_secs(10))
     }
 

@@ -45,9 +45,9 @@ impl Site {
     fn new(options: Options) -> Self {
         let hosts = Hosts::new(&options.servers, false, 1);
         let (calls, inbox) = mpsc::channel(10);
-        let (state, seen) = Teller::new(State::Reconnecting);
+        let (state, seen) = StateSender::new(State::Reconnecting);
         let chores = Arc::<Chores>::default();
-        let ends = Ends {
+        let ends = MachineChannels {
             inbox,
             chores: Arc::clone(&chores),
             events: broadcast::channel(10).0,
@@ -261,7 +261,7 @@ fn an_expired_session_is_renewed_only_on_request() {
         assert_eq!(site.machine.is_ended(), !is_renewed);
         let order = site.machine.poll_order(at(1));
         assert_eq!(order.is_some(), is_renewed);
-        if let Some(Order::Dial { handshake, .. }) = order {
+        if let Some(HostOrder::Dial { handshake, .. }) = order {
             assert_eq!(handshake.session, None);
             let granted = Ok(accepted(2));
             site.machine.handle_dialed(granted, &mut site.out, at(2));

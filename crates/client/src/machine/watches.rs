@@ -108,7 +108,7 @@ impl Waiter {
 
 /// Tables of a server, one for each kind of watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Table {
+enum WatchTable {
     Data,
     Exist,
     Child,
@@ -116,7 +116,7 @@ enum Table {
     Recursive,
 }
 
-impl Table {
+impl WatchTable {
     const ALL: [Self; 5] = [
         Self::Data,
         Self::Exist,
@@ -164,7 +164,7 @@ impl Table {
 impl WatchEffect {
     /// Returns the kind of watch that a request with this effect may set, or `None` for a removal.
     pub(crate) fn sets(self) -> Option<WatchKind> {
-        Table::of(self).map(Table::kind)
+        WatchTable::of(self).map(WatchTable::kind)
     }
 }
 
@@ -178,7 +178,7 @@ struct Interest {
 
 /// Watches on the server that do not have receivers any more.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unwanted {
+pub(crate) struct UnwantedWatch {
     pub(crate) path: Str,
     pub(crate) kind: WatchKind,
 }
@@ -186,15 +186,15 @@ pub(crate) struct Unwanted {
 /// Watches of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    interests: BTreeMap<(Table, Str), Interest>,
+    interests: BTreeMap<(WatchTable, Str), Interest>,
     /// Table and path of each waiter.
-    places: BTreeMap<u64, (Table, Str)>,
+    places: BTreeMap<u64, (WatchTable, Str)>,
 }
 
 impl Watches {
     /// Records the effect of a reply with error code `err`. Returns the watch to remove from the
     /// server if its waiter was dropped before the reply.
-    pub(crate) fn handle_reply(&mut self, asked: Registration, err: i32) -> Option<Unwanted> {
+    pub(crate) fn handle_reply(&mut self, asked: Registration, err: i32) -> Option<UnwantedWatch> {
         let Registration {
             effect,
             path,
@@ -202,13 +202,13 @@ impl Watches {
         } = asked;
         let missing = err == ErrorCode::NoNode.code();
         let table = match effect {
-            WatchEffect::Exists if missing => Table::Exist,
+            WatchEffect::Exists if missing => WatchTable::Exist,
             _ if err != 0 => return None,
             WatchEffect::Remove(kind) => {
                 self.remove(kind, &path);
                 return None;
             }
-            other => Table::of(other)?,
+            other => WatchTable::of(other)?,
         };
         let interest = self.interests.entry((table, path.clone())).or_default();
         match waiter {
@@ -224,14 +224,14 @@ impl Watches {
 
     /// Removes a dropped waiter. Returns the watch to remove from the server if this was the last
     /// waiter.
-    pub(crate) fn forget(&mut self, id: u64) -> Option<Unwanted> {
+    pub(crate) fn forget(&mut self, id: u64) -> Option<UnwantedWatch> {
         let (table, path) = self.places.remove(&id)?;
         let interest = self.interests.get_mut(&(table, path.clone()))?;
         interest.waiters.retain(|waiter| waiter.id != id);
         self.drop_if_unwanted(table, path)
     }
 
-    fn drop_if_unwanted(&mut self, table: Table, path: Str) -> Option<Unwanted> {
+    fn drop_if_unwanted(&mut self, table: WatchTable, path: Str) -> Option<UnwantedWatch> {
         let key = (table, path);
         let interest = self.interests.get(&key)?;
         if interest.is_for_listeners || !interest.waiters.is_empty() {
@@ -241,9 +241,11 @@ impl Watches {
         let (_, path) = key;
         let kind = table.kind();
         // The server keeps data and exists watches in one table.
-        let mut same_kind = Table::ALL.into_iter().filter(|other| other.kind() == kind);
+        let mut same_kind = WatchTable::ALL
+            .into_iter()
+            .filter(|other| other.kind() == kind);
         let still = same_kind.any(|other| self.interests.contains_key(&(other, path.clone())));
-        (!still).then_some(Unwanted { path, kind })
+        (!still).then_some(UnwantedWatch { path, kind })
     }
 
     /// Passes an event to its waiters, and removes the standard watches that it fires.
@@ -251,23 +253,23 @@ impl Watches {
         let (kind, path) = (event.kind, &event.path);
         let is_children = kind == EventType::NodeChildrenChanged;
         if !is_children {
-            self.fire(Table::Data, event);
-            self.fire(Table::Exist, event);
+            self.fire(WatchTable::Data, event);
+            self.fire(WatchTable::Exist, event);
         }
         if is_children || kind == EventType::NodeDeleted {
-            self.fire(Table::Child, event);
+            self.fire(WatchTable::Child, event);
         }
-        self.tell(Table::Persistent, path, event);
+        self.tell(WatchTable::Persistent, path, event);
         if !is_children {
             let mut above = Some(&**path);
             while let Some(path) = above {
-                self.tell(Table::Recursive, &path.into(), event);
+                self.tell(WatchTable::Recursive, &path.into(), event);
                 above = parent(path);
             }
         }
     }
 
-    fn fire(&mut self, table: Table, event: &WatchEvent) {
+    fn fire(&mut self, table: WatchTable, event: &WatchEvent) {
         let Some(interest) = self.interests.remove(&(table, event.path.clone())) else {
             return;
         };
@@ -279,7 +281,7 @@ impl Watches {
         }
     }
 
-    fn tell(&self, table: Table, path: &Str, event: &WatchEvent) {
+    fn tell(&self, table: WatchTable, path: &Str, event: &WatchEvent) {
         let interest = self.interests.get(&(table, path.clone()));
         for waiter in interest.iter().flat_map(|interest| &interest.waiters) {
             if let Sink::Stream(queue) = &waiter.sink {
@@ -310,7 +312,7 @@ impl Watches {
     }
 
     fn remove(&mut self, kind: WatchKind, path: &Str) {
-        for table in Table::ALL
+        for table in WatchTable::ALL
             .into_iter()
             .filter(|table| table.is_meant_by(kind))
         {
@@ -359,7 +361,7 @@ impl Batches {
         }
     }
 
-    fn push(&mut self, path: &Str, table: Table) {
+    fn push(&mut self, path: &Str, table: WatchTable) {
         if self.bytes.saturating_add(path.len()) >= SET_WATCHES_BYTES_MAX {
             self.bytes = 0;
             self.done.push(SetWatchesRequest {

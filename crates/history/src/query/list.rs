@@ -114,7 +114,7 @@ pub struct Page<T, C> {
 }
 
 /// A page being built.
-struct Growing<'a> {
+struct PageBuilder<'a> {
     look: &'a Look,
     query: &'a HistoryQuery,
     sight: Sight<'a>,
@@ -141,7 +141,7 @@ impl Reader {
             look.check_path(&query.path)?;
         }
         let blocks = look.candidates(query)?;
-        let mut page = Growing {
+        let mut page = PageBuilder {
             look: &look,
             query,
             sight: Sight::new(viewer),
@@ -175,7 +175,7 @@ impl Reader {
     }
 }
 
-impl Growing<'_> {
+impl PageBuilder<'_> {
     /// Returns whether the page is full. Hidden results count as well, because finding them takes
     /// as long.
     fn is_full(&self) -> bool {

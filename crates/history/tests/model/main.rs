@@ -17,26 +17,26 @@ use compare::compare;
 use generate::{Generator, Made};
 use history::record::Operation;
 use history::{
-    Baseline, HistoryError, HistoryQuery, Index, PathFilter, Position, Settings, Shape, SnapshotAt,
-    Step,
+    Baseline, HistoryError, HistoryQuery, Index, IndexSettings, MaintenanceStep, PathFilter,
+    Position, Shape, SnapshotAt,
 };
 use plain::{Plain, start_zxid};
 use proto::{StatPersisted, Zxid};
 
-fn settings(dir: &Path) -> Settings {
-    Settings {
+fn settings(dir: &Path) -> IndexSettings {
+    IndexSettings {
         shape: Shape {
             block_changes: 8,
             run_blocks: 4,
             runs_merged: 3,
             segment_bytes: 16 << 10,
         },
-        ..Settings::new(dir)
+        ..IndexSettings::new(dir)
     }
 }
 
 /// Creates a history that begins before the first transaction.
-fn create(settings: Settings, made: &[Made]) -> Index {
+fn create(settings: IndexSettings, made: &[Made]) -> Index {
     let mut baseline = Baseline::new(&settings).unwrap();
     baseline
         .znode("", Some(b""), -1, &StatPersisted::default())
@@ -58,7 +58,7 @@ fn append_rest(index: &mut Index, made: &[Made]) {
 
 fn step_to_the_end(index: &mut Index, now_ms: i64) -> usize {
     let mut steps = 0;
-    while index.step(now_ms).unwrap() == Step::Worked {
+    while index.step(now_ms).unwrap() == MaintenanceStep::Worked {
         steps += 1;
     }
     steps
@@ -138,7 +138,7 @@ fn retention_drops_only_old_changes() {
         step_to_the_end(&mut index, 0);
         index.checkpoint().unwrap();
         let bytes_max = index.bytes_on_disk() * 3 / 4;
-        let settings = Settings {
+        let settings = IndexSettings {
             bytes_max,
             ..settings(dir.path())
         };
@@ -165,7 +165,7 @@ fn retention_drops_only_old_changes() {
         // By age: everything except the newest file.
         index.checkpoint().unwrap();
         drop(index);
-        let settings = Settings {
+        let settings = IndexSettings {
             age_ms_max: 1000,
             ..self::settings(dir.path())
         };
@@ -263,7 +263,7 @@ fn a_gap_is_reported_and_both_sides_are_correct() {
     feed_stops_at_the_hole(&index, &plain, gap_after);
     // The changes before the gap are dropped, and the gap with them.
     drop(index);
-    let settings = Settings {
+    let settings = IndexSettings {
         age_ms_max: 1,
         ..settings(dir.path())
     };
@@ -392,7 +392,7 @@ fn positions_do_not_depend_on_what_is_recorded() {
     let made = Generator::make(41, 600);
     let positions = |filter: PathFilter| {
         let dir = tempfile::tempdir().unwrap();
-        let settings = Settings {
+        let settings = IndexSettings {
             filter,
             ..settings(dir.path())
         };

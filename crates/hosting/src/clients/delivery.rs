@@ -6,7 +6,7 @@ use proto::SessionId;
 use proto::txn::Txn;
 use replica::Applied;
 use replica::connection::{
-    Asked, ClientConnection, Pace, Replying, Responder, WriteAnswer, push_event_frame,
+    ClientConnection, Pace, Replying, RequestHead, Responder, WriteAnswer, push_event_frame,
 };
 use tree::{Event, Tree};
 
@@ -58,7 +58,7 @@ pub enum Answered {
     /// The deferred requests.
     LeftOver,
     /// The `sync`; `None` if the oldest request is a different one.
-    Sync(Option<Asked>),
+    Sync(Option<RequestHead>),
     /// The outcome of the write.
     Write(WriteAnswer),
 }

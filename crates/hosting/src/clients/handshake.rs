@@ -12,7 +12,7 @@ use crate::ServerState;
 
 /// Outcome of a handshake.
 #[derive(Debug)]
-pub enum Begun {
+pub enum HandshakeOutcome {
     /// The client receives a session when this request is applied.
     Ordered(ClientRequest),
     /// The leader decides, see [`answer_handshake`].
@@ -54,15 +54,15 @@ pub fn begin_session<C: Connected>(
     handshake: Handshake,
     received_ms: u64,
     now_ms: i64,
-) -> Begun {
+) -> HandshakeOutcome {
     match handshake {
         Handshake::New(new) if new.is_local => {
             let session = Some((state.new_session(new, now_ms), new.timeout_ms));
             answer_handshake(registry, connection, session, new.new_style);
-            Begun::Told(session)
+            HandshakeOutcome::Told(session)
         }
         Handshake::New(new) => {
-            Begun::Ordered(request_session(state, connection, new, received_ms, now_ms))
+            HandshakeOutcome::Ordered(request_session(state, connection, new, received_ms, now_ms))
         }
         Handshake::Back(back) => renew_session(state, registry, connection, back, now_ms),
     }
@@ -89,20 +89,20 @@ fn renew_session<C: Connected>(
     connection: &C,
     back: ComingBack,
     now_ms: i64,
-) -> Begun {
+) -> HandshakeOutcome {
     if back.is_owner() {
         registry.close_session(back.session);
     }
     let serving = connection.serving();
     let is_cut = || serving.is_closed();
     let session = match back.decide(serving.ticket(), state, now_ms, is_cut) {
-        RenewalStep::AskLeader(renewal) => return Begun::AskLeader(renewal),
-        RenewalStep::Nothing => return Begun::Nothing,
+        RenewalStep::AskLeader(renewal) => return HandshakeOutcome::AskLeader(renewal),
+        RenewalStep::Nothing => return HandshakeOutcome::Nothing,
         RenewalStep::Renewed => Some((back.session, back.timeout_ms)),
         RenewalStep::Over => None,
     };
     answer_handshake(registry, connection, session, back.is_new_style());
-    Begun::Told(session)
+    HandshakeOutcome::Told(session)
 }
 
 /// Sends the connection its session, with its timeout in ms. Without a session, it refuses the

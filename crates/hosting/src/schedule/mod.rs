@@ -5,7 +5,7 @@
 //! | Which thread runs the core? | [`Schedule::runner_of_message`], [`Schedule::runner_after_sync`] | [`Runner`] |
 //! | Which thread syncs the log? | [`Schedule::syncer`], [`Schedule::flush_group`], [`Schedule::sync_due`] | [`Syncer`] |
 //! | Which thread writes to a socket? | [`Schedule::writer_to_clients`], [`Schedule::writer_to_members`] | [`Writer`] |
-//! | Which member is written to first? | [`Schedule::place_of_member`] | [`Place`] |
+//! | Which member is written to first? | [`Schedule::place_of_member`] | [`FlushOrder`] |
 //! | When is a flush carried out? | [`Schedule::flush`] | [`FlushAt`] |
 //!
 //! The schedule is pure: threads, locks and clocks belong to the host. A host reports facts to it,
@@ -66,7 +66,7 @@ pub enum Writer {
 
 /// The place of a member in a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum FlushOrder {
     /// Before the other members.
     First,
     /// In the order of the packets.
@@ -298,11 +298,11 @@ impl Schedule {
 
     /// Returns the place of a member in a flush. `has_asked_last` states whether it sent the latest
     /// requests. A lone writer at that member waits only for the commit.
-    pub fn place_of_member(has_asked_last: bool) -> Place {
+    pub fn place_of_member(has_asked_last: bool) -> FlushOrder {
         if has_asked_last {
-            Place::First
+            FlushOrder::First
         } else {
-            Place::Later
+            FlushOrder::Later
         }
     }
 

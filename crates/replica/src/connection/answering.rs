@@ -10,7 +10,7 @@ use tree::{Caller, SharedWatches, Tree, Unanswered, WatcherId};
 
 use super::frames::{CONNECT_RESPONSE_BYTES, REPLY_BYTES_MAX, push_event_frame, push_frame};
 use super::identities::Identities;
-use super::queue::{Asked, ClientConnection, Queued, WaitingRead, Work};
+use super::queue::{ClientConnection, Queued, QueuedWork, RequestHead, WaitingRead};
 use super::request::decode_again;
 use crate::effect::Applied;
 use crate::requests::UNDECODABLE;
@@ -81,7 +81,7 @@ pub trait Replying {
     fn sessions(&self) -> impl DerefMut<Target = Sessions>;
 
     /// Reports that a reply of this size, including its length field, was appended to the outbox.
-    fn replied(&mut self, _asked: Asked, _zxid: Zxid, _err: ErrorCode, _bytes: usize) {}
+    fn replied(&mut self, _asked: RequestHead, _zxid: Zxid, _err: ErrorCode, _bytes: usize) {}
 
     /// Reports that an event of this size was appended to the outbox.
     fn event_pushed(&mut self, _bytes: usize) {}
@@ -93,7 +93,7 @@ pub trait Replying {
     fn refuses(&mut self, _op: OpCode, _err: ErrorCode, _identities: &Identities) {}
 
     /// Reports a refused read: its reply has become too long to be sent between two writes.
-    fn refuses_long(&mut self, _asked: Asked, _bytes: usize) {}
+    fn refuses_long(&mut self, _asked: RequestHead, _bytes: usize) {}
 }
 
 /// Outcome of a connection's oldest request when its transaction is applied.
@@ -104,7 +104,7 @@ pub enum WriteAnswer {
     /// The request is answered.
     Replied {
         /// The request.
-        asked: Asked,
+        asked: RequestHead,
         /// Number of requests that waited after the answered one.
         waiting: usize,
         /// Number of these requests that are also answered.
@@ -113,7 +113,7 @@ pub enum WriteAnswer {
     /// The handshake must be answered with the new session and its timeout in ms, or refused.
     Session {
         /// The handshake.
-        asked: Asked,
+        asked: RequestHead,
         /// The session.
         session: Option<(SessionId, i32)>,
         /// Whether the client sent the read-only byte.
@@ -121,7 +121,7 @@ pub enum WriteAnswer {
     },
     /// The session has moved to another server, where its client finds it. The connection ends
     /// without an answer.
-    Moved(Asked),
+    Moved(RequestHead),
     /// The oldest request waits for something different. A missing answer is better than another
     /// request's answer, so the connection ends.
     OutOfTurn,
@@ -135,7 +135,7 @@ impl Responder<'_> {
     pub(super) fn read<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
-        asked: Asked,
+        asked: RequestHead,
         request: &ReadRequest,
         identities: &[Id],
         room: usize,
@@ -144,7 +144,7 @@ impl Responder<'_> {
         let zxid = self.tree.last_zxid();
         // The answer to a ping has the reserved xid, whatever the request's xid was.
         let is_ping = matches!(request, ReadRequest::Ping);
-        let asked = Asked {
+        let asked = RequestHead {
             xid: if is_ping { Xid::PING } else { asked.xid },
             ..asked
         };
@@ -210,7 +210,7 @@ impl Responder<'_> {
     ) -> Drained {
         let mut left = pace.replies;
         while let Some(next) = client.next_left_over() {
-            let is_slow = matches!(&next.work, Work::Read { is_slow: true, .. });
+            let is_slow = matches!(&next.work, QueuedWork::Read { is_slow: true, .. });
             let is_due = left > 0 && client.outbox.len() < pace.outbox_bytes;
             if !is_due {
                 return Drained::Some;
@@ -245,7 +245,7 @@ impl Responder<'_> {
         let Queued { asked, work } = &queued;
         let (asked, zxid) = (*asked, self.tree.last_zxid());
         match work {
-            Work::Read {
+            QueuedWork::Read {
                 request,
                 identities,
                 ..
@@ -276,23 +276,23 @@ impl Responder<'_> {
                     Ok(()) => {}
                 }
             }
-            Work::Sync { path } => self.reply(client, asked, zxid, host, |out| {
+            QueuedWork::Sync { path } => self.reply(client, asked, zxid, host, |out| {
                 path.encode(out);
                 Ok(())
             }),
-            Work::Refuse(err) => {
+            QueuedWork::Refuse(err) => {
                 host.refuses(asked.op, *err, &client.identities);
                 self.reply(client, asked, zxid, host, |_| Err(*err));
             }
-            Work::CloseLocal => {
+            QueuedWork::CloseLocal => {
                 host.sessions().remove(self.session);
                 self.reply(client, asked, zxid, host, |_| Ok(()));
                 client.end();
             }
-            Work::Write { .. }
-            | Work::WriteInVain(_)
-            | Work::Handshake { .. }
-            | Work::ForwardedSync { .. } => {}
+            QueuedWork::Write { .. }
+            | QueuedWork::WriteInVain(_)
+            | QueuedWork::Handshake { .. }
+            | QueuedWork::ForwardedSync { .. } => {}
         }
         None
     }
@@ -332,7 +332,7 @@ impl Responder<'_> {
         let waiting = client.waiting();
         let (outcome, header) = (applied.outcome, &applied.record.header);
         match (work, outcome.error()) {
-            (Work::WriteInVain(err), _) => {
+            (QueuedWork::WriteInVain(err), _) => {
                 self.reply(client, asked, header.zxid, host, |_| Err(err));
                 WriteAnswer::Replied {
                     asked,
@@ -340,7 +340,7 @@ impl Responder<'_> {
                     answered: 0,
                 }
             }
-            (Work::Handshake { new_style }, err) => {
+            (QueuedWork::Handshake { new_style }, err) => {
                 host.replied(asked, header.zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
                 let session = match applied.record.txn {
                     Txn::CreateSession { timeout_ms } if err == ErrorCode::Ok => {
@@ -354,8 +354,8 @@ impl Responder<'_> {
                     new_style,
                 }
             }
-            (Work::Write { .. }, ErrorCode::SessionMoved) => WriteAnswer::Moved(asked),
-            (Work::Write { .. }, err) => {
+            (QueuedWork::Write { .. }, ErrorCode::SessionMoved) => WriteAnswer::Moved(asked),
+            (QueuedWork::Write { .. }, err) => {
                 self.reply(client, asked, header.zxid, host, |out| match err {
                     ErrorCode::Ok => {
                         outcome.encode_body(applied.op, out);
@@ -382,11 +382,11 @@ impl Responder<'_> {
         before: Pace,
         after: impl FnOnce() -> Pace,
         host: &mut H,
-    ) -> Option<Asked> {
+    ) -> Option<RequestHead> {
         self.drain(client, before, host);
         let Some(Queued {
             asked,
-            work: Work::ForwardedSync { path },
+            work: QueuedWork::ForwardedSync { path },
         }) = client.dequeue()
         else {
             return None;
@@ -404,7 +404,7 @@ impl Responder<'_> {
     pub(super) fn reply<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
-        asked: Asked,
+        asked: RequestHead,
         zxid: Zxid,
         host: &mut H,
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), ErrorCode>,

@@ -4,7 +4,7 @@ use proto::request::{CreateRequest, WriteRequest, flags};
 use tree::{Tree, Watches};
 
 use super::answering::Responder;
-use super::queue::{ClientConnection, WaitingRead, Work};
+use super::queue::{ClientConnection, QueuedWork, WaitingRead};
 use super::request::RequestKind;
 
 /// Numbers of these resources.
@@ -67,8 +67,8 @@ impl Holding {
         };
         for queued in client.requests() {
             match &queued.work {
-                Work::Write { ephemerals } => held.ephemerals += ephemerals,
-                Work::Read { request, .. } => {
+                QueuedWork::Write { ephemerals } => held.ephemerals += ephemerals,
+                QueuedWork::Read { request, .. } => {
                     let (count, bytes) = match request {
                         WaitingRead::Decoded(request) => (
                             watches.added_by(watcher, request),

@@ -36,6 +36,8 @@ pub use answering::{Drained, Pace, Replying, Responder, WriteAnswer};
 pub use frames::{CONNECT_RESPONSE_BYTES, REPLY_BYTES_MAX, push_event_frame};
 pub use holding::Holding;
 pub use identities::{IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities, TooManyIdentities};
-pub use queue::{Asked, ClientConnection, Queued, REPLIES_BEFORE_WRITE_BYTES, WaitingRead, Work};
+pub use queue::{
+    ClientConnection, Queued, QueuedWork, REPLIES_BEFORE_WRITE_BYTES, RequestHead, WaitingRead,
+};
 pub use request::{FrameFault, Incoming, LIST_SHORT, RequestKind, decode_into};
-pub use taking::{ConnectionNote, ConnectionRules, Next, SaslAnswer, Taking};
+pub use taking::{ConnectionNote, ConnectionRules, ResumeCondition, SaslAnswer, Taking};

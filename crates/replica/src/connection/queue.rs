@@ -38,7 +38,7 @@ pub struct ClientConnection<N> {
 
 /// The fields of a request that its reply repeats.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct RequestHead {
     /// The client's number of the request.
     pub xid: Xid,
     /// The operation.
@@ -53,14 +53,14 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct Queued<N> {
     /// The request.
-    pub asked: Asked,
+    pub asked: RequestHead,
     /// The event for which the request waits.
-    pub work: Work<N>,
+    pub work: QueuedWork<N>,
 }
 
 /// The event that a queued request waits for, or its work when its turn comes.
 #[derive(Debug)]
-pub enum Work<N> {
+pub enum QueuedWork<N> {
     /// A transaction in progress.
     Write {
         /// Number of ephemerals that it creates, if that number is bounded.
@@ -112,7 +112,7 @@ pub enum WaitingRead {
     Encoded(OpCode, Bytes),
 }
 
-impl<N> Work<N> {
+impl<N> QueuedWork<N> {
     fn expected_bytes(&self) -> usize {
         match self {
             Self::Read { expected_bytes, .. } => *expected_bytes,
@@ -156,7 +156,7 @@ impl<N> ClientConnection<N> {
     }
 
     /// Appends a request to the queue.
-    pub fn enqueue(&mut self, asked: Asked, work: Work<N>) {
+    pub fn enqueue(&mut self, asked: RequestHead, work: QueuedWork<N>) {
         self.queued_bytes += asked.frame_bytes;
         self.expected_bytes += work.expected_bytes();
         if work.waits_for_replica() {
@@ -168,13 +168,13 @@ impl<N> ClientConnection<N> {
     /// Queues a new session, answered once its transaction is applied. `new_style` states whether
     /// the client sent the read-only byte and expects it back.
     pub fn await_session(&mut self, received_ms: u64, new_style: bool) {
-        let asked = Asked {
+        let asked = RequestHead {
             xid: Xid(0),
             op: OpCode::CreateSession,
             received_ms,
             frame_bytes: 0,
         };
-        self.enqueue(asked, Work::Handshake { new_style });
+        self.enqueue(asked, QueuedWork::Handshake { new_style });
     }
 
     /// Removes the oldest request from the queue, to answer it.
@@ -259,6 +259,6 @@ impl<N> ClientConnection<N> {
     /// Returns whether the end of a local session waits for its turn. Later requests are ignored.
     pub(super) fn is_closing_local(&self) -> bool {
         let newest = self.queue.back();
-        newest.is_some_and(|queued| matches!(queued.work, Work::CloseLocal))
+        newest.is_some_and(|queued| matches!(queued.work, QueuedWork::CloseLocal))
     }
 }

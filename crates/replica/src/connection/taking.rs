@@ -11,7 +11,9 @@ use proto::{ErrorCode, OpCode, Xid, Zxid};
 use super::answering::{Drained, Pace, Replying, Responder};
 use super::holding::{Holding, ephemerals_of};
 use super::identities::Identities;
-use super::queue::{Asked, ClientConnection, REPLIES_BEFORE_WRITE_BYTES, WaitingRead, Work};
+use super::queue::{
+    ClientConnection, QueuedWork, REPLIES_BEFORE_WRITE_BYTES, RequestHead, WaitingRead,
+};
 use super::request::{Incoming, RequestKind, is_slow};
 use crate::effect::Service;
 use crate::input::{ClientRequest, SyncRequest, Ticket};
@@ -41,7 +43,7 @@ pub struct ConnectionRules<'a> {
 
 /// Condition for handling more requests, once the outbox is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum ResumeCondition {
     /// No condition.
     GoOn,
     /// Room for a reply of this size in bytes.
@@ -141,7 +143,7 @@ struct Batch<'a, 'b, H> {
     /// Identities of the connection, shared by all requests.
     identities: Identities,
     /// Reason to handle no further request during this hold of the tree.
-    stops: Option<Next>,
+    stops: Option<ResumeCondition>,
     host: &'a mut H,
 }
 
@@ -158,7 +160,7 @@ impl Responder<'_> {
         rules: ConnectionRules<'_>,
         pace: Pace,
         host: &mut H,
-    ) -> Next {
+    ) -> ResumeCondition {
         let mut batch = Batch {
             responder: self,
             rules,
@@ -176,18 +178,18 @@ impl Responder<'_> {
                 break;
             };
             if next.kind.waits_for_replica() && client.holds_up_writes() {
-                return Next::Wait;
+                return ResumeCondition::Wait;
             }
             if matches!(next.kind, RequestKind::Sasl(_)) && batch.host.works_on_token() {
-                return Next::Login;
+                return ResumeCondition::Login;
             }
             let Some(next) = incoming.pop_front() else {
                 break;
             };
             batch.handle(client, next);
         }
-        let next = batch.stops.unwrap_or(Next::GoOn);
-        if client.ends_after_flush || next == Next::Close {
+        let next = batch.stops.unwrap_or(ResumeCondition::GoOn);
+        if client.ends_after_flush || next == ResumeCondition::Close {
             incoming.clear();
         }
         next
@@ -227,7 +229,7 @@ impl<H: Taking> Batch<'_, '_, H> {
             RequestKind::Undecodable(op) => {
                 let refusal = refusal_of_undecodable(op, self.rules.sessions.is_read_only);
                 let asked = self.asked(xid, op, frame_bytes);
-                self.enqueue(client, asked, Work::Refuse(refusal));
+                self.enqueue(client, asked, QueuedWork::Refuse(refusal));
             }
             RequestKind::Auth(packet) => self.authenticate(client, xid, &packet),
             RequestKind::Sasl(token) => self.take_token(client, xid, token.expose()),
@@ -274,7 +276,7 @@ impl<H: Taking> Batch<'_, '_, H> {
             ConnectionNote::Throttled
         });
         let asked = self.asked(xid, op, frame_bytes);
-        self.enqueue(client, asked, Work::Refuse(ErrorCode::ThrottledOp));
+        self.enqueue(client, asked, QueuedWork::Refuse(ErrorCode::ThrottledOp));
         // Clients ignore this reply and would consider their watches set, so the connection ends.
         // For a late request, Apache ZooKeeper sends only this reply.
         let sets_again = matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
@@ -311,8 +313,8 @@ impl<H: Taking> Batch<'_, '_, H> {
                 .may_hold(Holding::of(client, self.responder), more)
     }
 
-    fn asked(&self, xid: Xid, op: OpCode, frame_bytes: usize) -> Asked {
-        Asked {
+    fn asked(&self, xid: Xid, op: OpCode, frame_bytes: usize) -> RequestHead {
+        RequestHead {
             xid,
             op,
             received_ms: self.responder.now_ms,
@@ -324,7 +326,7 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn refuse(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: Asked,
+        asked: RequestHead,
         zxid: Zxid,
         err: ErrorCode,
     ) {
@@ -336,7 +338,7 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn write(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: Asked,
+        asked: RequestHead,
         request: WriteRequest,
         body: Bytes,
     ) {
@@ -356,13 +358,13 @@ impl<H: Taking> Batch<'_, '_, H> {
         } else {
             0
         };
-        let write = Work::Write { ephemerals };
+        let write = QueuedWork::Write { ephemerals };
         let (work, upgrade_ms) = match step {
             WriteStep::Order => (write, None),
             WriteStep::UpgradeAndOrder(timeout_ms) => (write, Some(timeout_ms)),
-            WriteStep::OrderInVain(err) => (Work::WriteInVain(err), None),
-            WriteStep::CloseLocal => return self.enqueue(client, asked, Work::CloseLocal),
-            WriteStep::Refuse(err) => return self.enqueue(client, asked, Work::Refuse(err)),
+            WriteStep::OrderInVain(err) => (QueuedWork::WriteInVain(err), None),
+            WriteStep::CloseLocal => return self.enqueue(client, asked, QueuedWork::CloseLocal),
+            WriteStep::Refuse(err) => return self.enqueue(client, asked, QueuedWork::Refuse(err)),
         };
         client.enqueue(asked, work);
         self.host.submit(ClientRequest {
@@ -377,13 +379,18 @@ impl<H: Taking> Batch<'_, '_, H> {
         });
     }
 
-    fn sync(&mut self, client: &mut ClientConnection<H::Note>, asked: Asked, path: Option<Str>) {
+    fn sync(
+        &mut self,
+        client: &mut ClientConnection<H::Note>,
+        asked: RequestHead,
+        path: Option<Str>,
+    ) {
         let ConnectionRules {
             sessions, service, ..
         } = self.rules;
         match sync_step(service, sessions.is_read_only) {
             SyncStep::Ask => {
-                let work = Work::ForwardedSync { path: path.clone() };
+                let work = QueuedWork::ForwardedSync { path: path.clone() };
                 client.enqueue(asked, work);
                 self.host.sync(SyncRequest {
                     ticket: Ticket(self.responder.watcher.0),
@@ -393,8 +400,8 @@ impl<H: Taking> Batch<'_, '_, H> {
                     path,
                 });
             }
-            SyncStep::Answer => self.enqueue(client, asked, Work::Sync { path }),
-            SyncStep::Refuse(err) => self.enqueue(client, asked, Work::Refuse(err)),
+            SyncStep::Answer => self.enqueue(client, asked, QueuedWork::Sync { path }),
+            SyncStep::Refuse(err) => self.enqueue(client, asked, QueuedWork::Refuse(err)),
         }
     }
 
@@ -402,8 +409,8 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn enqueue(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: Asked,
-        work: Work<H::Note>,
+        asked: RequestHead,
+        work: QueuedWork<H::Note>,
     ) {
         client.enqueue(asked, work);
         self.drain(client);
@@ -412,9 +419,9 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn drain(&mut self, client: &mut ClientConnection<H::Note>) {
         match self.responder.drain(client, self.pace, self.host) {
             Drained::All => {}
-            Drained::Some => self.stops = Some(Next::GoOn),
-            Drained::TooLong(bytes) => self.stops = Some(Next::Room(bytes)),
-            Drained::Slow => self.stops = Some(Next::Turn),
+            Drained::Some => self.stops = Some(ResumeCondition::GoOn),
+            Drained::TooLong(bytes) => self.stops = Some(ResumeCondition::Room(bytes)),
+            Drained::Slow => self.stops = Some(ResumeCondition::Turn),
         }
     }
 
@@ -422,7 +429,7 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn read(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: Asked,
+        asked: RequestHead,
         request: ReadRequest,
         body: Bytes,
         note: H::Note,
@@ -431,7 +438,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         let is_first = client.waiting() == 0;
         let is_slow = is_slow(tree, &request);
         if is_first && is_slow && !self.pace.answers_slow {
-            self.stops = Some(Next::Turn);
+            self.stops = Some(ResumeCondition::Turn);
         } else if is_first {
             let (identities, room) = (&*self.identities, self.pace.room);
             let answered = self
@@ -439,18 +446,18 @@ impl<H: Taking> Batch<'_, '_, H> {
                 .read(client, asked, &request, identities, room, self.host);
             let Err(bytes) = answered else {
                 if is_slow {
-                    self.stops = Some(Next::GoOn);
+                    self.stops = Some(ResumeCondition::GoOn);
                 }
                 return;
             };
-            self.stops = Some(Next::Room(bytes));
+            self.stops = Some(ResumeCondition::Room(bytes));
         }
         let mut expected_bytes = tree.expected_bytes(&request);
         if is_slow {
             // A slow read must not be answered directly before a write either.
             expected_bytes = expected_bytes.max(REPLIES_BEFORE_WRITE_BYTES + 1);
         }
-        let work = Work::Read {
+        let work = QueuedWork::Read {
             request: WaitingRead::new(asked.op, request, body),
             identities: self.identities.clone(),
             expected_bytes: expected_bytes.max(client.longest_write()),
@@ -468,7 +475,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         let (token, outcome) = match answer {
             SaslAnswer::Token(token) => (token, Ok(())),
             SaslAnswer::Refused(err) => (None, Err(err)),
-            SaslAnswer::Closed => return self.stops = Some(Next::Close),
+            SaslAnswer::Closed => return self.stops = Some(ResumeCondition::Close),
         };
         client.ends_after_flush |= outcome.is_err();
         let asked = self.asked(xid, OpCode::Sasl, 0);
@@ -502,7 +509,7 @@ impl<H: Taking> Batch<'_, '_, H> {
                 is_compared: !ensemble.names.is_empty() && is_named,
             });
             if !is_let_in {
-                self.stops = Some(Next::Close);
+                self.stops = Some(ResumeCondition::Close);
                 return;
             }
         }

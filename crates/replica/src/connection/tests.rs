@@ -117,7 +117,7 @@ impl Fixture {
     }
 
     /// Handles these frames.
-    fn hear(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> Next {
+    fn hear(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> ResumeCondition {
         let mut incoming = VecDeque::new();
         for frame in frames {
             decode_into(&mut incoming, frame, testkit::LIMITS, ()).unwrap();
@@ -324,7 +324,10 @@ fn a_full_outbox_is_written_before_more_is_answered() {
         outbox_bytes: 1,
         ..PACE
     };
-    assert_eq!(fixture.hear([get(5, "/a"), get(6, "/a")], few), Next::GoOn);
+    assert_eq!(
+        fixture.hear([get(5, "/a"), get(6, "/a")], few),
+        ResumeCondition::GoOn
+    );
     assert_eq!(fixture.told(), [(5, NO_NODE)]);
 }
 
@@ -336,7 +339,10 @@ fn a_read_without_room_waits_and_nothing_overtakes_it() {
     fixture.told();
     let narrow = Pace { room: 10, ..PACE };
     let next = fixture.hear([get(2, "/a"), get(3, "/none")], narrow);
-    assert!(matches!(next, Next::Room(bytes) if bytes > 10), "{next:?}");
+    assert!(
+        matches!(next, ResumeCondition::Room(bytes) if bytes > 10),
+        "{next:?}"
+    );
     assert!(fixture.client.has_left_over());
     assert_eq!(fixture.told(), []);
     // Directly before a write, the read must be refused.
@@ -626,6 +632,6 @@ fn a_slow_read_delays_the_next_write() {
     let slow = frame(2, &request::Request::Read(slow));
     let keep = flags::PERSISTENT;
     let next = fixture.hear([create(1, "/a", keep), slow, create(3, "/b", keep)], PACE);
-    assert_eq!(next, Next::Wait);
+    assert_eq!(next, ResumeCondition::Wait);
     assert_eq!(fixture.host.submitted.len(), 1);
 }

@@ -13,7 +13,7 @@ use super::{OwnAddresses, role_in};
 /// If only the version differs, no action is needed. Otherwise the election restarts with the new
 /// members, as does its listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct MembershipChange {
     /// Whether anything but the version differs.
     pub members_differ: bool,
     /// The new role, if it differs: the current role ends.
@@ -28,7 +28,7 @@ pub struct Change {
     steady_voters: BTreeSet<Sid>,
 }
 
-impl Change {
+impl MembershipChange {
     pub(super) fn between(
         me: Sid,
         old: &Membership,

@@ -30,7 +30,7 @@ use config::reconfig::Rules;
 use proto::{ConfigVersion, Epoch, Sid, Zxid};
 use zab::leader::{EpochConfig, NextConfig};
 
-pub use change::Change;
+pub use change::MembershipChange;
 pub use files::MemberFiles;
 pub use plan::PlanFacts;
 
@@ -165,7 +165,7 @@ impl MemberLists {
 
     /// Puts a committed list in force. Returns the change and the file to write; `None` if the list
     /// was known already or lists cannot change.
-    pub fn install(&mut self, list: Membership) -> Option<(Change, MemberFile)> {
+    pub fn install(&mut self, list: Membership) -> Option<(MembershipChange, MemberFile)> {
         if !self.reconfig_enabled || list.version <= self.committed.version {
             return None;
         }
@@ -174,7 +174,8 @@ impl MemberLists {
         let own = self.own_addresses();
         let was = std::mem::replace(&mut self.own, own);
         self.last_seen.take_if(|seen| seen.version <= version);
-        let change = Change::between(self.me, &previous, &was, &self.committed, &self.own);
+        let change =
+            MembershipChange::between(self.me, &previous, &was, &self.committed, &self.own);
         tracing::info!(%version, ?change, "member list installed");
         let own = self.committed.members.get(&self.me);
         let file = MemberFile::Committed {

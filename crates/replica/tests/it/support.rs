@@ -16,7 +16,7 @@ use replica::members::MemberLists;
 use replica::sessions::Sessions;
 use replica::{
     Applied, ClientRequest, Effect, Epochs, Host, Input, LargeBytes, MemberStart, Note, Now,
-    Replica, Settings, Start, State, Ticket, Turn,
+    Replica, ReplicaSettings, Start, State, Ticket, Turn,
 };
 use tree::{CurrentGeneration, Generation, Tree, TreeSettings, Watches};
 
@@ -152,7 +152,7 @@ pub(crate) const THREE: &str = "server.1=a:2888:3888\nserver.2=b:2888:3888\nserv
 impl Server {
     /// Creates a standalone server that serves.
     pub(crate) fn alone() -> Self {
-        Self::start(Settings::new(&config(0, "clientPort=2181\n")), None)
+        Self::start(ReplicaSettings::new(&config(0, "clientPort=2181\n")), None)
     }
 
     /// Creates a member with an empty log that looks for a leader.
@@ -179,14 +179,14 @@ impl Server {
             log_whole_from: Zxid::ZERO,
             is_trusted: true,
         };
-        let mut settings = Settings::new(config);
+        let mut settings = ReplicaSettings::new(config);
         if let Some(ensemble) = &mut settings.ensemble {
             ensemble.commit_log_count = commit_log_count;
         }
         Self::start(settings, Some(member))
     }
 
-    fn start(settings: Settings, member: Option<MemberStart>) -> Self {
+    fn start(settings: ReplicaSettings, member: Option<MemberStart>) -> Self {
         let tree_settings = TreeSettings {
             standalone: member.is_none(),
             ..TreeSettings::new(testkit::LIMITS)

@@ -16,7 +16,7 @@ use hosting::{
 };
 use parking_lot::Mutex;
 use quorum::{LearnerLinks, MemberPorts};
-use recovery::{History, HistorySettings, LogEnd};
+use recovery::{DurableLog, DurableLogSettings, LogEnd};
 use replica::MemberStart;
 use replica::members::MemberLists;
 use session::SessionIds;
@@ -285,7 +285,7 @@ impl Common {
         member: Option<MemberStart>,
     ) -> Result<CoreThread, StartError> {
         let replica = replica::Start {
-            settings: replica::Settings::new(&self.config),
+            settings: replica::ReplicaSettings::new(&self.config),
             member,
             seed: clock::seed(),
         };
@@ -339,7 +339,7 @@ impl Common {
         &self,
         snapshots: SnapshotRequests,
         members: Option<MembershipFiles>,
-        history: History<SwitchedDisk>,
+        history: DurableLog<SwitchedDisk>,
     ) -> (LogThread, Disk) {
         let (config, end) = (&self.config, history.appended());
         let file = Arc::new(Mutex::new(LogFile {
@@ -500,8 +500,8 @@ fn log_settings(config: &Config) -> LogSettings {
     }
 }
 
-fn history_settings(config: &Config) -> HistorySettings {
-    HistorySettings {
+fn history_settings(config: &Config) -> DurableLogSettings {
+    DurableLogSettings {
         log: log_settings(config),
         recovery: recovery_settings(config),
         tree: Arc::new(tree_settings(config)),

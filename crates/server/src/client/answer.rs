@@ -6,7 +6,7 @@ use admission::Room;
 use monitoring::slow::SlowRequest;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, OpKind, Zxid};
-use replica::connection::{Asked, Identities, Pace, Replying, Responder};
+use replica::connection::{Identities, Pace, Replying, RequestHead, Responder};
 use replica::sessions::Sessions;
 use tree::Tree;
 
@@ -73,7 +73,7 @@ pub(crate) struct Noting<'a> {
     pub(crate) served: Served<'a>,
     pub(crate) replies: &'a mut Replies,
     /// A slow read that has just been answered.
-    slow_read: Option<(Asked, Zxid)>,
+    slow_read: Option<(RequestHead, Zxid)>,
 }
 
 impl<'a> Served<'a> {
@@ -98,7 +98,7 @@ impl<'a> Served<'a> {
     }
 
     /// Records a slow request. Locks are held, so its log line is written later.
-    pub(crate) fn note_slow(self, asked: Asked, zxid: Zxid, path: Option<&str>) {
+    pub(crate) fn note_slow(self, asked: RequestHead, zxid: Zxid, path: Option<&str>) {
         let Self {
             clients,
             connection,
@@ -134,8 +134,8 @@ impl Replying for Noting<'_> {
 
     /// Credentials and malformed operations count as packets only, because they do not wait for a
     /// turn. Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
-    fn replied(&mut self, asked: Asked, zxid: Zxid, err: ErrorCode, bytes: usize) {
-        let Asked {
+    fn replied(&mut self, asked: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
+        let RequestHead {
             xid,
             op,
             received_ms,
@@ -196,7 +196,7 @@ impl Replying for Noting<'_> {
         clients.audit_refusal(connection, identities, (op, err));
     }
 
-    fn refuses_long(&mut self, asked: Asked, bytes: usize) {
+    fn refuses_long(&mut self, asked: RequestHead, bytes: usize) {
         let connection = self.served.connection;
         log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op = asked.op.name(), bytes, "refusing a read: its reply has become too long since it was queued after a write of its session; repeat it");
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::multi::request_acl;
 use proto::request::{CreateRequest, PathRequest, PathWatchRequest, WriteRequest, flags};
 use proto::{Acl, SessionId, Xid};
-use replica::connection::{Drained, WaitingRead, Work};
+use replica::connection::{Drained, QueuedWork, WaitingRead};
 use tree::{Overlay, PrepareContext, SessionKind, TreeSettings, WatcherId, Watches};
 
 use super::*;
@@ -52,14 +52,14 @@ fn get(path: &str) -> ReadRequest {
 
 fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadRequest>) {
     for (xid, request) in (1..).zip(reads) {
-        let asked = Asked {
+        let asked = RequestHead {
             xid: Xid(xid),
             op: OpCode::GetData,
             received_ms: 0,
             frame_bytes: 0,
         };
         let is_slow = matches!(request, ReadRequest::GetAllChildrenNumber(_));
-        let work = Work::Read {
+        let work = QueuedWork::Read {
             request: WaitingRead::Decoded(request),
             identities: Arc::from([]),
             expected_bytes: 0,

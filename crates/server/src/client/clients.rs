@@ -16,7 +16,7 @@ use monitoring::usage::Departed;
 use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::MutexGuard;
 use proto::{ErrorCode, OpCode};
-use replica::connection::{ConnectionRules, Identities, Queued, Work};
+use replica::connection::{ConnectionRules, Identities, Queued, QueuedWork};
 use replica::{
     ClientRequest, HandshakeRules, Renewal, Service, SessionRules, SyncRequest, UNDECODABLE,
 };
@@ -255,7 +255,7 @@ impl Clients {
     /// sent.
     fn audit_refusals_of(&self, connection: &Connection, state: &ConnectionState) {
         for Queued { asked, work } in state.client.requests() {
-            if let Work::Refuse(err) = work {
+            if let QueuedWork::Refuse(err) = work {
                 let identities = &state.client.identities;
                 self.audit_refusal(connection, identities, (asked.op, *err));
             }

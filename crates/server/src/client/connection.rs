@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use admission::{Held, HeldBytes, Obeyed, Room};
 use hosting::{Connected, Serving};
-use replica::connection::{ClientConnection, Identities, Queued, Work};
+use replica::connection::{ClientConnection, Identities, Queued, QueuedWork};
 use tokio::sync::Notify;
 use tree::WatcherId;
 
@@ -226,7 +226,7 @@ impl ConnectionState {
     /// Returns whether the connection holds a memory reservation that others may need.
     pub(crate) fn has_frame_room(&self) -> bool {
         let has_room = |queued: &Queued<Option<Room>>| {
-            let Work::Read { note, .. } = &queued.work else {
+            let QueuedWork::Read { note, .. } = &queued.work else {
                 return false;
             };
             note.is_some()

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use admission::{BeyondBudget, LargeRequest, Obeyed, Room};
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, Zxid};
-pub(crate) use replica::connection::Next;
+pub(crate) use replica::connection::ResumeCondition;
 use replica::connection::{
-    Asked, ClientConnection, ConnectionNote, Holding, IDENTITIES_MAX, IDENTITY_BYTES_MAX,
-    Identities, Replying, RequestKind, SaslAnswer, Taking,
+    ClientConnection, ConnectionNote, Holding, IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities,
+    Replying, RequestHead, RequestKind, SaslAnswer, Taking,
 };
 use replica::sessions::Sessions;
 use replica::{ClientRequest, SyncRequest};
@@ -40,7 +40,7 @@ pub(crate) fn handle_batch(
     batch: &mut Batch,
     now_ms: u64,
     grant: Grant,
-) -> Next {
+) -> ResumeCondition {
     let served = Served {
         clients,
         connection,
@@ -61,7 +61,7 @@ pub(crate) fn handle_batch(
         // The connection has ended.
         batch.requests.clear();
         batch.broken = None;
-        return Next::GoOn;
+        return ResumeCondition::GoOn;
     };
     clients.stats.packets_received(handled);
     clients
@@ -89,7 +89,7 @@ fn take_batch(
     batch: &mut Batch,
     grant: Grant,
     replies: &mut Replies,
-) -> (Next, u64) {
+) -> (ResumeCondition, u64) {
     let mut state = connection.lock();
     let responder = served.responder(tree);
     let rules = served.clients.connection_rules(connection, batch.is_late);
@@ -174,7 +174,7 @@ impl Replying for Sorter<'_> {
         self.noting.sessions()
     }
 
-    fn replied(&mut self, asked: Asked, zxid: Zxid, err: ErrorCode, bytes: usize) {
+    fn replied(&mut self, asked: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
         self.noting.replied(asked, zxid, err, bytes);
     }
 
@@ -190,7 +190,7 @@ impl Replying for Sorter<'_> {
         self.noting.refuses(op, err, identities);
     }
 
-    fn refuses_long(&mut self, asked: Asked, bytes: usize) {
+    fn refuses_long(&mut self, asked: RequestHead, bytes: usize) {
         self.noting.refuses_long(asked, bytes);
     }
 }

@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hosting::{Begun, begin_session, judge_handshake};
+use hosting::{HandshakeOutcome, begin_session, judge_handshake};
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
-use replica::connection::{Asked, CONNECT_RESPONSE_BYTES, Replying};
+use replica::connection::{CONNECT_RESPONSE_BYTES, Replying, RequestHead};
 use replica::{Handshake, HandshakeKind, HandshakeRefusal, NewSession};
 use transport::tls::looks_like_tls;
 
@@ -168,17 +168,17 @@ fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) 
         clock::session_ms(),
     );
     let session = match begun {
-        Begun::Ordered(request) => {
+        HandshakeOutcome::Ordered(request) => {
             clients.submit(connection, received_ms, vec![request]);
             clients.run_core_inline();
             return true;
         }
-        Begun::AskLeader(renewal) => {
+        HandshakeOutcome::AskLeader(renewal) => {
             clients.renew(connection, renewal);
             return true;
         }
-        Begun::Told(session) => Some(session),
-        Begun::Nothing => None,
+        HandshakeOutcome::Told(session) => Some(session),
+        HandshakeOutcome::Nothing => None,
     };
     match (handshake, session) {
         (Handshake::New(new), _) => note_local(clients, connection, new),
@@ -203,7 +203,7 @@ fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
         connection,
         now_ms,
     };
-    let asked = Asked {
+    let asked = RequestHead {
         xid: Xid(0),
         op: OpCode::CreateSession,
         received_ms: now_ms,

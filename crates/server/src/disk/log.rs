@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use hosting::{
-    Beside, DiskFailure, Group, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
+    Beside, DiskFailure, Group, ServerState, SnapshotReason, Syncer, ToDisk, carry_out, sync,
+    write_group,
 };
 use monitoring::traces::Traces;
 use parking_lot::Mutex;
 use proto::Zxid;
-use recovery::{History, RecoveredTree};
+use recovery::{DurableLog, RecoveredTree};
 use replica::{DiskOrder, Input, MemberFile};
 use storage::{StorageError, SwitchedDisk};
 
@@ -187,7 +188,7 @@ pub(crate) struct LogFile {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Arc<ServerStats>,
     pub(crate) core: InputSink,
-    pub(crate) history: History<SwitchedDisk>,
+    pub(crate) history: DurableLog<SwitchedDisk>,
     pub(crate) snapshots: SnapshotRequests,
     /// `None` without an ensemble.
     pub(crate) members: Option<MembershipFiles>,
@@ -304,8 +305,10 @@ impl LogFile {
             self.tell(input);
         }
         match done.snapshot {
-            Some(Wanted::Synchronised(of)) => self.snapshots.request_for_core(of),
-            Some(Wanted::Due | Wanted::First | Wanted::Asked) => self.snapshots.request(),
+            Some(SnapshotReason::Synchronised(of)) => self.snapshots.request_for_core(of),
+            Some(SnapshotReason::Due | SnapshotReason::First | SnapshotReason::Asked) => {
+                self.snapshots.request()
+            }
             None => {}
         }
         Ok(())

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use executor::Mailbox;
 use hosting::{
-    DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotWork, StateSnapshot, Wanted, Written,
+    DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotReason, SnapshotWork, StateSnapshot,
+    WrittenSnapshot,
 };
 use monitoring::view::LastSnapshot;
 use parking_lot::{Mutex, MutexGuard};
@@ -269,8 +270,8 @@ impl Snapshotter {
     pub(crate) fn run(mut self) {
         while let Some(reason) = self.requests.take(Pending::take) {
             let wanted = match reason {
-                Reason::Due => Wanted::Due,
-                Reason::Synchronised(of) => Wanted::Synchronised(of),
+                Reason::Due => SnapshotReason::Due,
+                Reason::Synchronised(of) => SnapshotReason::Synchronised(of),
                 Reason::Asked(answer) => {
                     // Fails if the operator has disconnected.
                     let _ = answer.send(self.take_for_operator());
@@ -294,9 +295,9 @@ impl Snapshotter {
 
     fn take_for_operator(&mut self) -> Result<Taken, String> {
         let written = self
-            .write(Wanted::Asked)
+            .write(SnapshotReason::Asked)
             .map_err(|error| error.to_string())?;
-        let Some(Written { zxid, path, .. }) = written else {
+        let Some(WrittenSnapshot { zxid, path, .. }) = written else {
             return Err("this member is not in a quorum, is loading a tree, or is stopping, so its data may be uncommitted".to_owned());
         };
         let open = || {
@@ -309,8 +310,8 @@ impl Snapshotter {
 
     /// Returns whether a snapshot may rest. A learner cannot continue without its own snapshot and
     /// those before it.
-    fn may_rest(&self, wanted: Wanted) -> bool {
-        !matches!(wanted, Wanted::Synchronised(_)) && self.is_next_free()
+    fn may_rest(&self, wanted: SnapshotReason) -> bool {
+        !matches!(wanted, SnapshotReason::Synchronised(_)) && self.is_next_free()
     }
 
     /// Returns whether all requests were taken.
@@ -321,7 +322,7 @@ impl Snapshotter {
 
     /// Writes a fuzzy snapshot of the current tree: the tree changes meanwhile. Returns `None` if
     /// the server stops and cannot wait for it, or if the tree is about to hold another log.
-    fn write(&mut self, wanted: Wanted) -> Result<Option<Written>, StorageError> {
+    fn write(&mut self, wanted: SnapshotReason) -> Result<Option<WrittenSnapshot>, StorageError> {
         let mut written = None;
         self.work.ask(wanted);
         let (mut pace, mut begun, mut last_zxid) = (Pace::default(), Instant::now(), None);
@@ -358,7 +359,7 @@ impl Snapshotter {
     }
 
     /// Updates the metrics and logs the snapshot.
-    pub(crate) fn note_written(&self, written: &Written) {
+    pub(crate) fn note_written(&self, written: &WrittenSnapshot) {
         let (zxid, now_ms) = (written.zxid, clock::session_ms());
         *self.latest.lock() = Some(LastSnapshot {
             zxid,

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use admin::served::Readers;
 use config::ChangeHistory;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
-use history::{GiveWay, HistoryError, Index, Origin, PathFilter, Settings, Step, set_aside};
+use history::{
+    HistoryError, Index, IndexSettings, MaintenanceStep, Origin, PathFilter, YieldHook, set_aside,
+};
 use hosting::FillError;
 use proto::{Id, Zxid};
 use recovery::LogEnd;
@@ -37,13 +39,13 @@ pub(crate) fn start(
 ) -> Result<(Feed, JoinHandle<()>), StartFailure> {
     let progress = Arc::<Progress>::default();
     let queued = progress.clone();
-    let settings = Settings {
-        give_way: GiveWay::new(move || queued.give_way()),
+    let settings = IndexSettings {
+        give_way: YieldHook::new(move || queued.give_way()),
         filter: PathFilter::new(keys.include.clone(), keys.exclude.clone())?,
         content_bytes_max: keys.content_bytes_max,
         bytes_max: keys.bytes_max,
         age_ms_max: keys.age_ms_max,
-        ..Settings::new(&keys.dir)
+        ..IndexSettings::new(&keys.dir)
     };
     let (queue, groups) = bounded(limits::HISTORY_GROUPS_MAX);
     let recorder = Recorder {
@@ -94,7 +96,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 struct Recorder {
-    settings: Settings,
+    settings: IndexSettings,
     sources: Sources,
     log_end: Arc<LogEnd>,
     free_bytes_min: u64,
@@ -295,7 +297,7 @@ impl Recorder {
             index.checkpoint()?;
             self.last_checkpoint = Instant::now();
         }
-        while is_idle && index.step(clock::wall_ms())? == Step::Worked {
+        while is_idle && index.step(clock::wall_ms())? == MaintenanceStep::Worked {
             if self.last_checkpoint.elapsed() >= CHECKPOINT_EVERY {
                 break;
             }

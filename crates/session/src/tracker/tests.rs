@@ -77,11 +77,11 @@ fn the_first_owner_keeps_a_session_until_it_is_set_again() {
     let mut sessions = standalone();
     sessions.add(A, 4000, 0);
     assert_eq!(sessions.owner(A), None);
-    assert_eq!(sessions.check(A, LEARNER), Ok(Some(Kind::Global)));
+    assert_eq!(sessions.check(A, LEARNER), Ok(Some(SessionScope::Global)));
     assert_eq!(sessions.owner(A), Some(LEARNER));
     assert_eq!(sessions.check(A, HERE), Err(ErrorCode::SessionMoved));
     assert!(sessions.set_owner(A, HERE));
-    assert_eq!(sessions.check(A, HERE), Ok(Some(Kind::Global)));
+    assert_eq!(sessions.check(A, HERE), Ok(Some(SessionScope::Global)));
     assert_eq!(sessions.check(A, LEARNER), Err(ErrorCode::SessionMoved));
 }
 
@@ -130,20 +130,20 @@ fn a_late_request_of_an_ended_global_session_is_refused() {
 fn a_local_session_is_upgraded_by_one_request_only() {
     let mut sessions = leader(true);
     sessions.add_local(A, 5000, 0);
-    assert_eq!(sessions.check(A, HERE), Ok(Some(Kind::Local)));
+    assert_eq!(sessions.check(A, HERE), Ok(Some(SessionScope::Local)));
     assert_eq!(sessions.upgrade(A), Some(5000));
-    assert_eq!(sessions.check(A, HERE), Ok(Some(Kind::Upgrading)));
+    assert_eq!(sessions.check(A, HERE), Ok(Some(SessionScope::Upgrading)));
     assert_eq!(sessions.upgrade(A), None);
     assert!(sessions.touch(A, 5000, 100), "still alive meanwhile");
     assert!(!sessions.add(A, 5000, 200));
-    assert_eq!(sessions.get(A).map(|s| s.kind), Some(Kind::Global));
-    assert_eq!(sessions.check(A, HERE), Ok(Some(Kind::Global)));
+    assert_eq!(sessions.get(A).map(|s| s.kind), Some(SessionScope::Global));
+    assert_eq!(sessions.check(A, HERE), Ok(Some(SessionScope::Global)));
     assert_eq!(sessions.upgrade(A), None);
     assert!(
         !sessions.add_local(A, 5000, 300),
         "does not become local again"
     );
-    assert_eq!(sessions.get(A).map(|s| s.kind), Some(Kind::Global));
+    assert_eq!(sessions.get(A).map(|s| s.kind), Some(SessionScope::Global));
 }
 
 #[test]

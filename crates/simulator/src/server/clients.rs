@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hosting::{
-    Answered, Begun, Connected as _, Delivering, Guarded, Registry, ServerState, ToAnswer,
-    begin_session, judge_handshake,
+    Answered, Connected as _, Delivering, Guarded, HandshakeOutcome, Registry, ServerState,
+    ToAnswer, begin_session, judge_handshake,
 };
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use replica::connection::{
-    ClientConnection, Incoming, Next, Replying, RequestKind, Taking, decode_into,
+    ClientConnection, Incoming, Replying, RequestKind, ResumeCondition, Taking, decode_into,
 };
 use replica::sessions::Sessions;
 use replica::{ClientRequest, Input, State, SyncRequest, Ticket};
@@ -163,7 +163,10 @@ impl SimHost {
             responder.take(&mut of.client, &mut of.incoming, rules, pace, requests)
         });
         // The connection continues when a reply is sent.
-        if !matches!(next, None | Some(Next::Wait | Next::Close)) {
+        if !matches!(
+            next,
+            None | Some(ResumeCondition::Wait | ResumeCondition::Close)
+        ) {
             self.schedule_client(connection);
         }
     }
@@ -193,10 +196,12 @@ impl SimHost {
             return false;
         };
         match begin_session(state, &self.clients, connection, handshake, 0, now_ms) {
-            Begun::Ordered(request) => self.inputs.push_back(Input::Requests(vec![request])),
-            Begun::AskLeader(renewal) => self.inputs.push_back(Input::Renew(renewal)),
-            Begun::Told(_) => {}
-            Begun::Nothing => return false,
+            HandshakeOutcome::Ordered(request) => {
+                self.inputs.push_back(Input::Requests(vec![request]))
+            }
+            HandshakeOutcome::AskLeader(renewal) => self.inputs.push_back(Input::Renew(renewal)),
+            HandshakeOutcome::Told(_) => {}
+            HandshakeOutcome::Nothing => return false,
         }
         true
     }

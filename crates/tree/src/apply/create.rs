@@ -5,13 +5,13 @@ use jute::Str;
 use proto::txn::Txn;
 use proto::{Acl, ErrorCode, Stat};
 
-use super::{Outcome, Stamp};
+use super::{Outcome, TxnStamp};
 use crate::arena::NodeId;
 use crate::node::{Node, note_child_created, stat_at_creation};
 use crate::owner::stored_container;
 use crate::quota::{QuotaNode, Usage};
 use crate::tree::data_len;
-use crate::watch::{Change, Firing};
+use crate::watch::{Firing, ZnodeChange};
 use crate::{Tree, path};
 
 /// Common fields of the create transactions.
@@ -29,7 +29,7 @@ impl Tree {
     pub(super) fn apply_create(
         &mut self,
         txn: &Txn,
-        stamp: Stamp,
+        stamp: TxnStamp,
         firing: &mut Firing<'_>,
     ) -> Outcome {
         let result = self
@@ -50,7 +50,7 @@ impl Tree {
     /// # Errors
     /// BadArguments for a TTL out of range. A Java server logs such a createTTL and stops when it
     /// applies it, so it never took effect anywhere.
-    fn new_node<'a>(&self, txn: &'a Txn, stamp: Stamp) -> Result<NewNode<'a>, ErrorCode> {
+    fn new_node<'a>(&self, txn: &'a Txn, stamp: TxnStamp) -> Result<NewNode<'a>, ErrorCode> {
         match txn {
             Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => Ok(NewNode {
                 path: &txn.path,
@@ -83,7 +83,7 @@ impl Tree {
     fn create(
         &mut self,
         new: &NewNode<'_>,
-        stamp: Stamp,
+        stamp: TxnStamp,
         firing: &mut Firing<'_>,
     ) -> Result<Stat, ErrorCode> {
         let zxid = stamp.zxid.0;
@@ -114,7 +114,7 @@ impl Tree {
         if firing.is_needed() {
             let parent_key = path::parent_key(new.path, parent_path);
             let parent = Some((&parent_key, self.acl_of(parent)));
-            firing.fire(Change::Created, new.path, self.acl_of(id), parent);
+            firing.fire(ZnodeChange::Created, new.path, self.acl_of(id), parent);
         }
         Ok(stat)
     }

@@ -3,12 +3,12 @@
 use proto::txn::{SetAclTxn, SetDataTxn};
 use proto::{ErrorCode, Stat};
 
-use super::Stamp;
+use super::TxnStamp;
 use crate::Tree;
 use crate::arena::NodeId;
 use crate::quota::{self, Stats, Usage};
 use crate::tree::data_len;
-use crate::watch::{Change, Firing};
+use crate::watch::{Firing, ZnodeChange};
 
 impl Tree {
     /// Sets data unconditionally: a replay may temporarily move a znode back, and later records
@@ -16,7 +16,7 @@ impl Tree {
     pub(super) fn set_data(
         &mut self,
         txn: &SetDataTxn,
-        stamp: Stamp,
+        stamp: TxnStamp,
         firing: &mut Firing<'_>,
     ) -> Result<Stat, ErrorCode> {
         let id = self.lookup(&txn.path).ok_or(ErrorCode::NoNode)?;
@@ -29,7 +29,7 @@ impl Tree {
         self.rehash(id, &txn.path, txn.data.as_deref());
         self.note_usage(&txn.path, Usage { count: 0, bytes });
         if firing.is_needed() {
-            firing.fire(Change::DataChanged, &txn.path, self.acl_of(id), None);
+            firing.fire(ZnodeChange::DataChanged, &txn.path, self.acl_of(id), None);
         }
         Ok(self.arena[id].stat(self.rules))
     }

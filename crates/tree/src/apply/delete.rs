@@ -3,13 +3,13 @@
 use jute::Str;
 use proto::ErrorCode;
 
-use super::Stamp;
+use super::TxnStamp;
 use super::create::split_applied;
 use crate::arena::NodeId;
 use crate::node::note_child_deleted;
 use crate::quota::{QuotaNode, Usage};
 use crate::tree::data_len;
-use crate::watch::{Change, Firing};
+use crate::watch::{Firing, ZnodeChange};
 use crate::{Tree, path};
 
 impl Tree {
@@ -18,7 +18,7 @@ impl Tree {
     pub(super) fn delete(
         &mut self,
         path: &Str,
-        stamp: Stamp,
+        stamp: TxnStamp,
         firing: &mut Firing<'_>,
     ) -> Result<(), ErrorCode> {
         if path::is_system(path) {
@@ -43,7 +43,7 @@ impl Tree {
         if firing.is_needed() {
             let parent_key = path::parent_key(path, parent_path);
             let parent = Some((&parent_key, self.acl_of(parent)));
-            firing.fire(Change::Deleted, path, acl.as_ref(), parent);
+            firing.fire(ZnodeChange::Deleted, path, acl.as_ref(), parent);
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::watch::{Event, Firing, Watches};
 
 /// The header fields that each change of a transaction uses.
 #[derive(Debug, Clone, Copy)]
-struct Stamp {
+struct TxnStamp {
     session: SessionId,
     zxid: Zxid,
     time_ms: i64,
@@ -39,7 +39,7 @@ impl Tree {
         events: &mut Vec<Event>,
     ) -> Outcome {
         let header = &record.header;
-        let stamp = Stamp {
+        let stamp = TxnStamp {
             session: header.session,
             zxid: header.zxid,
             time_ms: header.time_ms,
@@ -62,7 +62,7 @@ impl Tree {
     }
 
     /// Applies all operations, or none if one is an error.
-    fn apply_multi(&mut self, txns: &[Txn], stamp: Stamp, firing: &mut Firing<'_>) -> Outcome {
+    fn apply_multi(&mut self, txns: &[Txn], stamp: TxnStamp, firing: &mut Firing<'_>) -> Outcome {
         let failed_at = txns.iter().position(|txn| matches!(txn, Txn::Error { .. }));
         let Some(failed_at) = failed_at else {
             let outcomes = txns.iter().map(|txn| self.apply_one(txn, stamp, firing));
@@ -76,7 +76,7 @@ impl Tree {
         Outcome::Multi(outcomes.collect())
     }
 
-    fn apply_one(&mut self, txn: &Txn, stamp: Stamp, firing: &mut Firing<'_>) -> Outcome {
+    fn apply_one(&mut self, txn: &Txn, stamp: TxnStamp, firing: &mut Firing<'_>) -> Outcome {
         let op = txn.op();
         let with_stat = |result: Result<Stat, ErrorCode>| match result {
             Ok(stat) => Outcome::Stat { op, stat },

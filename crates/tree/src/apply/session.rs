@@ -2,7 +2,7 @@
 
 use jute::Str;
 
-use super::{Outcome, Stamp};
+use super::{Outcome, TxnStamp};
 use crate::Tree;
 use crate::watch::Firing;
 
@@ -12,7 +12,7 @@ impl Tree {
     pub(super) fn close_session(
         &mut self,
         paths: Option<&[Str]>,
-        stamp: Stamp,
+        stamp: TxnStamp,
         firing: &mut Firing<'_>,
     ) -> Outcome {
         let mut missing = Vec::new();

@@ -7,9 +7,9 @@ use proto::txn::{CreateContainerTxn, CreateTtlTxn, CreateTxn, Txn};
 use proto::{Acl, ErrorCode, OpCode};
 
 use super::length::{acl_bytes, buffer_bytes, string_bytes};
-use super::mode::{Kind, Mode};
+use super::mode::{CreateKind, CreateMode};
 use super::pending::PendingNode;
-use super::{Place, Preparation, SessionKind};
+use super::{Grouping, Preparation, SessionKind};
 use crate::arena::NodeId;
 use crate::node::{note_child_created, stat_at_creation};
 use crate::owner::stored_container;
@@ -17,7 +17,7 @@ use crate::{auth, path};
 
 /// A create that passed all checks.
 struct Creation<'a> {
-    mode: Mode,
+    mode: CreateMode,
     /// The final path, with the sequence number.
     path: Str,
     parent_path: Str,
@@ -32,10 +32,10 @@ impl Preparation<'_> {
         op: OpCode,
         request: &CreateRequest,
         ttl: i64,
-        place: Place,
+        place: Grouping,
     ) -> Result<Txn, ErrorCode> {
         let settings = &self.tree.settings;
-        let mode = Mode::of(op, request.flags, ttl, settings.extended_types, place)?;
+        let mode = CreateMode::of(op, request.flags, ttl, settings.extended_types, place)?;
         let session = self.context.session_check?;
         if mode.has_ephemeral_flag {
             match session {
@@ -127,11 +127,11 @@ impl Preparation<'_> {
     fn new_node(&mut self, creation: &Creation<'_>) -> PendingNode {
         let Creation { mode, parent, .. } = creation;
         let owner = match mode.kind {
-            Kind::Plain(_) if mode.has_ephemeral_flag => self.context.session.0,
-            Kind::Plain(_) => 0,
-            Kind::Container => stored_container(),
+            CreateKind::Plain(_) if mode.has_ephemeral_flag => self.context.session.0,
+            CreateKind::Plain(_) => 0,
+            CreateKind::Container => stored_container(),
             // The TTL is in range, because the mode was checked.
-            Kind::Ttl { ttl_ms } => self.tree.rules.stored_ttl(ttl_ms).unwrap_or_default(),
+            CreateKind::Ttl { ttl_ms } => self.tree.rules.stored_ttl(ttl_ms).unwrap_or_default(),
         };
         let is_counted = parent.is_counted && creation.parent_path != path::ZOOKEEPER;
         let mut node = PendingNode {
@@ -151,38 +151,38 @@ impl Preparation<'_> {
     }
 }
 
-impl Mode {
+impl CreateMode {
     /// Returns the length in bytes of a transaction's fixed-length fields.
     fn txn_bytes(self) -> usize {
         const PARENT_CVERSION: usize = 4;
         match self.kind {
-            Kind::Plain(_) => size_of::<bool>() + PARENT_CVERSION,
-            Kind::Container => PARENT_CVERSION,
-            Kind::Ttl { ttl_ms } => PARENT_CVERSION + size_of_val(&ttl_ms),
+            CreateKind::Plain(_) => size_of::<bool>() + PARENT_CVERSION,
+            CreateKind::Container => PARENT_CVERSION,
+            CreateKind::Ttl { ttl_ms } => PARENT_CVERSION + size_of_val(&ttl_ms),
         }
     }
 
     fn is_ephemeral(self) -> bool {
-        self.has_ephemeral_flag && matches!(self.kind, Kind::Plain(_))
+        self.has_ephemeral_flag && matches!(self.kind, CreateKind::Plain(_))
     }
 
     fn txn(self, path: Str, request: &CreateRequest, acl: Vec<Acl>, parent_cversion: i32) -> Txn {
         let data = request.data.clone();
         match self.kind {
-            Kind::Container => Txn::CreateContainer(CreateContainerTxn {
+            CreateKind::Container => Txn::CreateContainer(CreateContainerTxn {
                 path,
                 data,
                 acl,
                 parent_cversion,
             }),
-            Kind::Ttl { ttl_ms } => Txn::CreateTtl(CreateTtlTxn {
+            CreateKind::Ttl { ttl_ms } => Txn::CreateTtl(CreateTtlTxn {
                 path,
                 data,
                 acl,
                 parent_cversion,
                 ttl: ttl_ms,
             }),
-            Kind::Plain(op) => {
+            CreateKind::Plain(op) => {
                 let txn = CreateTxn {
                     path,
                     data,

@@ -55,7 +55,7 @@ pub enum SessionKind {
 
 /// Whether an operation is separate or part of a multi; creates differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Grouping {
     Alone,
     InMulti,
 }
@@ -90,7 +90,7 @@ impl Overlay {
         let mut preparation = Preparation::new(self, tree, context);
         let result = match request {
             WriteRequest::Multi(operations) => preparation.multi(operations.as_deref()),
-            operation => preparation.operation(operation, Place::Alone),
+            operation => preparation.operation(operation, Grouping::Alone),
         };
         self.record(tree, result, context)
     }
@@ -157,14 +157,14 @@ impl<'a> Preparation<'a> {
 
 impl Preparation<'_> {
     /// Prepares one operation. Nothing is changed if it is refused.
-    fn operation(&mut self, operation: &WriteRequest, place: Place) -> Result<Txn, ErrorCode> {
+    fn operation(&mut self, operation: &WriteRequest, place: Grouping) -> Result<Txn, ErrorCode> {
         match operation {
             WriteRequest::Create { op, request, ttl } => self.create(*op, request, *ttl, place),
             WriteRequest::Delete(request) => self.delete(request),
             WriteRequest::SetData(request) => self.set_data(request),
             WriteRequest::Check(request) => self.check(request),
             // A multi with one of the other operations does not decode.
-            _ if place == Place::InMulti => Err(ErrorCode::MarshallingError),
+            _ if place == Grouping::InMulti => Err(ErrorCode::MarshallingError),
             WriteRequest::SetAcl(request) => self.set_acl(request),
             WriteRequest::DeleteContainer { path } => self.delete_container(path),
             WriteRequest::Reconfig(_) => self.reconfig(Err(ErrorCode::NewConfigNoQuorum)),

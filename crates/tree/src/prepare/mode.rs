@@ -8,20 +8,20 @@
 use proto::request::flags;
 use proto::{ErrorCode, OpCode};
 
-use super::Place;
+use super::Grouping;
 use crate::owner::TTL_MS_MAX;
 
 /// Kind of znode that a create creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mode {
-    pub(super) kind: Kind,
+pub(super) struct CreateMode {
+    pub(super) kind: CreateKind,
     pub(super) is_sequential: bool,
     /// Whether the ephemeral flag is set, which a container may have without being ephemeral.
     pub(super) has_ephemeral_flag: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CreateKind {
     /// Persistent or ephemeral, by create or create2.
     Plain(OpCode),
     Container,
@@ -30,7 +30,7 @@ pub(super) enum Kind {
     },
 }
 
-impl Mode {
+impl CreateMode {
     /// Returns the mode of a create.
     ///
     /// # Errors
@@ -41,17 +41,17 @@ impl Mode {
         create_flags: i32,
         ttl: i64,
         extended_types: bool,
-        place: Place,
+        place: Grouping,
     ) -> Result<Self, ErrorCode> {
         let is_known = (flags::PERSISTENT..=flags::TTL_SEQUENTIAL).contains(&create_flags);
         let has_ttl_flag = matches!(create_flags, flags::TTL | flags::TTL_SEQUENTIAL);
         let (op, ttl) = match (place, op) {
-            (Place::InMulti, OpCode::CreateTtl) if !has_ttl_flag => (OpCode::Create, -1),
+            (Grouping::InMulti, OpCode::CreateTtl) if !has_ttl_flag => (OpCode::Create, -1),
             other => (other.1, ttl),
         };
         let is_container = match place {
-            Place::Alone => op == OpCode::CreateContainer,
-            Place::InMulti => op == OpCode::CreateContainer || create_flags == flags::CONTAINER,
+            Grouping::Alone => op == OpCode::CreateContainer,
+            Grouping::InMulti => op == OpCode::CreateContainer || create_flags == flags::CONTAINER,
         };
         if !is_known {
             return Err(ErrorCode::BadArguments);
@@ -71,9 +71,9 @@ impl Mode {
         }
         Ok(Self {
             kind: match op {
-                _ if is_container => Kind::Container,
-                OpCode::CreateTtl => Kind::Ttl { ttl_ms: ttl },
-                plain => Kind::Plain(plain),
+                _ if is_container => CreateKind::Container,
+                OpCode::CreateTtl => CreateKind::Ttl { ttl_ms: ttl },
+                plain => CreateKind::Plain(plain),
             },
             is_sequential: matches!(
                 create_flags,

@@ -6,7 +6,7 @@ use proto::request::WriteRequest;
 use proto::txn::Txn;
 
 use super::length::{ERROR_BYTES, IN_MULTI_BYTES, MULTI_BYTES};
-use super::{Place, Preparation};
+use super::{Grouping, Preparation};
 
 impl Preparation<'_> {
     /// Checks each operation against the state after the previous ones. When one is refused, the
@@ -26,7 +26,7 @@ impl Preparation<'_> {
         for operation in operations {
             let kept_bytes = self.bytes;
             self.bytes += IN_MULTI_BYTES;
-            match self.operation(operation, Place::InMulti) {
+            match self.operation(operation, Grouping::InMulti) {
                 Ok(txn) => txns.push(txn),
                 Err(ErrorCode::MarshallingError) => {
                     self.overlay.take_back();

@@ -24,7 +24,7 @@ pub struct Overlay {
     /// Pending znodes by path.
     nodes: HashTable<Pending>,
     /// All changes in the order of their zxids.
-    changes: VecDeque<Change>,
+    changes: VecDeque<PendingChange>,
     /// Ephemerals created in flight, in the order of their zxids.
     ephemerals: HashMap<SessionId, VecDeque<(Zxid, Str)>>,
     digest: u64,
@@ -47,7 +47,7 @@ struct Pending {
 type Replaced = (Zxid, Option<PendingNode>);
 
 #[derive(Debug)]
-struct Change {
+struct PendingChange {
     zxid: Zxid,
     /// Hash of the path.
     hash: u64,
@@ -145,7 +145,7 @@ impl Overlay {
         if let Some(undo) = &mut self.undo {
             undo.replaced.push((path.clone(), replaced));
         }
-        self.changes.push_back(Change {
+        self.changes.push_back(PendingChange {
             zxid,
             hash,
             owner: None,

@@ -6,7 +6,7 @@
 use proto::ErrorCode;
 
 use super::Preparation;
-use crate::quota::{Broken, Stats, Usage, limits_path, stats_path};
+use crate::quota::{ExceededLimit, Stats, Usage, limits_path, stats_path};
 use crate::tree::data_len;
 
 impl Preparation<'_> {
@@ -38,8 +38,8 @@ impl Preparation<'_> {
         let limits = Stats::limits(limits.body.data());
         let used = Stats::usage(used.body.data());
         match limits.broken_by(&used, change) {
-            Some(Broken::Hard) => Err(ErrorCode::QuotaExceeded),
-            Some(Broken::Soft) => {
+            Some(ExceededLimit::Hard) => Err(ErrorCode::QuotaExceeded),
+            Some(ExceededLimit::Soft) => {
                 log_limiter::limited!(
                     warn,
                     path = root,

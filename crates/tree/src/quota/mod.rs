@@ -10,7 +10,7 @@ mod stats;
 
 pub use report::QuotaReport;
 pub(crate) use roots::QuotaRoots;
-pub(crate) use stats::{Broken, Stats, Usage};
+pub(crate) use stats::{ExceededLimit, Stats, Usage};
 
 use crate::path;
 

@@ -52,7 +52,7 @@ impl Stats {
     }
 
     /// Returns which of these limits a change of `used` exceeds, checking the count first.
-    pub(crate) fn broken_by(&self, used: &Self, change: Usage) -> Option<Broken> {
+    pub(crate) fn broken_by(&self, used: &Self, change: Usage) -> Option<ExceededLimit> {
         let (limits, used) = (&self.0, &used.0);
         let hard = |key| limits.other(key);
         let count_hard = hard(QuotaText::COUNT_HARD);
@@ -60,7 +60,7 @@ impl Stats {
         let bytes_hard = || hard(QuotaText::BYTES_HARD);
         let bytes = || check(used.bytes, change.bytes, bytes_hard(), limits.bytes);
         match count {
-            Some(Broken::Hard) => count,
+            Some(ExceededLimit::Hard) => count,
             _ => bytes().max(count),
         }
     }
@@ -68,7 +68,7 @@ impl Stats {
 
 /// Kind of exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Broken {
+pub(crate) enum ExceededLimit {
     /// A soft limit that was not exceeded before this change. The server logs it.
     Soft,
     /// A hard limit. The server refuses the change.
@@ -76,17 +76,17 @@ pub(crate) enum Broken {
 }
 
 /// Checks the hard limit if there is one, otherwise the soft limit.
-fn check(used: i64, change: i64, hard: i64, soft: i64) -> Option<Broken> {
+fn check(used: i64, change: i64, hard: i64, soft: i64) -> Option<ExceededLimit> {
     let (limit, broken) = if hard > Stats::NONE {
-        (hard, Broken::Hard)
+        (hard, ExceededLimit::Hard)
     } else {
-        (soft, Broken::Soft)
+        (soft, ExceededLimit::Soft)
     };
     if change == 0 || limit <= Stats::NONE || used.saturating_add(change) <= limit {
         return None;
     }
     // An exceeded soft limit is logged only once, not for every change.
-    let is_news = broken == Broken::Hard || used <= limit;
+    let is_news = broken == ExceededLimit::Hard || used <= limit;
     is_news.then_some(broken)
 }
 
@@ -106,8 +106,8 @@ mod tests {
         let used = Stats::usage(Some(b"count=2,bytes=5"));
         let change = |count, bytes| limits.broken_by(&used, Usage { count, bytes });
         assert_eq!(change(1, 0), None);
-        assert_eq!(change(2, 0), Some(Broken::Hard));
-        assert_eq!(change(1, 1), Some(Broken::Soft));
+        assert_eq!(change(2, 0), Some(ExceededLimit::Hard));
+        assert_eq!(change(1, 1), Some(ExceededLimit::Soft));
         assert_eq!(change(0, -1), None);
         assert_eq!(change(0, 0), None);
     }

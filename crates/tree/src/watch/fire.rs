@@ -27,7 +27,7 @@ pub struct Event {
 
 /// A change of a znode, which fires its watches and those of its parent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Change {
+pub(crate) enum ZnodeChange {
     Created,
     Deleted,
     DataChanged,
@@ -56,7 +56,7 @@ impl Firing<'_> {
     /// the parent. Source: DataTree.createNode, deleteNode, setData.
     pub(crate) fn fire(
         &mut self,
-        change: Change,
+        change: ZnodeChange,
         path: &Str,
         acl: Option<&Arc<[Acl]>>,
         parent: Option<(&Str, Option<&Arc<[Acl]>>)>,
@@ -64,9 +64,9 @@ impl Firing<'_> {
         let node = Subject { path, acl };
         let parent = parent.map(|(path, acl)| Subject { path, acl });
         match change {
-            Change::DataChanged => drop(self.data_table(EventType::NodeDataChanged, &node)),
-            Change::Created => drop(self.data_table(EventType::NodeCreated, &node)),
-            Change::Deleted => {
+            ZnodeChange::DataChanged => drop(self.data_table(EventType::NodeDataChanged, &node)),
+            ZnodeChange::Created => drop(self.data_table(EventType::NodeCreated, &node)),
+            ZnodeChange::Deleted => {
                 let told = self.data_table(EventType::NodeDeleted, &node);
                 self.child_table(EventType::NodeDeleted, &node, told);
             }

@@ -15,7 +15,7 @@ mod store;
 
 pub use counts::WatchSummary;
 pub use fire::Event;
-pub(crate) use fire::{Change, Firing};
+pub(crate) use fire::{Firing, ZnodeChange};
 pub use listing::{WatchedPaths, Watchers};
 pub use store::{SharedWatches, WatcherId, Watches};
 

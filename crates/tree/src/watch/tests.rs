@@ -122,15 +122,15 @@ impl Model {
         PATHS.iter().position(|p| *p == parent)
     }
 
-    fn change(&mut self, path: usize, change: Change) -> Vec<Vec<u64>> {
+    fn change(&mut self, path: usize, change: ZnodeChange) -> Vec<Vec<u64>> {
         let (data, child) = (Kinds::DATA_TABLE, Kinds::CHILD_TABLE);
         let mut events = vec![self.fire(path, data, Kinds::DATA)];
-        if matches!(change, Change::Deleted) {
+        if matches!(change, ZnodeChange::Deleted) {
             let mut second = self.fire(path, child, Kinds::CHILD);
             second.retain(|w| !events[0].contains(w));
             events.push(second);
         }
-        if !matches!(change, Change::DataChanged) {
+        if !matches!(change, ZnodeChange::DataChanged) {
             events.push(self.fire(Self::parent(path).unwrap(), child, Kinds::CHILD));
         }
         events.retain(|event| !event.is_empty());
@@ -138,9 +138,9 @@ impl Model {
     }
 }
 
-fn real_change(watches: &mut Watches, path: usize, change: Change) -> Vec<Vec<u64>> {
+fn real_change(watches: &mut Watches, path: usize, change: ZnodeChange) -> Vec<Vec<u64>> {
     let mut events = Vec::new();
-    let parent = (!matches!(change, Change::DataChanged))
+    let parent = (!matches!(change, ZnodeChange::DataChanged))
         .then(|| jute::Str::from(PATHS[Model::parent(path).unwrap()]));
     let mut firing = Firing {
         watches,
@@ -185,11 +185,11 @@ proptest! {
                 }
                 Action::Delete(p) | Action::Create(p) if p == 0 => {}
                 Action::Delete(p) => prop_assert_eq!(
-                    real_change(&mut watches, p, Change::Deleted), model.change(p, Change::Deleted)),
+                    real_change(&mut watches, p, ZnodeChange::Deleted), model.change(p, ZnodeChange::Deleted)),
                 Action::Create(p) => prop_assert_eq!(
-                    real_change(&mut watches, p, Change::Created), model.change(p, Change::Created)),
+                    real_change(&mut watches, p, ZnodeChange::Created), model.change(p, ZnodeChange::Created)),
                 Action::SetData(p) => prop_assert_eq!(
-                    real_change(&mut watches, p, Change::DataChanged), model.change(p, Change::DataChanged)),
+                    real_change(&mut watches, p, ZnodeChange::DataChanged), model.change(p, ZnodeChange::DataChanged)),
             }
             let in_table = |table: Kinds| {
                 let mut pairs: Vec<_> = model.0.iter().filter(|(.., bit)| Kinds(1 << bit).meets(table))

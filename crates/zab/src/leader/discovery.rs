@@ -91,7 +91,7 @@ impl Leader {
     /// back before its old connection is known to be dead. With both connections, one would count
     /// for records that only the other has on disk.
     fn replace_older_link(&mut self, link: LinkId, sid: Sid, out: &mut Vec<Action>) {
-        let same = |(id, other): (&LinkId, &super::Link)| {
+        let same = |(id, other): (&LinkId, &super::LearnerLink)| {
             (*id != link && other.sid == Some(sid)).then_some(*id)
         };
         let older: Vec<LinkId> = self.links.iter().filter_map(same).collect();

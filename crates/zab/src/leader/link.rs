@@ -6,7 +6,7 @@ use crate::learner::LearnerKind;
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct LearnerLink {
     /// Sid of the learner, once it has introduced itself.
     pub(crate) sid: Option<Sid>,
     pub(crate) kind: LearnerKind,
@@ -61,7 +61,7 @@ pub(crate) enum LinkState {
     Broadcasting,
 }
 
-impl Link {
+impl LearnerLink {
     pub(crate) fn new(now_ms: i64) -> Self {
         Self {
             sid: None,

@@ -7,7 +7,7 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{SessionId, Sid, Zxid};
 
-use super::link::{Link, LinkState};
+use super::link::{LearnerLink, LinkState};
 use super::synchronise::send_proposal;
 use super::{Action, EpochConfig, Leader, LinkFault, LinkId, NextConfig, StepDown};
 use crate::Record;
@@ -179,7 +179,7 @@ impl Leader {
         zxid: Zxid,
         out: &mut Vec<Action>,
     ) -> Result<(), LinkFault> {
-        let Some(Link {
+        let Some(LearnerLink {
             sid: Some(sid),
             lag,
             ..

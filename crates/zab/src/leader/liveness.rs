@@ -113,7 +113,7 @@ impl Leader {
         }
     }
 
-    fn link_deadline_ms(&self, link: &super::Link) -> Option<i64> {
+    fn link_deadline_ms(&self, link: &super::LearnerLink) -> Option<i64> {
         let limit = link.silence_ms(self.settings.init_ms(), self.settings.sync_ms());
         limit.map(|limit| link.heard_ms.saturating_add(limit))
     }

@@ -12,7 +12,7 @@ use crate::Record;
 use crate::broadcast::Proposals;
 use crate::learner::LearnerKind;
 use crate::record::follows;
-use crate::sync::{self, Decision, Opening};
+use crate::sync::{self, SyncOpening, SyncPlan};
 
 impl Leader {
     /// Begins the synchronisation of a learner. The learner and a quorum have accepted the epoch.
@@ -30,7 +30,7 @@ impl Leader {
         let is_log_whole = peer >= self.log_whole_from && !self.is_log_unusable;
         let use_disk = self.settings.use_disk_log && is_log_whole;
         match sync::decide(peer, self.history(), self.settings.force_snapshot, use_disk) {
-            Decision::ReadLog => {
+            SyncPlan::ReadLog => {
                 if self.take_slot(link, Slot::Diff, out) {
                     let state = LinkState::ReadingLog {
                         reached: peer,
@@ -40,7 +40,7 @@ impl Leader {
                     self.read_log(link, peer, out);
                 }
             }
-            Decision::Send { opening, after } => {
+            SyncPlan::Send { opening, after } => {
                 if self.open(link, opening, out) {
                     self.finish_sync(link, opening, after, now_ms, out);
                 }
@@ -105,7 +105,7 @@ impl Leader {
             send_committed(link, record, out);
         }
         if is_connected {
-            self.finish_sync(link, Opening::Diff(reached), reached, now_ms, out);
+            self.finish_sync(link, SyncOpening::Diff(reached), reached, now_ms, out);
         } else {
             let state = LinkState::ReadingLog {
                 reached,
@@ -123,8 +123,8 @@ impl Leader {
                 is_opened: false, ..
             }) => {
                 self.release_slot(link);
-                if self.open(link, Opening::Snap, out) {
-                    self.finish_sync(link, Opening::Snap, Zxid::ZERO, now_ms, out);
+                if self.open(link, SyncOpening::Snap, out) {
+                    self.finish_sync(link, SyncOpening::Snap, Zxid::ZERO, now_ms, out);
                 }
             }
             Some(LinkState::ReadingLog { .. }) => {
@@ -137,18 +137,18 @@ impl Leader {
     }
 
     /// Sends the opening packet. Returns `false` if the learner is refused.
-    fn open(&mut self, to: LinkId, opening: Opening, out: &mut Vec<Action>) -> bool {
+    fn open(&mut self, to: LinkId, opening: SyncOpening, out: &mut Vec<Action>) -> bool {
         let slot = match opening {
-            Opening::Snap => Slot::Snap,
-            Opening::Diff(_) | Opening::Trunc(_) => Slot::Diff,
+            SyncOpening::Snap => Slot::Snap,
+            SyncOpening::Diff(_) | SyncOpening::Trunc(_) => Slot::Diff,
         };
         if !self.take_slot(to, slot, out) {
             return false;
         }
         let packet = match opening {
-            Opening::Diff(zxid) => LeaderPacket::Diff { zxid },
-            Opening::Trunc(zxid) => LeaderPacket::Trunc { zxid },
-            Opening::Snap => {
+            SyncOpening::Diff(zxid) => LeaderPacket::Diff { zxid },
+            SyncOpening::Trunc(zxid) => LeaderPacket::Trunc { zxid },
+            SyncOpening::Snap => {
                 let zxid = self.last;
                 // In a new ensemble, all members have the same empty tree.
                 let is_empty = self.began_empty && zxid.counter() == 0;
@@ -168,14 +168,14 @@ impl Leader {
     fn finish_sync(
         &mut self,
         to: LinkId,
-        opening: Opening,
+        opening: SyncOpening,
         after: Zxid,
         now_ms: i64,
         out: &mut Vec<Action>,
     ) {
         let state = match opening {
-            Opening::Snap => LinkState::SendingSnapshot,
-            Opening::Diff(_) | Opening::Trunc(_) => {
+            SyncOpening::Snap => LinkState::SendingSnapshot,
+            SyncOpening::Diff(_) | SyncOpening::Trunc(_) => {
                 for record in self.history.after(after) {
                     send_committed(to, record, out);
                 }

@@ -24,12 +24,12 @@ fn log(text: &str) -> CommittedLog {
     log
 }
 
-fn show(opening: Opening, after: Zxid) -> String {
+fn show(opening: SyncOpening, after: Zxid) -> String {
     let short = |zxid: Zxid| format!("{:x}:{:x}", zxid.epoch().0, zxid.counter());
     match opening {
-        Opening::Diff(at) => format!("DIFF({}) after {}", short(at), short(after)),
-        Opening::Trunc(at) => format!("TRUNC({}) after {}", short(at), short(after)),
-        Opening::Snap => "SNAP".into(),
+        SyncOpening::Diff(at) => format!("DIFF({}) after {}", short(at), short(after)),
+        SyncOpening::Trunc(at) => format!("TRUNC({}) after {}", short(at), short(after)),
+        SyncOpening::Snap => "SNAP".into(),
     }
 }
 
@@ -74,19 +74,19 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
 fn every_row_of_the_table() {
     for (committed, last, peer, expected) in ROWS {
         let log = log(committed);
-        let history = History {
+        let history = LeaderLog {
             last: zxid(last),
             log: &log,
         };
         let decided = match decide(zxid(peer), history, false, true) {
-            Decision::Send { opening, after } => show(opening, after),
-            Decision::ReadLog => "files".into(),
+            SyncPlan::Send { opening, after } => show(opening, after),
+            SyncPlan::ReadLog => "files".into(),
         };
         assert_eq!(decided, *expected, "[{committed}] {last}, peer {peer}");
         let forced = decide(zxid(peer), history, true, true);
-        assert_eq!(forced, Decision::SNAP, "rule 1");
+        assert_eq!(forced, SyncPlan::SNAP, "rule 1");
         if *expected == "files" {
-            assert_eq!(decide(zxid(peer), history, false, false), Decision::SNAP);
+            assert_eq!(decide(zxid(peer), history, false, false), SyncPlan::SNAP);
         }
     }
 }
@@ -101,8 +101,8 @@ fn unknown_in_a_known_epoch_is_cut_and_continued() {
         Some(zxid("1:8")),
         zxid("1:9"),
     );
-    let expected = Decision::Send {
-        opening: Opening::Trunc(zxid("1:3")),
+    let expected = SyncPlan::Send {
+        opening: SyncOpening::Trunc(zxid("1:3")),
         after: zxid("1:3"),
     };
     assert_eq!(open, expected);
@@ -128,7 +128,7 @@ const DISK_ROWS: &[(&str, &str, &str)] = &[
 fn every_row_of_the_table_of_files() {
     for (files, peer, expected) in DISK_ROWS {
         let log = log("1:8 1:9");
-        let history = History {
+        let history = LeaderLog {
             last: zxid("1:9"),
             log: &log,
         };

@@ -10,7 +10,7 @@ use proto::packet::QuorumPacket;
 use proto::{Epoch, SessionId, Sid, Zxid};
 use serde_json::Value;
 use zab::leader::{Action, LinkFault, LinkId};
-use zab::observer_master::{Facts, ObserverMaster};
+use zab::observer_master::{FollowerFacts, ObserverMaster};
 use zab::{CommittedLog, Record, Settings};
 
 fn zxid(counter: u32) -> Zxid {
@@ -54,7 +54,7 @@ impl Follower {
     }
 
     fn hear_on(&mut self, link: LinkId, packet: LearnerPacket) -> Vec<String> {
-        let facts = Facts {
+        let facts = FollowerFacts {
             committed: &self.committed,
             config_version: 7,
             config: &|| Bytes::from_static(b"text"),
@@ -332,7 +332,7 @@ fn replay(packets: Vec<Recorded>, config: &Bytes) -> Vec<LeaderPacket> {
         let mut out = Vec::new();
         match (is_observers, is_down) {
             (true, false) => {
-                let facts = Facts {
+                let facts = FollowerFacts {
                     committed: &committed,
                     config_version: i64::MAX,
                     config: &|| config.clone(),

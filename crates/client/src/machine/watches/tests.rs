@@ -83,7 +83,7 @@ fn an_event_uses_standard_watches_up_and_leaves_persistent_ones() {
         }
         watches.handle_event(&event(kind, "/a"));
         let count = |table| usize::from(watches.interests.contains_key(&(table, "/a".into())));
-        let counts = [Table::Data, Table::Child, Table::Persistent].map(count);
+        let counts = [WatchTable::Data, WatchTable::Child, WatchTable::Persistent].map(count);
         assert_eq!(counts, [data, child, 1], "{kind:?}");
     }
 }
@@ -129,7 +129,7 @@ fn the_last_waiter_removes_the_watch_from_the_server() {
     watches.handle_reply(first, OK);
     watches.handle_reply(second, ErrorCode::NoNode.code());
     assert_eq!(watches.forget(1), None, "the server has one table for both");
-    let unwanted = Unwanted {
+    let unwanted = UnwantedWatch {
         path: "/a".into(),
         kind: WatchKind::Data,
     };
@@ -138,7 +138,7 @@ fn the_last_waiter_removes_the_watch_from_the_server() {
     // The watch is also removed if its waiter was dropped before the reply.
     let (late, gone) = waited_for(3, WatchEffect::Child, "/a");
     drop(gone);
-    let unwanted = Unwanted {
+    let unwanted = UnwantedWatch {
         path: "/a".into(),
         kind: WatchKind::Children,
     };

@@ -16,7 +16,7 @@ use config::membership::Membership;
 use config::{Config, Surroundings, SystemProperties};
 use proto::{ConfigVersion, Epoch, Sid, Zxid};
 use replica::MemberFile;
-use replica::members::{Change, MemberLists, PlanFacts};
+use replica::members::{MemberLists, MembershipChange, PlanFacts};
 use zab::leader::EpochConfig;
 
 use super::*;
@@ -64,7 +64,7 @@ impl MembershipKeeper {
     }
 
     /// Installs a list. As in the server, a file that cannot be written does not change the result.
-    fn install(&mut self, list: Membership) -> Option<Change> {
+    fn install(&mut self, list: Membership) -> Option<MembershipChange> {
         let (change, file) = self.lists.install(list)?;
         let _ = self.write(Some(file));
         Some(change)
