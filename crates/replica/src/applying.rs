@@ -18,7 +18,7 @@ use crate::note::{Note, Stage};
 use crate::ordering::InFlight;
 use crate::replica::Replica;
 use crate::role::Role;
-use crate::roles::begin_unestablished;
+use crate::transitions::begin_unestablished;
 
 impl<H: Host> Replica<H> {
     /// Applies committed transactions, and answers each `sync` of a leader's own clients at its

@@ -29,7 +29,7 @@ use zab::Record;
 
 use crate::effect::{DiskOrder, Effect};
 use crate::host::{Host, State, Turn};
-use crate::member::WrongTree;
+use crate::member_state::WrongTree;
 use crate::note::Note;
 use crate::replica::Replica;
 use crate::role::{NextRole, Role};

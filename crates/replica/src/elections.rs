@@ -13,8 +13,8 @@ use proto::hello::{Endpoint, Hello};
 use proto::notification::{Notification, PeerState};
 use proto::{ConfigVersion, ElectionRound, Epoch, Sid};
 
-use crate::electorate::{self, ElectorateError, Lists};
 use crate::refusal::Refusal;
+use crate::voting_lists::{self, ElectorateError, Lists};
 
 /// Settings of elections, fixed while a server runs.
 #[derive(Debug, Clone)]
@@ -188,7 +188,7 @@ impl Elections {
     ) -> Result<Self, ElectorateError> {
         let me = settings.me;
         let lists = Lists::new(committed, proposed);
-        let role = electorate::role_in(&lists.committed, me);
+        let role = voting_lists::role_in(&lists.committed, me);
         let electorate = lists.electorate()?;
         Ok(Self {
             role,
@@ -262,7 +262,7 @@ impl Elections {
         now_ms: i64,
         out: &mut Vec<ElectionAction>,
     ) {
-        let (lists, role) = (Lists::new(committed, proposed), electorate::role(role));
+        let (lists, role) = (Lists::new(committed, proposed), voting_lists::role(role));
         let electorate = match lists.electorate() {
             Ok(electorate) => electorate,
             Err(error) => {
@@ -388,7 +388,7 @@ impl Elections {
     }
 
     fn hear(&mut self, from: Sid, notification: Notification, now_ms: i64) {
-        let (heard, list) = electorate::read(notification, self.settings.multi_address);
+        let (heard, list) = voting_lists::read(notification, self.settings.multi_address);
         let mut actions = Vec::new();
         self.election
             .handle_notification(from, &heard, now_ms, &mut actions);
@@ -429,7 +429,7 @@ impl Elections {
         log_limiter::limited!(info, %from, %version, "adopted the newer member list of another server");
         let is_different = !self.lists.committed.has_same_members(&seen);
         self.install(lists, out);
-        self.role = electorate::role_in(&seen, self.settings.me);
+        self.role = voting_lists::role_in(&seen, self.settings.me);
         out.push(ElectionAction::ListSeen { from, list: seen });
         if is_different {
             let has_started = self.election.proposal().is_some();

@@ -10,16 +10,16 @@ use zab::Record;
 use crate::containers::ContainerCheck;
 use crate::digests::Digests;
 use crate::effect::{Port, Service};
-use crate::electorate::ElectorateError;
 use crate::expiry::Expiry;
 use crate::host::{Host, Now, State, Turn};
 use crate::input::{ClientRequest, Input, LeaderEvent, LearnerEvent};
 use crate::long_requests::{Incoming, LongRequests};
-use crate::member::{MemberStart, MemberState};
+use crate::member_state::{MemberStart, MemberState};
 use crate::ordering::{Backlog, InFlight};
 use crate::restoring::Restoring;
 use crate::role::{NextRole, Role};
 use crate::settings::ReplicaSettings;
+use crate::voting_lists::ElectorateError;
 
 /// Initial state of a replica. The tree is in the host's [`State`].
 #[derive(Debug)]

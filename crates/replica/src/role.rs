@@ -24,7 +24,7 @@ use zab::learner::{self, Learner};
 
 use crate::forwarded::ForwardedRequests;
 use crate::input::Ticket;
-use crate::observers::Observers;
+use crate::observer_master::Observers;
 use crate::revalidation::Renewals;
 
 /// The role.

@@ -12,7 +12,7 @@ use zab::learner::LearnerKind;
 use crate::effect::{Effect, Service};
 use crate::host::{Host, Turn};
 use crate::members::MemberLists;
-use crate::observers::Observers;
+use crate::observer_master::Observers;
 use crate::replica::Replica;
 use crate::role::Role;
 

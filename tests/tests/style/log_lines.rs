@@ -17,7 +17,7 @@ const REACHED: &[&str] = &[
     "crates/server/src/kerberos.rs",
     "crates/transport/src/",
     "crates/tree/src/",
-    "crates/replica/src/electing.rs",
+    "crates/replica/src/election_results.rs",
     "crates/replica/src/elections.rs",
     "crates/replica/src/members/plan.rs",
     "crates/replica/src/ordering.rs",

@@ -9,10 +9,10 @@ use proto::{ConfigVersion, Epoch, Sid, Zxid};
 use zab::CommittedLog;
 
 use crate::elections::Elections;
-use crate::electorate::ElectorateError;
+use crate::master_choice::MasterChoice;
 use crate::members::MemberLists;
-use crate::observer::MasterChoice;
 use crate::settings::EnsembleSettings;
+use crate::voting_lists::ElectorateError;
 
 /// Contents of the epoch files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -29,7 +29,7 @@ use zab::observer_master::{FollowerFacts, ObserverMaster};
 use crate::effect::{Effect, Port};
 use crate::host::{Host, State, Turn};
 use crate::input::LearnerEvent;
-use crate::observer::at_port;
+use crate::master_choice::at_port;
 use crate::replica::Replica;
 use crate::role::{Learning, Role, SyncWaiter};
 

@@ -13,7 +13,7 @@ use crate::effect::Effect;
 use crate::forwarded::Forwarded;
 use crate::host::{Host, Turn};
 use crate::input::{ClientRequest, Renewal, SyncRequest};
-use crate::observers::SessionHolder;
+use crate::observer_master::SessionHolder;
 use crate::replica::Replica;
 use crate::role::{Role, SyncWaiter};
 
