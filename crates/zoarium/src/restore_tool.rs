@@ -81,9 +81,9 @@ fn restore(args: &RestoreArgs) -> Result<Made, ToolError> {
         Some(archive) if backup::is_archive(archive) => {
             let dir = staging.place("backup")?;
             backup::unpack_archive(archive, &dir)?;
-            from_backup(args, (&dir, archive), &staging)?
+            from_backup(args, &dir, archive, &staging)?
         }
-        Some(backup) => from_backup(args, (backup, backup), &staging)?,
+        Some(backup) => from_backup(args, backup, backup, &staging)?,
         None => from_files(args, &staging)?,
     };
     if made.snapshot_zxid < made.wanted {
@@ -148,7 +148,8 @@ fn from_files(args: &RestoreArgs, staging: &Staging) -> Result<Staged, ToolError
 /// backup is one file.
 fn from_backup(
     args: &RestoreArgs,
-    (dir, called): (&Path, &Path),
+    dir: &Path,
+    called: &Path,
     staging: &Staging,
 ) -> Result<Staged, ToolError> {
     let manifest = backup::load(dir)?;

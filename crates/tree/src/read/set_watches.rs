@@ -32,33 +32,22 @@ impl Tree {
         let watches = &mut *watches.lock();
         let since = request.relative_zxid;
         for path in list(&request.data)? {
+            let path = required(path.as_ref())?;
             let event = |node: &Node| (node.mzxid > since).then_some(EventType::NodeDataChanged);
-            let missing = Some(EventType::NodeDeleted);
-            self.set_watch(
-                path,
-                Kinds::DATA,
-                event,
-                missing,
-                (watcher, watches),
-                missed,
-            )?;
+            let event = self.missed_event(path, event, Some(EventType::NodeDeleted));
+            set_watch(path, Kinds::DATA, event, watcher, watches, missed);
         }
         for path in list(&request.exist)? {
-            let event = |_: &Node| Some(EventType::NodeCreated);
-            self.set_watch(path, Kinds::DATA, event, None, (watcher, watches), missed)?;
+            let path = required(path.as_ref())?;
+            let event = self.missed_event(path, |_| Some(EventType::NodeCreated), None);
+            set_watch(path, Kinds::DATA, event, watcher, watches, missed);
         }
         for path in list(&request.child)? {
+            let path = required(path.as_ref())?;
             let event =
                 |node: &Node| (node.pzxid > since).then_some(EventType::NodeChildrenChanged);
-            let missing = Some(EventType::NodeDeleted);
-            self.set_watch(
-                path,
-                Kinds::CHILD,
-                event,
-                missing,
-                (watcher, watches),
-                missed,
-            )?;
+            let event = self.missed_event(path, event, Some(EventType::NodeDeleted));
+            set_watch(path, Kinds::CHILD, event, watcher, watches, missed);
         }
         for path in list(&request.persistent)? {
             watches.add(watcher, path.as_deref(), Kinds::PERSISTENT);
@@ -69,25 +58,32 @@ impl Tree {
         Ok(())
     }
 
-    fn set_watch(
+    /// Returns the event that a watch of this path missed.
+    fn missed_event(
         &self,
-        path: &Option<Str>,
-        kinds: Kinds,
+        path: &str,
         event_of: impl FnOnce(&Node) -> Option<EventType>,
         event_if_missing: Option<EventType>,
-        (watcher, watches): (WatcherId, &mut Watches),
-        missed: &mut Vec<(EventType, Str)>,
-    ) -> Result<(), ErrorCode> {
-        let path = required(path.as_ref())?;
-        let event = match self.lookup(path) {
+    ) -> Option<EventType> {
+        match self.lookup(path) {
             Some(id) => event_of(&self.arena[id]),
             None => event_if_missing,
-        };
-        match event {
-            Some(event) => missed.push((event, path.clone())),
-            None => watches.add(watcher, Some(path), kinds),
         }
-        Ok(())
+    }
+}
+
+/// Adds the event that a watch missed to `missed`. Sets the watch if it did not miss an event.
+fn set_watch(
+    path: &Str,
+    kinds: Kinds,
+    event: Option<EventType>,
+    watcher: WatcherId,
+    watches: &mut Watches,
+    missed: &mut Vec<(EventType, Str)>,
+) {
+    match event {
+        Some(event) => missed.push((event, path.clone())),
+        None => watches.add(watcher, Some(path), kinds),
     }
 }
 

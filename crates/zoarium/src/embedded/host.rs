@@ -76,7 +76,7 @@ impl Host {
         };
         let thread = std::thread::Builder::new()
             .name(name.clone())
-            .spawn(move || host(&name, (config, faults), ends))?;
+            .spawn(move || host(&name, config, faults, ends))?;
         Ok(Self {
             thread,
             stop,
@@ -86,7 +86,7 @@ impl Host {
     }
 }
 
-fn host(name: &str, server: (Arc<Config>, Faults), ends: Ends) {
+fn host(name: &str, config: Arc<Config>, faults: Faults, ends: Ends) {
     let Ends {
         stop,
         state,
@@ -105,7 +105,7 @@ fn host(name: &str, server: (Arc<Config>, Faults), ends: Ends) {
             return;
         }
     };
-    let end = runtime.block_on(run(server, stop, &state, started));
+    let end = runtime.block_on(run(config, faults, stop, &state, started));
     // This closes all connections.
     runtime.shutdown_timeout(LEFT_BEHIND_MAX);
     let failed = match end {
@@ -129,7 +129,8 @@ enum End {
 }
 
 async fn run(
-    (config, faults): (Arc<Config>, Faults),
+    config: Arc<Config>,
+    faults: Faults,
     mut stop: oneshot::Receiver<Ending>,
     state: &watch::Sender<State>,
     started: oneshot::Sender<Result<Started, ServerError>>,

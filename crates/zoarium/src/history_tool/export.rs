@@ -65,7 +65,7 @@ pub(super) fn export(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolE
 
 fn write(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     match args.place.open(args.show_secrets)? {
-        Source::Files(reader, owner) => write_files(args, (&reader, owner), out),
+        Source::Files(reader, owner) => write_files(args, &reader, owner, out),
         Source::Servers(servers) => {
             let written = write_answers(args, servers.client, out);
             servers.runtime.block_on(written)
@@ -75,7 +75,8 @@ fn write(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolError> {
 
 fn write_files(
     args: &ExportArgs,
-    (reader, owner): (&Reader, Viewer<'static>),
+    reader: &Reader,
+    owner: Viewer<'static>,
     out: &mut dyn Write,
 ) -> Result<(), ToolError> {
     let mut query = HistoryQuery::of(&args.path);

@@ -28,7 +28,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn new((index, member): (usize, &Member), parameters: &Parameters) -> Self {
+    fn new(index: usize, member: &Member, parameters: &Parameters) -> Self {
         Self {
             member: index,
             client: member.client.clone(),
@@ -80,7 +80,7 @@ pub(super) async fn changes(
     else {
         return Ok(None);
     };
-    let mut own = Stream::new((0, first), &parameters);
+    let mut own = Stream::new(0, first, &parameters);
     own.fill().await?;
     let mut streams = vec![own];
     streams.extend(streams_of(others, &parameters).await);
@@ -136,7 +136,7 @@ async fn streams_of(members: &mut [Member], parameters: &Parameters) -> Vec<Stre
         if !member.answers() {
             continue;
         }
-        let mut stream = Stream::new((index, member), parameters);
+        let mut stream = Stream::new(index, member, parameters);
         queries.spawn(async move {
             let filled = stream.fill().await;
             (stream, filled)

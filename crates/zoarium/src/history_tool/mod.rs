@@ -122,17 +122,17 @@ pub(crate) fn run_history(args: &HistoryArgs) -> ExitCode {
 
 /// Runs `get` for a moment of the past.
 pub(crate) fn run_cat(path: &str, at: &str, source: &SourceArgs) -> ExitCode {
-    report("get", |out| cat((path, at), source, out))
+    report("get", |out| cat(path, at, source, out))
 }
 
 /// Runs `tree` for a moment of the past.
 pub(crate) fn run_tree(path: &str, at: &str, source: &SourceArgs) -> ExitCode {
-    report("tree", |out| tree((path, at), source, out))
+    report("tree", |out| tree(path, at, source, out))
 }
 
 /// Runs `diff` for two moments of the past.
-pub(crate) fn run_diff(path: &str, moments: (&str, &str), source: &SourceArgs) -> ExitCode {
-    report("diff", |out| diff((path, moments), source, out))
+pub(crate) fn run_diff(path: &str, from: &str, to: &str, source: &SourceArgs) -> ExitCode {
+    report("diff", |out| diff(path, from, to, source, out))
 }
 
 fn report(tool: &str, write: impl FnOnce(&mut dyn Write) -> Result<(), ToolError>) -> ExitCode {
@@ -198,11 +198,7 @@ fn blame(args: &BlameArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     }
 }
 
-fn cat(
-    (path, at): (&str, &str),
-    source: &SourceArgs,
-    out: &mut dyn Write,
-) -> Result<(), ToolError> {
+fn cat(path: &str, at: &str, source: &SourceArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     let parameters = Parameters::default()
         .with("path", Some(path))
         .with("at", Some(at));
@@ -224,11 +220,7 @@ fn cat(
     Ok(())
 }
 
-fn tree(
-    (path, at): (&str, &str),
-    source: &SourceArgs,
-    out: &mut dyn Write,
-) -> Result<(), ToolError> {
+fn tree(path: &str, at: &str, source: &SourceArgs, out: &mut dyn Write) -> Result<(), ToolError> {
     let parameters = Parameters::default()
         .with("path", Some(path))
         .with("at", Some(at));
@@ -247,7 +239,9 @@ fn tree(
 }
 
 fn diff(
-    (path, (from, to)): (&str, (&str, &str)),
+    path: &str,
+    from: &str,
+    to: &str,
     source: &SourceArgs,
     out: &mut dyn Write,
 ) -> Result<(), ToolError> {

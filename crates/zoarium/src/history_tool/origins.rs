@@ -331,10 +331,12 @@ impl Failure {
 
 /// Sets `client_missing` of a change: the reason if the client is unknown, or null.
 pub(crate) fn mark(change: &mut Value, reason: &str) {
-    change["client_missing"] = match is_missing(change) {
-        _ if change["session"].is_null() => json!(HIDDEN),
-        true => json!(reason),
-        false => Value::Null,
+    change["client_missing"] = if change["session"].is_null() {
+        json!(HIDDEN)
+    } else if is_missing(change) {
+        json!(reason)
+    } else {
+        Value::Null
     };
 }
 

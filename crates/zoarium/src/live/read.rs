@@ -213,7 +213,7 @@ pub(crate) fn run_find(args: &FindArgs) -> ExitCode {
 pub(crate) fn run_diff(args: &DiffArgs) -> ExitCode {
     let name = "diff";
     if let (Some(from), Some(to)) = (&args.from, &args.to) {
-        return history_tool::run_diff(&args.path, (from, to), &args.source);
+        return history_tool::run_diff(&args.path, from, to, &args.source);
     }
     if let Some(refused) = refuse_files(name, &args.source) {
         return refused;

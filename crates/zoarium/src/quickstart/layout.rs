@@ -58,7 +58,7 @@ impl Layout {
             .enumerate()
             .filter_map(|(index, ports)| match ports {
                 [_, quorum, election, admin] => {
-                    Some(member_lines(index + 1, (*quorum, *election), *admin))
+                    Some(member_lines(index + 1, *quorum, *election, *admin))
                 }
                 _ => None,
             })
@@ -130,11 +130,7 @@ impl MemberLayout {
     }
 }
 
-fn member_lines(
-    id: usize,
-    (quorum, election): (SocketAddr, SocketAddr),
-    admin: SocketAddr,
-) -> String {
+fn member_lines(id: usize, quorum: SocketAddr, election: SocketAddr, admin: SocketAddr) -> String {
     format!(
         "server.{id}={quorum}:{}\nzoarium.admin.{id}={admin}\n",
         election.port()

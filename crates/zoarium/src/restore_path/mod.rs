@@ -67,7 +67,7 @@ fn restore(args: &RestorePathArgs) -> Result<(), ToolError> {
         .build()?;
     runtime.block_on(async {
         let client = connect(args, &servers).await?;
-        let restored = restore_with(args, (&wanted, &kinds), &client).await;
+        let restored = restore_with(args, &wanted, &kinds, &client).await;
         // If this fails, the session ends by its timeout.
         let _ = client.close().await;
         restored
@@ -122,7 +122,8 @@ async fn connect(args: &RestorePathArgs, servers: &str) -> Result<Client, ToolEr
 
 async fn restore_with(
     args: &RestorePathArgs,
-    (wanted, kinds): (&Wanted, &Kinds),
+    wanted: &Wanted,
+    kinds: &Kinds,
     client: &Client,
 ) -> Result<(), ToolError> {
     // After the sync, this server has applied every write that other servers have acknowledged.
