@@ -12,7 +12,7 @@ use replica::{DiskOrder, Input, MemberFile, State};
 use storage::{Committed, Disk, StorageError};
 use zab::Record;
 
-use crate::SnapshotReason;
+use crate::Wanted;
 use crate::kept_tree::keep_tree;
 
 /// Records that go to the log together.
@@ -125,7 +125,7 @@ pub struct Done {
     /// Input for the replica.
     pub told: Option<Input>,
     /// The snapshot to be written.
-    pub snapshot: Option<SnapshotReason>,
+    pub snapshot: Option<Wanted>,
 }
 
 impl From<Input> for Done {
@@ -232,7 +232,7 @@ pub fn carry_out<D: Disk>(
             history.cut_for_snapshot(last)?;
             Done {
                 told: None,
-                snapshot: Some(SnapshotReason::Synchronised(of)),
+                snapshot: Some(Wanted::Synchronised(of)),
             }
         }
     })

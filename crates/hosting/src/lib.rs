@@ -31,8 +31,8 @@ mod start;
 mod state;
 
 pub use clients::{
-    Answered, Connected, Connection, Delivering, Guarded, HandshakeOutcome, Registry, Serving,
-    ToAnswer, answer_handshake, answer_sync, begin_session, deliver, judge_handshake,
+    Answered, Connected, Connection, Delivering, Guarded, Registry, Serving, SessionStep, ToAnswer,
+    answer_handshake, answer_sync, begin_session, deliver, judge_handshake,
 };
 pub use disk::{Beside, DiskFailure, DiskQueue, Done, Group, ToDisk, carry_out, sync, write_group};
 pub use effects::{CarryingOut, MemberLinks, carry_out_effect};
@@ -47,6 +47,6 @@ pub use schedule::{
     Syncer, WaitingGroup, WaitingWork, Writer,
 };
 pub use snapshot::{SNAPSHOT_CHUNK_BYTES, StateSnapshot, WrittenSnapshot};
-pub use snapshot_work::{DueSnapshots, SnapshotReason, SnapshotWork};
+pub use snapshot_work::{DueSnapshots, SnapshotWork, Wanted};
 pub use start::{Recover, StartFiles, StartSettings, Started};
 pub use state::ServerState;

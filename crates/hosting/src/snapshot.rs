@@ -8,7 +8,7 @@ use recovery::{DurableReader, NewSnapshot, SnapshotSettings};
 use replica::{Input, State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
-use crate::SnapshotReason;
+use crate::Wanted;
 
 /// Bytes of the tree that a snapshot encodes under one shared lock, for a file or for a learner.
 /// This is about 50 us of work, because the thread may lose the processor while it holds the lock.
@@ -59,19 +59,19 @@ impl<D: Disk> StateSnapshot<D> {
         disk: Arc<D>,
         dirs: DataDirs,
         settings: SnapshotSettings,
-        wanted: SnapshotReason,
+        wanted: Wanted,
         begun_ms: i64,
     ) -> Result<Option<Self>, StorageError> {
         let tree = state.tree();
         let (zxid, generation) = (tree.last_zxid(), state.generation());
         let mut of = None;
         let reader = match wanted {
-            SnapshotReason::Due | SnapshotReason::Asked => {
+            Wanted::Due | Wanted::Asked => {
                 let reader = DurableReader::established(&tree, generation);
                 reader.map_err(|error| error.to_string())
             }
-            SnapshotReason::First => Ok(DurableReader::still(&tree, generation)),
-            SnapshotReason::Synchronised(ordered) => {
+            Wanted::First => Ok(DurableReader::still(&tree, generation)),
+            Wanted::Synchronised(ordered) => {
                 of = Some(ordered);
                 let reader = DurableReader::taken_over(&tree, generation, ordered.generation);
                 reader.map_err(|_| "the role that requested it has ended".to_owned())

@@ -18,13 +18,13 @@ pub struct SnapshotWork<D: Disk> {
     dirs: DataDirs,
     settings: SnapshotSettings,
     due: Arc<Mutex<DueSnapshots>>,
-    waiting: VecDeque<SnapshotReason>,
-    snapshot: Option<(SnapshotReason, StateSnapshot<D>)>,
+    waiting: VecDeque<Wanted>,
+    snapshot: Option<(Wanted, StateSnapshot<D>)>,
 }
 
 /// Reason for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SnapshotReason {
+pub enum Wanted {
     /// The number of transactions logged since the last one is large enough, according to
     /// [`DueSnapshots::begin`]. It is deferred while the tree is not established.
     Due,
@@ -60,12 +60,12 @@ impl<D: Disk> SnapshotWork<D> {
     }
 
     /// Requests a snapshot of the tree at the time when its turn comes.
-    pub fn ask(&mut self, wanted: SnapshotReason) {
+    pub fn ask(&mut self, wanted: Wanted) {
         self.waiting.push_back(wanted);
     }
 
     /// Returns the snapshot that is being written or is next; `None` if the queue is empty.
-    pub fn next(&self) -> Option<SnapshotReason> {
+    pub fn next(&self) -> Option<Wanted> {
         let writing = self.snapshot.as_ref().map(|(wanted, _)| *wanted);
         writing.or_else(|| self.waiting.front().copied())
     }
@@ -92,7 +92,7 @@ impl<D: Disk> SnapshotWork<D> {
         now_ms: impl Fn() -> i64,
     ) -> Result<Option<WrittenSnapshot>, StorageError> {
         let mut written = None;
-        self.ask(SnapshotReason::First);
+        self.ask(Wanted::First);
         while self.next().is_some() {
             written = self.step(state, BYTES_AT_ONCE, &now_ms, || ())?;
         }
@@ -140,14 +140,14 @@ impl<D: Disk> SnapshotWork<D> {
         };
         let mut due = self.due.lock();
         match (&written, wanted) {
-            (Some(_), SnapshotReason::Due) => due.end(),
-            (None, SnapshotReason::Due) => {
+            (Some(_), Wanted::Due) => due.end(),
+            (None, Wanted::Due) => {
                 due.defer();
                 // The replica resumes a deferred snapshot after it has established the tree. If the
                 // tree is established by now, that may have happened before this snapshot was
                 // deferred.
                 if state.generation().is_established() && due.resume(now_ms()) {
-                    self.waiting.push_back(SnapshotReason::Due);
+                    self.waiting.push_back(Wanted::Due);
                 }
             }
             _ => {}

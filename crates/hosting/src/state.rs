@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use jute::Limits;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use proto::SessionId;
-use replica::connection::{Responder, ResumeCondition};
+use replica::connection::{Responder, Resume};
 use replica::sessions::Sessions;
 use replica::{NewSession, State};
 use session::SessionIds;
@@ -68,15 +68,15 @@ impl ServerState {
     pub fn take_requests(
         &self,
         connection: &impl Connected,
-        take: impl FnOnce(&Tree) -> ResumeCondition,
-    ) -> Option<ResumeCondition> {
+        take: impl FnOnce(&Tree) -> Resume,
+    ) -> Option<Resume> {
         let tree = self.tree.read();
         if connection.serving().is_closed() {
             return None;
         }
         let next = take(&tree);
         drop(tree);
-        if next == ResumeCondition::Close {
+        if next == Resume::Close {
             connection.close();
         }
         Some(next)

@@ -15,7 +15,7 @@ use crate::contenders::Contenders;
 use crate::history_check::Counts;
 use crate::member_files::{self, LostList};
 use crate::members;
-use crate::network::{ConnectionEnd, Endpoint, Message, NetworkEvent, Process};
+use crate::network::{ConnectionEnd, Endpoint, LinkEvent, Message, Process};
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::Server;
@@ -195,7 +195,7 @@ impl Ensemble {
     }
 
     /// Reports an event at one end of a connection to a process.
-    fn tell(&mut self, process: Process, end: Option<ConnectionEnd>, heard: NetworkEvent) {
+    fn tell(&mut self, process: Process, end: Option<ConnectionEnd>, heard: LinkEvent) {
         if let Some(end) = end {
             self.with(process, |server| server.hear(end, heard));
         }
@@ -229,9 +229,9 @@ impl Ensemble {
                     Message::End => {
                         let World { network, queue, .. } = &mut self.world;
                         network.close(number, 1 - lane, queue);
-                        NetworkEvent::Closed
+                        LinkEvent::Closed
                     }
-                    message => NetworkEvent::Message(message),
+                    message => LinkEvent::Message(message),
                 };
                 self.tell(process, end, heard);
             }
@@ -267,7 +267,7 @@ impl Ensemble {
         let target = target.filter(|_| !is_cut);
         if let Some(process) = target {
             self.world.network.open(number, process.into());
-            self.tell(process, end, NetworkEvent::Accepted);
+            self.tell(process, end, LinkEvent::Accepted);
         }
         let is_open = target.is_some();
         let World { network, queue, .. } = &mut self.world;
@@ -277,12 +277,12 @@ impl Ensemble {
         match from {
             Endpoint::Server(process) => {
                 let heard = match to.server() {
-                    Some(server) if is_open => NetworkEvent::Reached(server),
-                    Some(server) => NetworkEvent::NotReached {
+                    Some(server) if is_open => LinkEvent::Reached(server),
+                    Some(server) => LinkEvent::NotReached {
                         server,
                         is_refusal: !is_cut,
                     },
-                    None => NetworkEvent::Closed,
+                    None => LinkEvent::Closed,
                 };
                 self.tell(process, end, heard);
             }
@@ -311,7 +311,7 @@ impl Ensemble {
         let (place, at) = (connection.ends[end], self.world.network.end(number));
         self.world.network.vanish(number, end);
         match place {
-            Endpoint::Server(process) => self.tell(process, at, NetworkEvent::Closed),
+            Endpoint::Server(process) => self.tell(process, at, LinkEvent::Closed),
             Endpoint::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_closed(number, &mut self.world);

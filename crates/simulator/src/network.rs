@@ -87,7 +87,7 @@ pub(crate) struct ConnectionEnd {
 
 /// Event at a server's end of a connection.
 #[derive(Debug)]
-pub(crate) enum NetworkEvent {
+pub(crate) enum LinkEvent {
     /// A peer has connected.
     Accepted,
     /// The dial has reached this server.

@@ -12,9 +12,7 @@ mod members;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hosting::{
-    CarryingOut, DiskQueue, Registry, ServerState, SnapshotReason, StartFiles, StartSettings,
-};
+use hosting::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
 use replica::members::MemberLists;
 use replica::{DiskOrder, Input, Replica, Start};
 use session::SessionIds;
@@ -23,7 +21,7 @@ use testkit::SimDisk;
 use zab::Record;
 
 use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, settings, sid_of};
-use crate::network::{ConnectionEnd, NetworkEvent, Port, Process};
+use crate::network::{ConnectionEnd, LinkEvent, Port, Process};
 use crate::observed::Observed;
 use crate::queue::Micros;
 use crate::turns::Core;
@@ -115,9 +113,7 @@ impl Server {
             wake_at: None,
         };
         if started.is_due {
-            server.with(world, |server| {
-                server.host.request_snapshot(SnapshotReason::Due)
-            });
+            server.with(world, |server| server.host.request_snapshot(Wanted::Due));
         }
         Ok(server)
     }
@@ -143,7 +139,7 @@ impl Server {
     }
 
     /// Handles an event at this end of a connection.
-    pub(crate) fn hear(&mut self, end: ConnectionEnd, heard: NetworkEvent) {
+    pub(crate) fn hear(&mut self, end: ConnectionEnd, heard: LinkEvent) {
         match end.port {
             Port::Election => self.host.hear_election(end.number, heard),
             Port::Members(port) => self.host.hear_member(port, end.number, heard),

@@ -12,7 +12,7 @@ use crate::ServerState;
 
 /// Outcome of a handshake.
 #[derive(Debug)]
-pub enum HandshakeOutcome {
+pub enum SessionStep {
     /// The client receives a session when this request is applied.
     Ordered(ClientRequest),
     /// The leader decides, see [`answer_handshake`].
@@ -54,15 +54,15 @@ pub fn begin_session<C: Connected>(
     handshake: Handshake,
     received_ms: u64,
     now_ms: i64,
-) -> HandshakeOutcome {
+) -> SessionStep {
     match handshake {
         Handshake::New(new) if new.is_local => {
             let session = Some((state.new_session(new, now_ms), new.timeout_ms));
             answer_handshake(registry, connection, session, new.new_style);
-            HandshakeOutcome::Told(session)
+            SessionStep::Told(session)
         }
         Handshake::New(new) => {
-            HandshakeOutcome::Ordered(request_session(state, connection, new, received_ms, now_ms))
+            SessionStep::Ordered(request_session(state, connection, new, received_ms, now_ms))
         }
         Handshake::Back(back) => renew_session(state, registry, connection, back, now_ms),
     }
@@ -89,20 +89,20 @@ fn renew_session<C: Connected>(
     connection: &C,
     back: ComingBack,
     now_ms: i64,
-) -> HandshakeOutcome {
+) -> SessionStep {
     if back.is_owner() {
         registry.close_session(back.session);
     }
     let serving = connection.serving();
     let is_cut = || serving.is_closed();
     let session = match back.decide(serving.ticket(), state, now_ms, is_cut) {
-        RenewalStep::AskLeader(renewal) => return HandshakeOutcome::AskLeader(renewal),
-        RenewalStep::Nothing => return HandshakeOutcome::Nothing,
+        RenewalStep::AskLeader(renewal) => return SessionStep::AskLeader(renewal),
+        RenewalStep::Nothing => return SessionStep::Nothing,
         RenewalStep::Renewed => Some((back.session, back.timeout_ms)),
         RenewalStep::Over => None,
     };
     answer_handshake(registry, connection, session, back.is_new_style());
-    HandshakeOutcome::Told(session)
+    SessionStep::Told(session)
 }
 
 /// Sends the connection its session, with its timeout in ms. Without a session, it refuses the

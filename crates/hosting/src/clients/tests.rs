@@ -193,7 +193,7 @@ fn a_returning_client_cuts_its_old_connection_and_waits_for_the_leader() {
     let handshake =
         judge_handshake(&rules, &request, &server.state, &server.registry, &*back).unwrap();
     let begun = begin_session(&server.state, &server.registry, &*back, handshake, 0, 0);
-    assert!(matches!(begun, HandshakeOutcome::AskLeader(renewal) if renewal.session == SESSION));
+    assert!(matches!(begun, SessionStep::AskLeader(renewal) if renewal.session == SESSION));
     assert!(before.serving.is_closed() && !back.serving.is_closed());
     assert_eq!(back.serving.session(), SessionId::NONE);
     answer_handshake(&server.registry, &*back, Some((SESSION, 4000)), true);

@@ -40,4 +40,4 @@ pub use queue::{
     ClientConnection, Queued, QueuedWork, REPLIES_BEFORE_WRITE_BYTES, RequestHead, WaitingRead,
 };
 pub use request::{FrameFault, Incoming, LIST_SHORT, RequestKind, decode_into};
-pub use taking::{ConnectionNote, ConnectionRules, ResumeCondition, SaslAnswer, Taking};
+pub use taking::{ConnectionNote, ConnectionRules, Resume, SaslAnswer, Taking};

@@ -43,7 +43,7 @@ pub struct ConnectionRules<'a> {
 
 /// Condition for handling more requests, once the outbox is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResumeCondition {
+pub enum Resume {
     /// No condition.
     GoOn,
     /// Room for a reply of this size in bytes.
@@ -143,7 +143,7 @@ struct Batch<'a, 'b, H> {
     /// Identities of the connection, shared by all requests.
     identities: Identities,
     /// Reason to handle no further request during this hold of the tree.
-    stops: Option<ResumeCondition>,
+    stops: Option<Resume>,
     host: &'a mut H,
 }
 
@@ -160,7 +160,7 @@ impl Responder<'_> {
         rules: ConnectionRules<'_>,
         pace: Pace,
         host: &mut H,
-    ) -> ResumeCondition {
+    ) -> Resume {
         let mut batch = Batch {
             responder: self,
             rules,
@@ -178,18 +178,18 @@ impl Responder<'_> {
                 break;
             };
             if next.kind.waits_for_replica() && client.holds_up_writes() {
-                return ResumeCondition::Wait;
+                return Resume::Wait;
             }
             if matches!(next.kind, RequestKind::Sasl(_)) && batch.host.works_on_token() {
-                return ResumeCondition::Login;
+                return Resume::Login;
             }
             let Some(next) = incoming.pop_front() else {
                 break;
             };
             batch.handle(client, next);
         }
-        let next = batch.stops.unwrap_or(ResumeCondition::GoOn);
-        if client.ends_after_flush || next == ResumeCondition::Close {
+        let next = batch.stops.unwrap_or(Resume::GoOn);
+        if client.ends_after_flush || next == Resume::Close {
             incoming.clear();
         }
         next
@@ -419,9 +419,9 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn drain(&mut self, client: &mut ClientConnection<H::Note>) {
         match self.responder.drain(client, self.pace, self.host) {
             Drained::All => {}
-            Drained::Some => self.stops = Some(ResumeCondition::GoOn),
-            Drained::TooLong(bytes) => self.stops = Some(ResumeCondition::Room(bytes)),
-            Drained::Slow => self.stops = Some(ResumeCondition::Turn),
+            Drained::Some => self.stops = Some(Resume::GoOn),
+            Drained::TooLong(bytes) => self.stops = Some(Resume::Room(bytes)),
+            Drained::Slow => self.stops = Some(Resume::Turn),
         }
     }
 
@@ -438,7 +438,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         let is_first = client.waiting() == 0;
         let is_slow = is_slow(tree, &request);
         if is_first && is_slow && !self.pace.answers_slow {
-            self.stops = Some(ResumeCondition::Turn);
+            self.stops = Some(Resume::Turn);
         } else if is_first {
             let (identities, room) = (&*self.identities, self.pace.room);
             let answered = self
@@ -446,11 +446,11 @@ impl<H: Taking> Batch<'_, '_, H> {
                 .read(client, asked, &request, identities, room, self.host);
             let Err(bytes) = answered else {
                 if is_slow {
-                    self.stops = Some(ResumeCondition::GoOn);
+                    self.stops = Some(Resume::GoOn);
                 }
                 return;
             };
-            self.stops = Some(ResumeCondition::Room(bytes));
+            self.stops = Some(Resume::Room(bytes));
         }
         let mut expected_bytes = tree.expected_bytes(&request);
         if is_slow {
@@ -475,7 +475,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         let (token, outcome) = match answer {
             SaslAnswer::Token(token) => (token, Ok(())),
             SaslAnswer::Refused(err) => (None, Err(err)),
-            SaslAnswer::Closed => return self.stops = Some(ResumeCondition::Close),
+            SaslAnswer::Closed => return self.stops = Some(Resume::Close),
         };
         client.ends_after_flush |= outcome.is_err();
         let asked = self.asked(xid, OpCode::Sasl, 0);
@@ -509,7 +509,7 @@ impl<H: Taking> Batch<'_, '_, H> {
                 is_compared: !ensemble.names.is_empty() && is_named,
             });
             if !is_let_in {
-                self.stops = Some(ResumeCondition::Close);
+                self.stops = Some(Resume::Close);
                 return;
             }
         }

@@ -117,7 +117,7 @@ impl Fixture {
     }
 
     /// Handles these frames.
-    fn hear(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> ResumeCondition {
+    fn hear(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> Resume {
         let mut incoming = VecDeque::new();
         for frame in frames {
             decode_into(&mut incoming, frame, testkit::LIMITS, ()).unwrap();
@@ -326,7 +326,7 @@ fn a_full_outbox_is_written_before_more_is_answered() {
     };
     assert_eq!(
         fixture.hear([get(5, "/a"), get(6, "/a")], few),
-        ResumeCondition::GoOn
+        Resume::GoOn
     );
     assert_eq!(fixture.told(), [(5, NO_NODE)]);
 }
@@ -340,7 +340,7 @@ fn a_read_without_room_waits_and_nothing_overtakes_it() {
     let narrow = Pace { room: 10, ..PACE };
     let next = fixture.hear([get(2, "/a"), get(3, "/none")], narrow);
     assert!(
-        matches!(next, ResumeCondition::Room(bytes) if bytes > 10),
+        matches!(next, Resume::Room(bytes) if bytes > 10),
         "{next:?}"
     );
     assert!(fixture.client.has_left_over());
@@ -632,6 +632,6 @@ fn a_slow_read_delays_the_next_write() {
     let slow = frame(2, &request::Request::Read(slow));
     let keep = flags::PERSISTENT;
     let next = fixture.hear([create(1, "/a", keep), slow, create(3, "/b", keep)], PACE);
-    assert_eq!(next, ResumeCondition::Wait);
+    assert_eq!(next, Resume::Wait);
     assert_eq!(fixture.host.submitted.len(), 1);
 }

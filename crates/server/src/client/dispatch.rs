@@ -7,7 +7,7 @@ use std::sync::Arc;
 use admission::{BeyondBudget, LargeRequest, Obeyed, Room};
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, Zxid};
-pub(crate) use replica::connection::ResumeCondition;
+pub(crate) use replica::connection::Resume;
 use replica::connection::{
     ClientConnection, ConnectionNote, Holding, IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities,
     Replying, RequestHead, RequestKind, SaslAnswer, Taking,
@@ -40,7 +40,7 @@ pub(crate) fn handle_batch(
     batch: &mut Batch,
     now_ms: u64,
     grant: Grant,
-) -> ResumeCondition {
+) -> Resume {
     let served = Served {
         clients,
         connection,
@@ -61,7 +61,7 @@ pub(crate) fn handle_batch(
         // The connection has ended.
         batch.requests.clear();
         batch.broken = None;
-        return ResumeCondition::GoOn;
+        return Resume::GoOn;
     };
     clients.stats.packets_received(handled);
     clients
@@ -89,7 +89,7 @@ fn take_batch(
     batch: &mut Batch,
     grant: Grant,
     replies: &mut Replies,
-) -> (ResumeCondition, u64) {
+) -> (Resume, u64) {
     let mut state = connection.lock();
     let responder = served.responder(tree);
     let rules = served.clients.connection_rules(connection, batch.is_late);

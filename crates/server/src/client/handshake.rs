@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hosting::{HandshakeOutcome, begin_session, judge_handshake};
+use hosting::{SessionStep, begin_session, judge_handshake};
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
@@ -168,17 +168,17 @@ fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) 
         clock::session_ms(),
     );
     let session = match begun {
-        HandshakeOutcome::Ordered(request) => {
+        SessionStep::Ordered(request) => {
             clients.submit(connection, received_ms, vec![request]);
             clients.run_core_inline();
             return true;
         }
-        HandshakeOutcome::AskLeader(renewal) => {
+        SessionStep::AskLeader(renewal) => {
             clients.renew(connection, renewal);
             return true;
         }
-        HandshakeOutcome::Told(session) => Some(session),
-        HandshakeOutcome::Nothing => None,
+        SessionStep::Told(session) => Some(session),
+        SessionStep::Nothing => None,
     };
     match (handshake, session) {
         (Handshake::New(new), _) => note_local(clients, connection, new),

@@ -21,7 +21,7 @@ use super::batch::{Batch, decode_batch, long_frame_bytes};
 use super::budget_held::count_if_due;
 use super::budget_wait::pay_ahead;
 use super::connection::Connection;
-use super::dispatch::{self, ResumeCondition};
+use super::dispatch::{self, Resume};
 use super::request_throttle::{give_back, take_permits};
 use super::socket::{Socket, Stream, closed, fill, flush, flush_large, is_wanted_back, meanwhile};
 use super::{handshake, sasl, words};
@@ -217,7 +217,7 @@ async fn handle<S: Stream>(
             give_back(clients, batch);
         }
         // A reply that is both long and slow needs the memory and the permit together.
-        let used = room.take_if(|_| next != ResumeCondition::Turn);
+        let used = room.take_if(|_| next != Resume::Turn);
         // Boxed because most connections never reach this call, and all would contain the memory
         // for it.
         let flushed = match used {
@@ -228,16 +228,16 @@ async fn handle<S: Stream>(
             return Ok(flushed);
         }
         match next {
-            ResumeCondition::GoOn | ResumeCondition::Turn | ResumeCondition::Close => {}
-            ResumeCondition::Room(bytes) => {
+            Resume::GoOn | Resume::Turn | Resume::Close => {}
+            Resume::Room(bytes) => {
                 let found = clients.ledger.large_replies.take(bytes);
                 room = Box::pin(meanwhile(clients, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            ResumeCondition::Wait => wait_for_core(clients, connection, socket).await?,
-            ResumeCondition::Login => {
+            Resume::Wait => wait_for_core(clients, connection, socket).await?,
+            Resume::Login => {
                 let worked = Box::pin(sasl::work(clients, connection, batch));
                 if meanwhile(clients, connection, socket, worked)
                     .await?
@@ -251,7 +251,7 @@ async fn handle<S: Stream>(
             return Ok(ControlFlow::Break(()));
         }
         take_permits(clients, connection, socket, batch).await?;
-        if next == ResumeCondition::Turn {
+        if next == Resume::Turn {
             let found = clients.slow_reads.acquire();
             turn = Box::pin(meanwhile(clients, connection, socket, found)).await?;
             if turn.is_none() {

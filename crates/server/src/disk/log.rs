@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use hosting::{
-    Beside, DiskFailure, Group, ServerState, SnapshotReason, Syncer, ToDisk, carry_out, sync,
-    write_group,
+    Beside, DiskFailure, Group, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
 };
 use monitoring::traces::Traces;
 use parking_lot::Mutex;
@@ -305,10 +304,8 @@ impl LogFile {
             self.tell(input);
         }
         match done.snapshot {
-            Some(SnapshotReason::Synchronised(of)) => self.snapshots.request_for_core(of),
-            Some(SnapshotReason::Due | SnapshotReason::First | SnapshotReason::Asked) => {
-                self.snapshots.request()
-            }
+            Some(Wanted::Synchronised(of)) => self.snapshots.request_for_core(of),
+            Some(Wanted::Due | Wanted::First | Wanted::Asked) => self.snapshots.request(),
             None => {}
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use executor::Mailbox;
 use hosting::{
-    DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotReason, SnapshotWork, StateSnapshot,
+    DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotWork, StateSnapshot, Wanted,
     WrittenSnapshot,
 };
 use monitoring::view::LastSnapshot;
@@ -270,8 +270,8 @@ impl Snapshotter {
     pub(crate) fn run(mut self) {
         while let Some(reason) = self.requests.take(Pending::take) {
             let wanted = match reason {
-                Reason::Due => SnapshotReason::Due,
-                Reason::Synchronised(of) => SnapshotReason::Synchronised(of),
+                Reason::Due => Wanted::Due,
+                Reason::Synchronised(of) => Wanted::Synchronised(of),
                 Reason::Asked(answer) => {
                     // Fails if the operator has disconnected.
                     let _ = answer.send(self.take_for_operator());
@@ -295,7 +295,7 @@ impl Snapshotter {
 
     fn take_for_operator(&mut self) -> Result<Taken, String> {
         let written = self
-            .write(SnapshotReason::Asked)
+            .write(Wanted::Asked)
             .map_err(|error| error.to_string())?;
         let Some(WrittenSnapshot { zxid, path, .. }) = written else {
             return Err("this member is not in a quorum, is loading a tree, or is stopping, so its data may be uncommitted".to_owned());
@@ -310,8 +310,8 @@ impl Snapshotter {
 
     /// Returns whether a snapshot may rest. A learner cannot continue without its own snapshot and
     /// those before it.
-    fn may_rest(&self, wanted: SnapshotReason) -> bool {
-        !matches!(wanted, SnapshotReason::Synchronised(_)) && self.is_next_free()
+    fn may_rest(&self, wanted: Wanted) -> bool {
+        !matches!(wanted, Wanted::Synchronised(_)) && self.is_next_free()
     }
 
     /// Returns whether all requests were taken.
@@ -322,7 +322,7 @@ impl Snapshotter {
 
     /// Writes a fuzzy snapshot of the current tree: the tree changes meanwhile. Returns `None` if
     /// the server stops and cannot wait for it, or if the tree is about to hold another log.
-    fn write(&mut self, wanted: SnapshotReason) -> Result<Option<WrittenSnapshot>, StorageError> {
+    fn write(&mut self, wanted: Wanted) -> Result<Option<WrittenSnapshot>, StorageError> {
         let mut written = None;
         self.work.ask(wanted);
         let (mut pace, mut begun, mut last_zxid) = (Pace::default(), Instant::now(), None);

@@ -61,7 +61,7 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     std::fs::remove_file(version.join("snapshot.0")).unwrap();
     assert!(
         snapshotter
-            .write(SnapshotReason::Synchronised(stale))
+            .write(Wanted::Synchronised(stale))
             .unwrap()
             .is_none()
     );
@@ -161,13 +161,13 @@ async fn an_operator_gets_no_snapshot_of_what_is_not_established() {
     requests.request();
     let due = snapshotter.requests.try_take(Pending::take);
     assert!(matches!(due, Some(Reason::Due)));
-    assert!(snapshotter.write(SnapshotReason::Due).unwrap().is_none());
+    assert!(snapshotter.write(Wanted::Due).unwrap().is_none());
     assert!(!snapshot.exists());
     server.clients.state.establish();
     requests.resume();
     let due = snapshotter.requests.try_take(Pending::take);
     assert!(matches!(due, Some(Reason::Due)));
-    assert!(snapshotter.write(SnapshotReason::Due).unwrap().is_some());
+    assert!(snapshotter.write(Wanted::Due).unwrap().is_some());
     assert!(snapshotter.take_for_operator().is_ok() && snapshot.exists());
     drop(snapshotter);
     server.stop().await;
@@ -233,7 +233,7 @@ async fn a_snapshot_under_way_does_not_outlast_its_grace() {
     let abandoned = end.abandoned.clone();
     let thread = std::thread::spawn(move || {
         // Requests are still possible: the thread does not end by itself.
-        let mut take = || snapshotter.write(SnapshotReason::Asked).unwrap();
+        let mut take = || snapshotter.write(Wanted::Asked).unwrap();
         let first = take().map(|written| written.zxid);
         while !abandoned.load(Ordering::Acquire) {
             std::thread::yield_now();

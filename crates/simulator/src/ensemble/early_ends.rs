@@ -4,7 +4,7 @@
 //! has, is elected again, and stops after a learner has applied the write. The next leader lacks
 //! the write.
 
-use hosting::SnapshotReason;
+use hosting::Wanted;
 use replica::RoleView;
 
 use super::Ensemble;
@@ -92,7 +92,7 @@ impl Ensemble {
         let index = self.any_server();
         if let Some(process) = self.process(index).map(|server| server.host.process) {
             self.with(process, |server| {
-                server.host.request_snapshot(SnapshotReason::Asked)
+                server.host.request_snapshot(Wanted::Asked)
             });
         }
     }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hosting::{
-    Answered, Connected as _, Delivering, Guarded, HandshakeOutcome, Registry, ServerState,
-    ToAnswer, begin_session, judge_handshake,
+    Answered, Connected as _, Delivering, Guarded, Registry, ServerState, SessionStep, ToAnswer,
+    begin_session, judge_handshake,
 };
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use replica::connection::{
-    ClientConnection, Incoming, Replying, RequestKind, ResumeCondition, Taking, decode_into,
+    ClientConnection, Incoming, Replying, RequestKind, Resume, Taking, decode_into,
 };
 use replica::sessions::Sessions;
 use replica::{ClientRequest, Input, State, SyncRequest, Ticket};
@@ -22,7 +22,7 @@ use tree::{Tree, WatcherId};
 
 use super::SimHost;
 use crate::configured::{CLIENT_ADDRESS, connection_rules, handshake_rules};
-use crate::network::{Message, NetworkEvent};
+use crate::network::{LinkEvent, Message};
 use crate::pace;
 
 pub(crate) type Connection = hosting::Connection<Waiting>;
@@ -81,9 +81,9 @@ impl Taking for Requests<'_> {
 
 impl SimHost {
     /// Handles an event on a client's connection.
-    pub(super) fn hear_client(&mut self, number: u64, heard: NetworkEvent) {
+    pub(super) fn hear_client(&mut self, number: u64, heard: LinkEvent) {
         match (heard, self.clients.of(Ticket(number))) {
-            (NetworkEvent::Accepted, _) => {
+            (LinkEvent::Accepted, _) => {
                 let waiting = Waiting {
                     client: ClientConnection::new([ip_id(CLIENT_ADDRESS)].into()),
                     incoming: VecDeque::new(),
@@ -93,8 +93,8 @@ impl SimHost {
                 let connection = Connection::new(WatcherId(number), waiting);
                 self.clients.insert(Arc::new(connection));
             }
-            (NetworkEvent::Closed, Some(connection)) => self.forget_client(&connection),
-            (NetworkEvent::Message(Message::ToServer(frame)), Some(connection)) => {
+            (LinkEvent::Closed, Some(connection)) => self.forget_client(&connection),
+            (LinkEvent::Message(Message::ToServer(frame)), Some(connection)) => {
                 self.take_frame(&connection, frame);
             }
             _ => {}
@@ -163,10 +163,7 @@ impl SimHost {
             responder.take(&mut of.client, &mut of.incoming, rules, pace, requests)
         });
         // The connection continues when a reply is sent.
-        if !matches!(
-            next,
-            None | Some(ResumeCondition::Wait | ResumeCondition::Close)
-        ) {
+        if !matches!(next, None | Some(Resume::Wait | Resume::Close)) {
             self.schedule_client(connection);
         }
     }
@@ -196,12 +193,10 @@ impl SimHost {
             return false;
         };
         match begin_session(state, &self.clients, connection, handshake, 0, now_ms) {
-            HandshakeOutcome::Ordered(request) => {
-                self.inputs.push_back(Input::Requests(vec![request]))
-            }
-            HandshakeOutcome::AskLeader(renewal) => self.inputs.push_back(Input::Renew(renewal)),
-            HandshakeOutcome::Told(_) => {}
-            HandshakeOutcome::Nothing => return false,
+            SessionStep::Ordered(request) => self.inputs.push_back(Input::Requests(vec![request])),
+            SessionStep::AskLeader(renewal) => self.inputs.push_back(Input::Renew(renewal)),
+            SessionStep::Told(_) => {}
+            SessionStep::Nothing => return false,
         }
         true
     }
@@ -222,17 +217,11 @@ impl Delivering for SimHost {
     ) -> Answered {
         let (state, inputs) = (&*self.state, &mut self.inputs);
         let responder = state.responder(tree, connection, 0, testkit::LIMITS);
-        let (before, after) = (pace::BEFORE_WRITE, || {
-            pace::behind_write(&mut self.world.random)
-        });
+        let before = pace::BEFORE_WRITE;
+        let after = || pace::behind_write(&mut self.world.random);
         let requests = &mut Requests { state, inputs };
-        let answered = what.carry_out(
-            &responder,
-            &mut connection.lock().client,
-            before,
-            after,
-            requests,
-        );
+        let run = |client: &mut _| what.carry_out(&responder, client, before, after, requests);
+        let answered = connection.with_client(run);
         let session = connection.session();
         self.observed
             .answers(session, &answered, tree, &mut self.world);

@@ -1,8 +1,6 @@
 //! The log thread and the snapshot thread of a server, as jobs that take time.
 
-use hosting::{
-    DiskFailure, DiskQueue, SnapshotReason, SnapshotWork, ToDisk, carry_out, write_group,
-};
+use hosting::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, write_group};
 use recovery::DurableLog;
 use replica::{MemberFile, State};
 use storage::{StorageError, purge};
@@ -35,7 +33,7 @@ impl SimHost {
         if let ToDisk::Group(group) = next {
             let is_due = write_group(&mut self.disk.history, group, || self.world.random.any());
             if self.or_exit(is_due) == Some(true) {
-                self.request_snapshot(SnapshotReason::Due);
+                self.request_snapshot(Wanted::Due);
             }
         }
         self.core.disk_begun_at = self.world.now();
@@ -80,9 +78,9 @@ impl SimHost {
     }
 
     /// Requests a snapshot, or reports that one is due.
-    pub(crate) fn request_snapshot(&mut self, wanted: SnapshotReason) {
+    pub(crate) fn request_snapshot(&mut self, wanted: Wanted) {
         let now_ms = self.world.now_ms();
-        if wanted != SnapshotReason::Due || self.disk.snapshots.due().lock().begin(now_ms) {
+        if wanted != Wanted::Due || self.disk.snapshots.due().lock().begin(now_ms) {
             self.begin_snapshot(wanted);
         }
     }
@@ -92,11 +90,11 @@ impl SimHost {
         let now_ms = self.world.now_ms();
         let resumes = self.disk.snapshots.due().lock().resume(now_ms);
         if resumes {
-            self.begin_snapshot(SnapshotReason::Due);
+            self.begin_snapshot(Wanted::Due);
         }
     }
 
-    fn begin_snapshot(&mut self, wanted: SnapshotReason) {
+    fn begin_snapshot(&mut self, wanted: Wanted) {
         let snapshots = &mut self.disk.snapshots;
         let is_idle = snapshots.next().is_none();
         snapshots.ask(wanted);
@@ -109,7 +107,7 @@ impl SimHost {
 
     pub(super) fn continue_snapshot(&mut self) {
         let work = match self.disk.snapshots.next() {
-            Some(SnapshotReason::Due | SnapshotReason::Asked) => HeldWork::DueSnapshot,
+            Some(Wanted::Due | Wanted::Asked) => HeldWork::DueSnapshot,
             _ => HeldWork::AdoptSnapshot,
         };
         if !self.world.is_held(self.process, work) {
@@ -119,7 +117,7 @@ impl SimHost {
         let delay = match self.disk.snapshots.next() {
             None => return,
             // A leader waits for its learner's snapshot. Other snapshots take longer.
-            Some(SnapshotReason::Due | SnapshotReason::Asked) => self.world.sync_delay(),
+            Some(Wanted::Due | Wanted::Asked) => self.world.sync_delay(),
             Some(_) => self.world.random.range(20, 500),
         };
         self.world

@@ -18,7 +18,7 @@ use zab::leader::{LinkFault, LinkId};
 
 use super::SimHost;
 use crate::configured::{hello_of, index_of, log_pages, server_at, sid_of, tree_settings};
-use crate::network::{DialAttempts, Message, NetworkEvent, Port};
+use crate::network::{DialAttempts, LinkEvent, Message, Port};
 use crate::pace::{self, BACKLOG_MAX, LINK_BOUNDS};
 use crate::plan::MS;
 use crate::queue::Micros;
@@ -67,35 +67,33 @@ impl Members {
 
 impl SimHost {
     /// Handles an event on an election connection.
-    pub(super) fn hear_election(&mut self, number: u64, heard: NetworkEvent) {
+    pub(super) fn hear_election(&mut self, number: u64, heard: LinkEvent) {
         let connection = ConnectionId(number);
         let input = match heard {
-            NetworkEvent::Reached(server) => {
+            LinkEvent::Reached(server) => {
                 let hello = Message::Hello(hello_of(self.process.server));
                 self.world.send(self.process, number, hello);
                 let sid = sid_of(server);
                 ElectionInput::Dialled { sid, connection }
             }
-            NetworkEvent::NotReached { server, is_refusal } => {
+            LinkEvent::NotReached { server, is_refusal } => {
                 let sid = sid_of(server);
                 ElectionInput::NotReached { sid, is_refusal }
             }
-            NetworkEvent::Message(Message::Hello(hello)) => {
-                ElectionInput::Hello { connection, hello }
-            }
-            NetworkEvent::Message(Message::Vote(notification)) => ElectionInput::Heard {
+            LinkEvent::Message(Message::Hello(hello)) => ElectionInput::Hello { connection, hello },
+            LinkEvent::Message(Message::Vote(notification)) => ElectionInput::Heard {
                 connection,
                 notification: *notification,
             },
-            NetworkEvent::Closed => ElectionInput::Closed { connection },
-            NetworkEvent::Accepted | NetworkEvent::Message(_) => return,
+            LinkEvent::Closed => ElectionInput::Closed { connection },
+            LinkEvent::Accepted | LinkEvent::Message(_) => return,
         };
         self.inputs.push_back(Input::Election(input));
     }
 
     /// Handles an event on a connection to a learner or to the leader.
-    pub(super) fn hear_member(&mut self, port: replica::Port, number: u64, heard: NetworkEvent) {
-        if matches!(heard, NetworkEvent::Accepted) {
+    pub(super) fn hear_member(&mut self, port: replica::Port, number: u64, heard: LinkEvent) {
+        if matches!(heard, LinkEvent::Accepted) {
             let of = LinkName::Learner(port, LinkId(number));
             let link = MemberLink::new(of, PacketQueue::of_learner(LINK_BOUNDS));
             self.members.links.insert(number, link);
@@ -106,15 +104,15 @@ impl SimHost {
         };
         let reader = &mut link.reader;
         match heard {
-            NetworkEvent::Reached(_) => self.inputs.push_back(reader.of().connected()),
-            NetworkEvent::Message(Message::Packets(bytes)) => {
+            LinkEvent::Reached(_) => self.inputs.push_back(reader.of().connected()),
+            LinkEvent::Message(Message::Packets(bytes)) => {
                 reader.buffer.bytes().extend_from_slice(&bytes);
                 let taken = reader.take().map(|(packets, _)| packets);
                 self.inputs
                     .extend(taken.inspect(|input| self.core.note_packets(number, input)));
                 link.is_waiting = reader.is_at_tree();
             }
-            NetworkEvent::Message(Message::Tree(bytes, is_last)) => {
+            LinkEvent::Message(Message::Tree(bytes, is_last)) => {
                 reader.buffer.bytes().extend_from_slice(&bytes);
                 if !is_last {
                     return self.inputs.push_back(reader.of().tree_progress());
@@ -124,8 +122,8 @@ impl SimHost {
                 let tree = tree.ok().map(|received| received.tree);
                 self.inputs.push_back(reader.of().tree_received(tree));
             }
-            NetworkEvent::NotReached { .. } | NetworkEvent::Closed => self.lose_link(number),
-            NetworkEvent::Accepted | NetworkEvent::Message(_) => {}
+            LinkEvent::NotReached { .. } | LinkEvent::Closed => self.lose_link(number),
+            LinkEvent::Accepted | LinkEvent::Message(_) => {}
         }
     }
 

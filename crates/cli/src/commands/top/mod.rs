@@ -95,7 +95,7 @@ async fn asking(shell: &mut Shell, given: &Arguments) -> Result<SampledMembers, 
         connector,
     };
     let servers = options.servers.iter().map(ToString::to_string).collect();
-    Ok(SampledMembers::new((listed, servers), options.connector, admins, by).await)
+    Ok(SampledMembers::new(listed, servers, options.connector, admins, by).await)
 }
 
 fn show(shell: &mut Shell, before: &Sample, now: &Sample, seconds: f64, is_live: bool) {

@@ -58,7 +58,8 @@ pub(super) type Client = BTreeMap<String, u64>;
 impl SampledMembers {
     /// Looks up the ports of the members. The list of members is empty for a standalone server.
     pub(super) async fn new(
-        (mut members, servers): (Vec<Member>, Vec<String>),
+        mut members: Vec<Member>,
+        servers: Vec<String>,
         connector: Connector,
         admins: AdminPorts,
         by: &str,
@@ -141,9 +142,10 @@ impl SampledMembers {
         }
         let is_known = self.located.problems.is_empty();
         let located = async {
-            match is_known {
-                true => None,
-                false => Some(self.locator.locate(&mut self.members).await),
+            if is_known {
+                None
+            } else {
+                Some(self.locator.locate(&mut self.members).await)
             }
         };
         let (words, mut answers, located) =
