@@ -231,14 +231,12 @@ impl Db {
                     node.stat.aversion = txn.version;
                 }
             }
-            Txn::Multi(txns) => {
-                if !txns.iter().any(|txn| matches!(txn, Txn::Error { .. })) {
-                    for txn in txns {
-                        self.apply(header, txn);
-                    }
+            Txn::Multi(txns) if !txns.iter().any(|txn| matches!(txn, Txn::Error { .. })) => {
+                for txn in txns {
+                    self.apply(header, txn);
                 }
             }
-            // Errors and checks change nothing.
+            // Errors, checks and failed multis change nothing.
             _ => {}
         }
     }
