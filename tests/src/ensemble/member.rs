@@ -272,6 +272,8 @@ impl Member {
     pub(crate) fn launch(&mut self, launcher: &Launcher) {
         assert!(self.process.is_none(), "member {} runs already", self.id);
         let mut command = launcher.command(&self.config_file());
+        // Tests read from the log how a learner was synchronised.
+        command.env("RUST_LOG", "info,zab::learner=debug");
         command.current_dir(self.home.path());
         let process = Process::spawn(&mut command, &self.log_file());
         self.process = Some(process.unwrap_or_else(|error| {
