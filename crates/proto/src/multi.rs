@@ -241,7 +241,7 @@ pub fn encode_request(write: &WriteRequest, out: &mut Vec<u8>) {
     assert!(is_encoded, "{} cannot be in a multi", op.name());
 }
 
-/// Converts an ACL list for a [`CreateRequest`].
+/// Converts an ACL list for a [`crate::request::CreateRequest`].
 pub fn request_acl(acl: impl IntoIterator<Item = crate::Acl>) -> Option<Vec<RequestAcl>> {
     Some(acl.into_iter().map(RequestAcl::from).collect())
 }
