@@ -178,7 +178,7 @@ async fn rubbish_and_ends_of_feeds_are_losses_with_a_reason() {
     let reasons = [
         "too slow",
         "not serving",
-        "not a line of a feed",
+        "sent an invalid line",
         "\"operation\"",
     ];
     let server = Scripted::start(answers.to_vec()).await;
