@@ -141,7 +141,7 @@ export function history(place, first) {
               moment(one.mtime_ms),
               dataOf(one.data),
             ]),
-            "it did not exist",
+            "the znode did not exist",
           )
         : wrong(then),
     );

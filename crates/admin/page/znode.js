@@ -127,7 +127,7 @@ export async function whole(path, stat) {
   let length = 0;
   do {
     const answer = await ask("GET", "data", { path, offset: length });
-    if (answer.headers.get("x-znode-mzxid") !== stat.mzxid) throw new Error("the znode has changed meanwhile: look again");
+    if (answer.headers.get("x-znode-mzxid") !== stat.mzxid) throw new Error("the znode has changed meanwhile: reload it");
     const piece = new Uint8Array(await answer.arrayBuffer());
     if (piece.length === 0) break;
     pieces.push(piece);
@@ -209,7 +209,7 @@ export function znode(pane, path, { changed }) {
       await load();
     };
     if (!on) {
-      return h("p", { class: "quiet" }, "Read only. Log in with a ZooKeeper identity to change it.");
+      return h("p", { class: "quiet" }, "Read only. Log in with a ZooKeeper identity to change this znode.");
     }
     const context = { path, known, data, whole: () => whole(path, known.stat) };
     return h(

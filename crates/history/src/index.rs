@@ -467,7 +467,7 @@ impl Index {
         files::create_dir_all(dir).map_err(io_error("create", dir))?;
         let rows = SledRows::open(&dir.join(ROWS_DIR))?;
         if !rows.scan(keys::INDEX)?.is_empty() {
-            return Err(HistoryError::damaged(dir, "there is a history already"));
+            return Err(HistoryError::damaged(dir, "a history already exists"));
         }
         let state = IndexRow {
             format: FORMAT,

@@ -74,7 +74,7 @@ impl<D: Disk> StateSnapshot<D> {
             Wanted::Synchronised(ordered) => {
                 of = Some(ordered);
                 let reader = DurableReader::taken_over(&tree, generation, ordered.generation);
-                reader.map_err(|_| "the role that requested it has ended".to_owned())
+                reader.map_err(|_| "the role that requested the snapshot has ended".to_owned())
             }
         };
         drop(tree);

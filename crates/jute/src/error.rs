@@ -5,7 +5,9 @@
 #[non_exhaustive]
 pub enum DecodeError {
     /// The bytes end inside a field.
-    #[error("record ends early: {needed} bytes needed at offset {offset}, {left} left")]
+    #[error(
+        "record ends early: {needed} bytes are needed at offset {offset}, but only {left} are left"
+    )]
     Truncated {
         /// Offset of the field from the start of the reader's bytes.
         offset: usize,

@@ -33,7 +33,8 @@ impl Position {
         let index = index.parse();
         Ok(Self {
             zxid: parse_zxid(zxid)?,
-            index: index.map_err(|_| "behind the dot stands the index of a change".to_owned())?,
+            index: index
+                .map_err(|_| "the part after the dot must be the index of a change".to_owned())?,
         })
     }
 }
@@ -58,7 +59,7 @@ pub fn parse_zxid(text: &str) -> Result<Zxid, String> {
     };
     match parsed {
         Ok(number) if number >= 0 => Ok(Zxid(number)),
-        Ok(_) => Err("a zxid is not negative".to_owned()),
+        Ok(_) => Err("a zxid must not be negative".to_owned()),
         Err(_) => Err("not a zxid; write a decimal number, or 0x and hex digits".to_owned()),
     }
 }

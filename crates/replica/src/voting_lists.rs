@@ -16,7 +16,7 @@ use proto::quorum::QuorumVerifier;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElectorateError {
     /// The list contains only observers, or is empty.
-    #[error("the member list names no participant")]
+    #[error("the member list does not contain a participant")]
     NoParticipants,
     /// Other servers would close the connection on a notification of this size.
     #[error("the text of the member list has {len} bytes and does not fit into a notification")]

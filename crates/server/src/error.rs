@@ -21,7 +21,7 @@ pub enum StartError {
     Storage(#[from] StorageError),
     /// The server cannot listen on a client address.
     #[error(
-        "cannot listen for clients on {address}: {source} (stop the other server, or set another {key})"
+        "cannot listen for clients on {address}: {source} (stop the process that uses the address, or set another {key})"
     )]
     Bind {
         /// The configuration key of the port.
@@ -79,7 +79,7 @@ pub enum StartError {
     Unsupported(Box<ConfigError>),
     /// The data contains TTL znodes, and the configuration does not let this server recognise them.
     #[error(
-        "the data contains {count} TTL znodes, but extendedTypesEnabled is off, so the server would treat them as ephemerals of dead sessions and delete them. Set extendedTypesEnabled=true in zoo.cfg. To run without it, delete these znodes first while it is set"
+        "the data contains {count} TTL znodes, but extendedTypesEnabled is off, so the server would treat them as ephemerals of dead sessions and delete them. Set extendedTypesEnabled=true in zoo.cfg. To run without this setting, first delete these znodes while the setting is on"
     )]
     UnrecognisedTtls {
         /// Number of TTL znodes.

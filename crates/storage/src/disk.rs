@@ -82,7 +82,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
         if len > len_max {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("{len} bytes, but at most {len_max} are expected"),
+                format!("the file has {len} bytes, but at most {len_max} are expected"),
             ));
         }
         let mut content = vec![0; len];

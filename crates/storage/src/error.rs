@@ -231,7 +231,10 @@ pub enum StorageError {
         content: String,
     },
     /// The epoch files contradict the data or each other.
-    #[error("{} contains epoch {found}, lower than {least} of {of}", path.display())]
+    #[error(
+        "{} contains epoch {found}, which is lower than epoch {least} of {of}; restore the file, or \
+         write {} into it", path.display(), least.0
+    )]
     EpochOrder {
         /// Path of the epoch file.
         path: PathBuf,
@@ -344,13 +347,13 @@ impl fmt::Display for Damage {
             ),
             Self::Followed { offset, zxid } => write!(
                 f,
-                "the record is incomplete, but a complete one of zxid {zxid} follows at offset \
-                 {offset}"
+                "the record is incomplete, but a complete record with zxid {zxid} follows at \
+                 offset {offset}"
             ),
             Self::Junk { offset } => {
                 write!(
                     f,
-                    "no record begins here, but bytes follow up to offset {offset}"
+                    "no record begins at this offset, but bytes follow up to offset {offset}"
                 )
             }
             Self::Undecodable { reason } => {

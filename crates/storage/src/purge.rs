@@ -95,7 +95,7 @@ pub fn remove_other_snapshots<D: Disk>(
         if snapshot.zxid != zxid {
             let path = snapshot.path;
             disk.remove(&path).map_err(io_error("remove", &path))?;
-            tracing::info!(file = %path.display(), "removed because the leader's snapshot replaces it");
+            tracing::info!(file = %path.display(), "removed a snapshot that the leader's snapshot replaces");
             removed.push(path);
         }
     }

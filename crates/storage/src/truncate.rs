@@ -115,7 +115,7 @@ fn beyond<D: Disk>(
         .partition(|snapshot| snapshot.zxid > target);
     if !beyond.is_empty() && !is_reloadable(disk, dirs, &kept, target, limits)? {
         return Err(refused(
-            "no intact snapshot at or below that zxid is left from which the log reaches it",
+            "the log does not reach that zxid from any intact snapshot",
         ));
     }
     Ok(beyond)
@@ -267,7 +267,7 @@ fn end_at<D: Disk>(
 
 fn remove<D: Disk>(disk: &D, path: &std::path::Path) -> Result<(), StorageError> {
     disk.remove(path).map_err(io_error("remove", path))?;
-    tracing::info!(file = %path.display(), "removed because it is beyond the truncation point");
+    tracing::info!(file = %path.display(), "removed a file beyond the truncation point");
     Ok(())
 }
 

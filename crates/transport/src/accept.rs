@@ -73,7 +73,7 @@ pub async fn accept_each(
             Ok((stream, _)) if accepting.files_kept.has(&stream, files_limit) => {
                 if shortage.begins() {
                     let limit = files_limit.unwrap_or(u64::MAX);
-                    log_limiter::limited!(in log_limiter => warn, of, limit, "no file descriptors left, closing new connections until others end; raise `ulimit -n`, or lower maxCnxns");
+                    log_limiter::limited!(in log_limiter => warn, of, limit, "no file descriptors left, closing new connections until other connections end; raise `ulimit -n`, or lower maxCnxns");
                 }
             }
             Ok((stream, peer)) => {

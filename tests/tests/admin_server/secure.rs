@@ -96,7 +96,7 @@ fn a_forced_port_accepts_only_https_and_logs_refusals() {
     // A client that does not trust the server fails as well.
     let strangers = Certificates::new();
     assert!(get(site.port, &strangers.connector(None)).is_err());
-    for reason in ["it does not use TLS", "TLS handshake failed: "] {
+    for reason in ["the peer does not use TLS", "TLS handshake failed: "] {
         wait_for("the refusals in the log", LIMIT, || {
             let log = site.server.log();
             let mut lines = log.lines().filter(|line| line.contains("the admin server"));

@@ -144,7 +144,7 @@ fn the_secure_port_takes_tls_and_words_through_it_and_nothing_else() {
     tests::RawSession::with_handshake(&address, &handshake).unwrap();
     let plain = tests::RawSession::open(&address, None, 10_000);
     assert!(plain.is_err());
-    let refused = "it does not use TLS, but this port accepts only TLS";
+    let refused = "the peer does not use TLS, but this port accepts only TLS";
     wait_for("the refusal in the log", Duration::from_secs(10), || {
         let log = server.log();
         let line = log.lines().find(|line| line.contains(refused))?;

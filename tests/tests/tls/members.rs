@@ -77,7 +77,7 @@ fn three_members_under_tls_survive_their_leader_and_refuse_plain_connections() {
     closes(quorum, b"\x00\x00\x00\x0b");
     says(&ensemble, leader, "of=\"elections\"");
     says(&ensemble, leader, "of=\"learners\"");
-    says(&ensemble, leader, "it does not use TLS");
+    says(&ensemble, leader, "the peer does not use TLS");
     ensemble.survive_kill_of(leader, &load, PROGRESS);
     let report = load.finish();
     check::nothing_is_lost(&ensemble, &report);
@@ -168,7 +168,7 @@ fn an_ensemble_rolls_from_plain_to_tls_under_load_and_loses_nothing() {
         ensemble.member(leader).quorum_address(),
         b"\x00\x00\x00\x0b",
     );
-    says(&ensemble, leader, "it does not use TLS");
+    says(&ensemble, leader, "the peer does not use TLS");
     holders.close();
     let report = load.finish();
     check::nothing_is_lost(&ensemble, &report);

@@ -55,7 +55,7 @@ fn refuses(builder: EnsembleBuilder, bytes: &[u8], reason: &str) {
 fn an_observer_port_under_tls_refuses_plain_connections() {
     let certificates = signed();
     let builder = builder(&certificates, &[Zoarium; 3], "pem").setting("sslQuorum", "true");
-    refuses(builder, b"\x00\x00\x00\x0b", "it does not use TLS");
+    refuses(builder, b"\x00\x00\x00\x0b", "the peer does not use TLS");
 }
 
 /// Hosts are not checked, because the members have separate addresses in this test.

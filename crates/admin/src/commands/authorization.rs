@@ -38,9 +38,9 @@ pub(crate) enum Refused {
 
 /// Meaning of an open `/` for administration, and the recommended action.
 pub(crate) const OPEN_TO_WORLD: &str = "the ACL of / permits everything to everybody. Every client may create, change and \
-    delete znodes below /, and an administrator is not named. To restrict access, set an ACL that names an identity \
-    with all permissions (setAcl / digest:USER:HASH:cdrwa). Administrators can use this identity, superDigest, or the \
-    credential that `zoarium admin-token` writes";
+    delete znodes below /, and the ACL does not name an administrator. To restrict access, set an ACL that names an \
+    identity with all permissions (setAcl / digest:USER:HASH:cdrwa). Administrators can use this identity, \
+    superDigest, or the credential that `zoarium admin-token` writes";
 
 impl Refused {
     /// Checks whether the identities permit administration. Administrators are super users, and

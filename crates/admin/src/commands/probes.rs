@@ -21,7 +21,9 @@ pub(crate) fn ready(role: Option<&RoleView>) -> Answer {
         None => Some("the data is being loaded"),
         Some((role, None)) if role.leader.is_some() => Some("the leader's data is being loaded"),
         Some((_, None)) => Some("no leader is known"),
-        Some((_, Some(monitoring::role::Mode::ReadOnly))) => Some("no leader is known: reads only"),
+        Some((_, Some(monitoring::role::Mode::ReadOnly))) => {
+            Some("no leader is known, so only reads are served")
+        }
         Some((_, Some(_))) => None,
     };
     let state = role.map_or("loading", |role| role.mode.name());

@@ -312,7 +312,7 @@ impl Console {
         let token = headers.get(TOKEN).and_then(|token| token.to_str().ok());
         let address = caller.peer.ip().to_canonical();
         let visit = token.and_then(|token| self.visits.find(token, address, member.now_ms()));
-        let text = "the token of this visit is missing or has expired";
+        let text = "the console's token is missing or has expired: reload the page";
         visit.ok_or_else(|| Refusal::new(StatusCode::FORBIDDEN, "NoVisit", text))
     }
 }

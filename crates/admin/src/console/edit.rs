@@ -111,7 +111,9 @@ fn read_acl(body: &[u8]) -> Result<Vec<Acl>, Refusal> {
     });
     let read: Option<Vec<Acl>> = read.collect();
     read.ok_or_else(|| {
-        wrong("an entry must contain scheme, id and perms, and perms consists of the letters cdrwa")
+        wrong(
+            "an entry must contain scheme, id and perms; perms may contain only the letters cdrwa",
+        )
     })
 }
 

@@ -94,7 +94,7 @@ impl From<Fault> for Refusal {
             ),
             ErrorCode::NotReadOnly => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "no leader is known: this member only reads",
+                "no leader is known, so this member accepts only reads",
             ),
             _ => (StatusCode::BAD_GATEWAY, "the server refused the operation"),
         };

@@ -196,6 +196,7 @@ where
             };
         }
         let turned = wire.turn().await;
-        turned.map_err(|error| Fault::Lost(format!("the member closed it ({error})")))?;
+        turned
+            .map_err(|error| Fault::Lost(format!("the member closed the connection ({error})")))?;
     }
 }

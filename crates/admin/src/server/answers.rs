@@ -117,7 +117,7 @@ impl Admin {
             return refuse(StatusCode::MISDIRECTED_REQUEST, UNKNOWN_HOST);
         }
         let host = request.headers().get(header::HOST);
-        log_limiter::limited!(warn, %peer, ?host, "executed a command although the name in Host is not a known name of this server: add it to admin.console.hosts, or refuse it with admin.strictHost=true");
+        log_limiter::limited!(warn, %peer, ?host, "executed a command although the name in Host is not a known name of this server: add the name to admin.console.hosts, or refuse such commands with admin.strictHost=true");
         None
     }
 
@@ -226,7 +226,7 @@ impl Admin {
             Ok(subject) => Some(subject),
             Err(error) => {
                 let peer = caller.peer;
-                log_limiter::limited!(warn, %peer, err = %error, "an admin client's certificate is not valid for clients of ZooKeeper");
+                log_limiter::limited!(warn, %peer, err = %error, "ignoring an admin client's certificate because the client port would refuse it");
                 None
             }
         }

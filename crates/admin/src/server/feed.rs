@@ -225,7 +225,7 @@ impl Feed {
     fn last_line(&self, end: End) -> Option<Bytes> {
         let (reason, text, resume_after) = match end {
             End::Gone => return None,
-            End::Slow => ("slow", "the reader did not read for too long".into(), None),
+            End::Slow => ("slow", "the client did not read for too long".into(), None),
             End::Closed => ("closed", "the change history was closed".into(), None),
             End::History(error) => {
                 let reason = match error {

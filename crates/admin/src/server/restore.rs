@@ -236,7 +236,7 @@ fn load(path: &Path, settings: SnapshotSettings) -> Result<(Tree, Zxid), Restore
     }
     let recorded = info.digest.filter(|digest| digest.zxid == zxid);
     if recorded.is_some_and(|recorded| recorded.digest != tree.digest().cast_signed()) {
-        tracing::warn!(%zxid, "the digest of the snapshot does not match its tree, because it was taken during writes or digests are off");
+        tracing::warn!(%zxid, "the digest of the snapshot does not match its tree, because the snapshot was taken during writes or digests are off");
     }
     tree.stand_for(zxid);
     Ok((tree, zxid))

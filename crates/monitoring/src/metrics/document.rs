@@ -24,13 +24,14 @@ summary as several figures:
 
 The key is a namespace (the first element of a path) or the id of a server. A metric keeps at most 1000 namespaces per
 processor. Averages are rounded to four decimals. Percentiles cover all values since the start or the last `srst`. They
-are exact below 64, and within 3 % above. `srst` resets all counters and summaries, and the gauges of latencies, packets
-and reply sizes.
+are exact below 64, and deviate by at most 3 % above. `srst` resets all counters and summaries, and the gauges of
+latencies, packets and reply sizes.
 
 The [Prometheus exporter](MONITORING.md#prometheus) uses the names on this page. A summary has the quantile 0.5, and a
 summary with percentiles has 0.5, 0.9 and 0.99. The quantile 0.5 of a plain summary is correct within a factor of two.
 Further names are `process_*`, `jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (the process and
-its machine), and `jvm_threads_current`, unless `metricsProvider.exportJvmInfo=false`. Other `jvm_*` do not exist.
+its machine), and `jvm_threads_current`, unless `metricsProvider.exportJvmInfo=false`. Other `jvm_*` metrics do not
+exist.
 
 `zoarium_stage_seconds{stage=...}` is a histogram of the time that requests spend in each stage:
 

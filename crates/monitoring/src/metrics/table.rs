@@ -250,21 +250,21 @@ metrics! {
         znode_count Every "Znodes, including the root and the reserved ones."
             = |g| shown(g.state.znode_count);
         zoarium_blocking_work_on_workers Every
-            "Operations on files and name lookups that ran on a thread for sockets; a value above 0 is an error of Zoarium."
+            "File operations and name lookups that ran on a network thread; a value above 0 is a bug in Zoarium."
             = |_| Some(blocking::on_workers()).filter(|times| *times > 0).and_then(shown);
         quorum_size Member "Voting members of the ensemble."
             = |g| g.role.quorum_size().and_then(shown);
         learners Leader "Followers and observers connected to the leader."
             = |g| g.leader.and_then(|l| shown(l.learners.connected));
         synced_followers Leader
-            "Followers that are up to date with the leader, with and without a vote."
+            "Followers with and without a vote that are up to date with the leader."
             = |g| g.leader.and_then(|l| shown(l.learners.synced_followers));
         synced_non_voting_followers Leader
             "Followers without a vote that are up to date with the leader."
             = |g| g.leader.and_then(|l| shown(l.learners.synced_non_voting_followers));
         synced_observers ServesObservers "Observers that are up to date with this server."
             = |g| g.role.mode.synced_observers().and_then(shown);
-        pending_syncs Leader "Transactions with sync requests that wait for the commit."
+        pending_syncs Leader "Uncommitted transactions that sync requests wait for."
             = |g| g.leader.and_then(|l| shown(l.pending_syncs));
         leader_uptime Leader "Time since this leader began to accept writes, ms."
             = |g| g.leader.and_then(|l| shown(l.uptime_ms));
@@ -330,7 +330,7 @@ metrics! {
         revalidate_count "Sessions that learners asked this leader to confirm.";
         sessionless_connections_expired "Connections closed because they were silent for too long.";
         skip_learner_request_to_next_processor_count
-            "Requests of learners that were not passed on.";
+            "Requests of learners that skipped a stage.";
         snap_count "Learners that this leader brought up to date with a snapshot.";
         snapshot_error_count "Snapshots over the admin server that failed.";
         snapshot_rate_limited_count "Snapshots over the admin server that were refused because they were too frequent.";
@@ -354,7 +354,7 @@ metrics! {
     }
     summaries {
         commit_commit_proc_req_queued "Commits that wait to be applied.";
-        commit_process_time "Time that the leader takes to commit a transaction (its share of the time of its group), ms.";
+        commit_process_time "Time that the leader takes to commit a transaction (mean of its group), ms.";
         concurrent_request_processing_in_commit_processor
             "Requests in progress while another request is processed.";
         connection_token_deficit "Tokens that a new session lacked in connection throttling.";
@@ -376,14 +376,14 @@ metrics! {
         pending_session_queue_size "Sessions with a request that waits for a write.";
         prep_process_time "Time to prepare a transaction, ms.";
         prep_processor_queue_size "Requests that wait for preparation.";
-        proposal_process_time "Time to propose a transaction (its share of the time of its group), ms.";
-        read_commit_proc_issued "Reads that continued in one round.";
-        read_commit_proc_req_queued "Reads that wait for writes.";
+        proposal_process_time "Time to propose a transaction (mean of its group), ms.";
+        read_commit_proc_issued "Reads of one connection that were answered together.";
+        read_commit_proc_req_queued "Same value as `read_commit_proc_issued`.";
         reads_after_write_in_session_queue "Reads of a session that wait for its write.";
         reads_issued_from_session_queue "Reads of a session that continued after its write.";
         requests_in_session_queue "Requests of a session that wait.";
         restore_time "Duration of a restore over the admin server, ms.";
-        session_queues_drained "Sessions without waiting requests after a round.";
+        session_queues_drained "Sessions whose reads continued after a write; always 1.";
         snapshottime "Time to write a snapshot, ms.";
         socket_closing_time "Time to close a socket, ms.";
         startup_snap_load_time "Time to load the snapshot, ms.";
@@ -405,8 +405,8 @@ metrics! {
         dead_watchers_cleaner_latency "Duration of a round of the watch cleaner, ms.";
         jvm_pause_time_ms "Pauses of the process, ms (`jvm.pause.monitor`).";
         local_write_committed_time_ms "Time that the commit of a write by a client of this server waits to be applied, ms.";
-        om_commit_process_time_ms "Time to forward a commit to observers (its share of the time of its group), ms.";
-        om_proposal_process_time_ms "Time to forward a proposal to observers (its share of the time of its group), ms.";
+        om_commit_process_time_ms "Time to forward a commit to observers (mean of its group), ms.";
+        om_proposal_process_time_ms "Time to forward a proposal to observers (mean of its group), ms.";
         prep_processor_queue_time_ms "Time that a request waits for preparation, ms.";
         propagation_latency
             "Time from the time stamp of a transaction to its change at this server, by the wall clocks of both servers, ms.";
@@ -423,7 +423,7 @@ metrics! {
         sync_processor_queue_flush_time_ms "Time that a group of transactions waits for its fsync, ms.";
         sync_processor_queue_time_ms "Time that a transaction waits for the log, ms.";
         updatelatency "Time from a write to its reply, ms.";
-        write_commitproc_time_ms "Time from the order of a write to its commit, ms.";
+        write_commitproc_time_ms "Time from the arrival of a write to its commit, ms.";
         write_final_proc_time_ms "Time to apply and answer a write, ms.";
         zoarium_budget_delay_ms "Time that a request waits because of a budget, ms.";
     }

@@ -128,7 +128,7 @@ enum Unknown {
     #[error("its hello did not arrive in time")]
     Silent,
     #[error(
-        "it uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"
+        "the peer uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"
     )]
     Tls,
     #[error(transparent)]

@@ -28,7 +28,7 @@ pub(crate) enum PeerError {
     Malformed(#[from] DecodeError),
     /// The other side uses TLS.
     #[error(
-        "it uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"
+        "the peer uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"
     )]
     Tls,
     /// The other side reads more slowly than data is sent.

@@ -46,8 +46,8 @@ where
         Ok::<_, PeerError>((reader, received))
     });
     let loaded = loading.await;
-    let (reader, received) =
-        loaded.map_err(|error| PeerError::Snapshot(format!("cannot load it: {error}")))??;
+    let (reader, received) = loaded
+        .map_err(|error| PeerError::Snapshot(format!("cannot load the snapshot: {error}")))??;
     let ReceivedTree { zxid, tree, bytes } = received;
     let elapsed_ms = begun.elapsed().as_millis();
     let (znodes, sessions) = (tree.node_count(), tree.sessions().len());

@@ -75,6 +75,6 @@ fn log_sessions(view: &LiveView) {
         );
     }
     if more > 0 {
-        tracing::info!(more, "more sessions exist that are not listed");
+        tracing::info!(more, "further sessions are not listed");
     }
 }

@@ -129,7 +129,7 @@ impl<F: DiskFile> LogScanner<F> {
         };
         let Some(header) = self.peek(HEADER_LEN)? else {
             let reason = format!(
-                "it has {} bytes, fewer than the header's {HEADER_BYTES}",
+                "it has {} bytes, but its header alone requires {HEADER_BYTES}",
                 self.file_bytes
             );
             return Err(refused(&self.path, reason));

@@ -45,10 +45,10 @@ enum PortProtocol {
 pub enum Refused {
     /// The peer closed the connection before the handshake was complete. Port scanners and health
     /// checks do that.
-    #[error("closed during the TLS handshake")]
+    #[error("the peer closed the connection during the TLS handshake")]
     Closed,
     /// The peer does not use TLS.
-    #[error("it does not use TLS, but this port accepts only TLS")]
+    #[error("the peer does not use TLS, but this port accepts only TLS")]
     NotTls,
     /// The handshake failed.
     #[error("TLS handshake failed: {0}")]
@@ -63,7 +63,7 @@ pub enum Refused {
     #[error("TLS handshake failed: {0}")]
     NotAMember(#[from] NotAMember),
     /// The peer did not present a certificate whose host could be checked.
-    #[error("TLS handshake failed: it sent no certificate, but its host must be checked")]
+    #[error("TLS handshake failed: the peer sent no certificate, but its host must be checked")]
     NoCertificate,
     /// Too many newer handshakes have begun.
     #[error("too many TLS handshakes, closing the oldest one")]

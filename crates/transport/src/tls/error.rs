@@ -101,7 +101,7 @@ pub enum StoreFault {
     Password,
     /// A private key is encrypted with another password, or corrupt.
     #[error(
-        "the private key cannot be decrypted: its password differs from the store's, or it is damaged"
+        "the private key cannot be decrypted: its password differs from the store's password, or the key is damaged"
     )]
     KeyPassword,
     /// The store does not contain a private key.
@@ -121,7 +121,7 @@ pub enum StoreFault {
     },
     /// The store has Bouncy Castle's own format.
     #[error(
-        "BCFKS stores are not supported: convert it, for example with keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12"
+        "BCFKS stores are not supported: convert the store, for example with keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12"
     )]
     Bcfks,
 }

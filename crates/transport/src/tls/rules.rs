@@ -30,8 +30,8 @@ impl Endpoint {
     }
 }
 
-/// Suites of Java that are not supported: those without forward secrecy or without authenticated
-/// encryption.
+/// Suites of Java that are not supported: those with CBC, CCM or DHE, or with a static RSA or ECDH
+/// key.
 const NOT_HERE: &[&str] = &["_CBC_", "TLS_RSA_WITH_", "TLS_DHE_", "TLS_ECDH_", "_CCM"];
 
 /// Versions that are too old to be supported.
@@ -68,7 +68,7 @@ pub(super) fn versions(
         }
     }
     if versions.is_empty() {
-        let reason = "it allows no supported protocol (TLSv1.3, TLSv1.2)".to_owned();
+        let reason = "it does not contain a supported protocol (TLSv1.3, TLSv1.2)".to_owned();
         return Err(TlsError::Rule { key, reason });
     }
     Ok(versions)
@@ -95,7 +95,7 @@ fn suites(
         match known.iter().find(|suite| iana_name(**suite) == *name) {
             Some(suite) => suites.push(*suite),
             None if NOT_HERE.iter().any(|part| name.contains(part)) => {
-                tracing::warn!(key, suite = %name, "ignoring a cipher suite that is too weak and therefore not supported");
+                tracing::warn!(key, suite = %name, "ignoring a cipher suite that this server does not support");
             }
             None => {
                 let reason = format!("{name} is not a known cipher suite");
@@ -106,7 +106,7 @@ fn suites(
     if suites.is_empty() {
         let there: Vec<String> = known.iter().map(|suite| iana_name(*suite)).collect();
         let reason = format!(
-            "it allows no supported cipher suite; supported are {}",
+            "it does not contain a supported cipher suite; supported are {}",
             there.join(", ")
         );
         return Err(rule(key, reason));

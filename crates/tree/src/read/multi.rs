@@ -36,7 +36,7 @@ impl Tree {
             Err(Unanswered::TooLong { bytes }) if bytes > self.multi_read_bytes_max() => {
                 out.truncate(start);
                 let (session, limit) = (caller.session, self.multi_read_bytes_max());
-                log_limiter::limited!(warn, %session, limit, "refusing a multiRead: its reply would exceed the limit of every client; read fewer znodes per request");
+                log_limiter::limited!(warn, %session, limit, "refusing a multiRead: its reply would exceed the limit; read fewer znodes per request");
                 return Err(ErrorCode::BadArguments.into());
             }
             Err(Unanswered::TooLong { bytes }) => {

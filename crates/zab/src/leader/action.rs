@@ -187,7 +187,9 @@ pub enum LinkFault {
         version: i32,
     },
     /// The learner's configuration is newer, so this server must not lead it.
-    #[error("its member list has version {theirs:#x}, newer than {ours:#x}")]
+    #[error(
+        "its member list has version {theirs:#x}, which is newer than this server's version {ours:#x}"
+    )]
     ConfigAhead {
         /// The learner's version.
         theirs: i64,

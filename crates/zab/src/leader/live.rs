@@ -68,7 +68,7 @@ impl Leader {
         }
         assert!(
             record.zxid == expected,
-            "proposal {} where {expected} is next",
+            "proposal {} instead of {expected}",
             record.zxid
         );
         self.proposals.propose(record.zxid);
@@ -96,7 +96,7 @@ impl Leader {
             return Err(ProposeError::NotLeading);
         }
         let expected = self.next_zxid();
-        assert!(zxid == expected, "proposal {zxid} where {expected} is next");
+        assert!(zxid == expected, "proposal {zxid} instead of {expected}");
         self.proposals.propose(zxid);
         Ok(())
     }

@@ -190,7 +190,7 @@ pub enum Fault {
     #[error("the leader's snapshot is damaged")]
     SnapshotDamaged,
     /// A transaction is missing (ZOOKEEPER-4925).
-    #[error("{next} does not follow {last}")]
+    #[error("transaction {next} does not follow {last}")]
     Gap {
         /// The last received transaction.
         last: Zxid,

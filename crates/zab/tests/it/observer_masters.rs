@@ -200,7 +200,9 @@ fn only_observers_that_it_may_lead_are_served() {
     );
     assert_eq!(
         refused(observer(LearnerInfo::new(Sid(9), 8))),
-        ["link 1: close: its member list has version 0x8, newer than 0x7"]
+        [
+            "link 1: close: its member list has version 0x8, which is newer than this server's version 0x7"
+        ]
     );
 }
 

@@ -218,19 +218,25 @@ fn live() -> Follower {
 fn zk4925_a_hole_inside_an_epoch_is_never_taken() {
     let mut syncing = Follower::greeted();
     let hole = syncing.hear([DIFF, proposal(record(1, 3))]);
-    assert_eq!(hole, ["leave: 0x100000003 does not follow 0x100000001"]);
+    assert_eq!(
+        hole,
+        ["leave: transaction 0x100000003 does not follow 0x100000001"]
+    );
     let mut follower = live();
     let hole = follower.hear([proposal(record(2, 1)), proposal(record(2, 3))]);
     assert_eq!(
         hole,
         [
             "append 0x200000001 len=3",
-            "leave: 0x200000003 does not follow 0x200000001"
+            "leave: transaction 0x200000003 does not follow 0x200000001"
         ]
     );
     // Every leader begins with 1.
     let late = live().hear([proposal(record(2, 2))]);
-    assert_eq!(late, ["leave: 0x200000002 does not follow 0x100000001"]);
+    assert_eq!(
+        late,
+        ["leave: transaction 0x200000002 does not follow 0x100000001"]
+    );
     for (epoch, counter) in [(1, 3), (2, 2)] {
         let mut log = CommittedLog::default();
         log.push(record(1, 1));

@@ -283,7 +283,9 @@ fn quorum_port_cases(rng: &mut Rng) -> Vec<Case> {
         case(
             "a configuration ahead",
             packet(FOLLOWERINFO, 0, Some(&version_ahead.0)),
-            Closed("its member list has version 0x7fffffffffffffff, newer than 0x0"),
+            Closed(
+                "its member list has version 0x7fffffffffffffff, which is newer than this server's version 0x0",
+            ),
         ),
         case("an epoch far above", info(i64::from(i32::MAX)), Any),
         case(
