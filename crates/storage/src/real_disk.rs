@@ -27,7 +27,7 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(
-                "cannot release the lock of a data directory, which closing the file releases: {error}"
+                "cannot unlock a data directory, closing its lock file instead: {error}"
             );
         }
     }

@@ -65,7 +65,9 @@ async fn make(
             (source, piece)
         });
         let Ok((rest, piece)) = making.await else {
-            let lost = io::Error::other("the server is stopping, or a part of the reply failed");
+            let lost = io::Error::other(
+                "the server is stopping, or could not produce a part of the reply",
+            );
             place.send(Err(lost));
             return;
         };

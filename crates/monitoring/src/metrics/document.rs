@@ -29,9 +29,9 @@ latencies, packets and reply sizes.
 
 The [Prometheus exporter](MONITORING.md#prometheus) uses the names on this page. A summary has the quantile 0.5, and a
 summary with percentiles has 0.5, 0.9 and 0.99. The quantile 0.5 of a plain summary is correct within a factor of two.
-Further names are `process_*`, `jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (the process and
-its machine), and `jvm_threads_current`, unless `metricsProvider.exportJvmInfo=false`. Other `jvm_*` metrics do not
-exist.
+Further names are `process_*`, `jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (memory of the
+process and of its machine), and `jvm_threads_current`, unless `metricsProvider.exportJvmInfo=false`. Other `jvm_*`
+metrics do not exist.
 
 `zoarium_stage_seconds{stage=...}` is a histogram of the time that requests spend in each stage:
 

@@ -328,7 +328,7 @@ metrics! {
         restore_error_count "Restores over the admin server that failed.";
         restore_rate_limited_count "Restores over the admin server that were refused because they were too frequent.";
         revalidate_count "Sessions that learners asked this leader to confirm.";
-        sessionless_connections_expired "Connections closed because they were silent for too long.";
+        sessionless_connections_expired "Connections closed because no handshake arrived in time.";
         skip_learner_request_to_next_processor_count
             "Requests of learners that skipped a stage.";
         snap_count "Learners that this leader brought up to date with a snapshot.";
@@ -365,7 +365,7 @@ metrics! {
         inflight_diff_count "Diffs that are being sent to learners.";
         inflight_snap_count "Snapshots that are being sent to learners.";
         leader_unavailable_time "Time from the start of leading to serving, ms.";
-        learner_request_processor_queue_size "Messages that wait for earlier requests to the leader.";
+        learner_request_processor_queue_size "Messages that wait while requests are forwarded to the leader.";
         netty_queued_buffer_capacity
             "Bytes of unfinished requests in Netty; always empty in Zoarium.";
         node_changed_watch_count "Watches that a change of data triggered.";
@@ -381,7 +381,7 @@ metrics! {
         read_commit_proc_req_queued "Same value as `read_commit_proc_issued`.";
         reads_after_write_in_session_queue "Reads of a session that wait for its write.";
         reads_issued_from_session_queue "Reads of a session that continued after its write.";
-        requests_in_session_queue "Requests of a session that wait.";
+        requests_in_session_queue "Requests of a session that wait for its write.";
         restore_time "Duration of a restore over the admin server, ms.";
         session_queues_drained "Sessions whose reads continued after a write; always 1.";
         snapshottime "Time to write a snapshot, ms.";
@@ -397,7 +397,7 @@ metrics! {
         unavailable_time "Time from the search for a leader to serving, ms.";
         write_batch_time_in_commit_processor "Time to apply a group of writes, ms.";
         write_commit_proc_issued "Writes applied in one group.";
-        write_commit_proc_req_queued "Writes that wait to be applied.";
+        write_commit_proc_req_queued "Requests of this server's clients in progress.";
     }
     percentiles {
         close_session_prep_time "Time to prepare the end of a session, ms.";

@@ -46,7 +46,9 @@ pub(crate) enum FrameFault {
     #[error("frame length {len} is not between 0 and {limit} (jute.maxbuffer)")]
     Length { len: i32, limit: usize },
     /// The requests in progress use all of `largeRequestMaxBytes`.
-    #[error("no memory left for a large request of {len} bytes (largeRequestMaxBytes)")]
+    #[error(
+        "large requests in progress leave no room for a request of {len} bytes (largeRequestMaxBytes)"
+    )]
     TooMuch { len: usize },
     /// The frame or its credentials cannot be decoded.
     #[error(transparent)]

@@ -38,7 +38,7 @@ pub(crate) async fn stop(throttle: &RequestThrottle, patience: Duration) {
     if throttle.is_on && drained.await.is_err() {
         tracing::warn!(
             connections = throttle.waiting(),
-            "dropping the requests that still wait (request_throttler.shutdownTimeout)"
+            "dropping the requests that still wait after request_throttler.shutdownTimeout"
         );
     }
 }
