@@ -124,7 +124,7 @@ export function history(place, first) {
               dataOf(one.before?.data),
               dataOf(one.after?.data),
             ]),
-            "nothing",
+            "no differences",
           )
         : wrong(between),
     );

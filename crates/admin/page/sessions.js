@@ -73,7 +73,7 @@ export function sessions(place, like) {
       found,
       table(
         "Sessions",
-        ["Session", "Client", "For", "Requests", "Last", "Latency mean / max", "Owns", "Watches"],
+        ["Session", "Client", "Connected for", "Requests", "Last operation", "Latency mean / max", "Ephemerals", "Watches"],
         rows,
         "no session matches",
       ),
