@@ -191,7 +191,7 @@ impl DueSnapshots {
     /// Returns whether a due snapshot begins. If not, the next trigger asks again.
     pub fn begin(&mut self, now_ms: i64) -> bool {
         if now_ms < self.rests_until_ms {
-            tracing::debug!("no snapshot started because the last one is large and recent");
+            tracing::debug!("skipping a snapshot because the last snapshot is large and recent");
             return false;
         }
         if self.is_under_way {

@@ -50,7 +50,7 @@ impl Epochs {
         let written = EpochFiles::read(disk, dirs, epoch_of(last_zxid))?;
         let epochs = Self::look(disk, dirs, last_zxid)?;
         if let Some(error) = &written.repaired {
-            tracing::warn!(epoch = %epochs.current, "{error}: rewriting the epoch, which the last transaction and acceptedEpoch determine");
+            tracing::warn!(epoch = %epochs.current, err = %error, "rewriting currentEpoch because the last transaction and acceptedEpoch determine its number");
         }
         if written.current != Some(epochs.current) {
             Self::store_current(disk, dirs, epochs.current)?;

@@ -232,8 +232,8 @@ pub enum StorageError {
     },
     /// The epoch files contradict the data or each other.
     #[error(
-        "{} contains epoch {found}, which is lower than epoch {least} of {of}; restore the file, or \
-         write {} into it", path.display(), least.0
+        "{} contains epoch {found}, which is lower than epoch {least} of {of}; restore the file \
+         (lowest valid number: {})", path.display(), least.0
     )]
     EpochOrder {
         /// Path of the epoch file.

@@ -56,7 +56,7 @@ pub fn send(
         match exporter(&to, sid) {
             Ok(exporter) => run(&traces, &role, sid, &to, &exporter).await,
             Err(error) => {
-                tracing::error!(url = %to.url, err = %error, "cannot create the exporter of traces, sending no traces");
+                tracing::error!(url = %to.url, err = %error, "cannot create the exporter of traces, continuing without traces");
             }
         }
     })
