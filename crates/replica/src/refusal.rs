@@ -45,9 +45,9 @@ impl fmt::Display for Refusal<'_> {
         write!(
             f,
             "refusing to elect server {candidate}: server {leader} is the leader and has a \
-             different member list (only in this server's list: {only_ours}; only in the leader's \
-             list: {only_theirs}). Copy the leader's server.N lines to this server and restart it. \
-             Then change the lists one server at a time, the leader last; \
+             different member list (only this server's list contains {only_ours}; only the \
+             leader's list contains {only_theirs}). Copy the leader's server.N lines to this \
+             server and restart it. Then change the lists one server at a time, the leader last; \
              zoarium.membershipGuard=false disables this check"
         )
     }
@@ -87,7 +87,7 @@ mod tests {
         let text = refusal.to_string();
         for part in [
             "refusing to elect server 5: server 3 is the leader",
-            "only in this server's list: 4, 5; only in the leader's list: 3",
+            "only this server's list contains 4, 5; only the leader's list contains 3",
             "the leader last",
         ] {
             assert!(text.contains(part), "{text}");
@@ -100,7 +100,7 @@ mod tests {
         assert!(
             refusal
                 .to_string()
-                .contains("only in the leader's list: none")
+                .contains("only the leader's list contains none")
         );
     }
 }

@@ -35,7 +35,7 @@ pub type MeshSink = Box<dyn Fn(MeshEvent) + Send + Sync>;
 /// The server cannot listen on the election port. Without the port, other servers cannot reach it.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot listen for elections on {endpoint} after {attempts} attempts: {source} (stop the process that uses the port, or correct the host in the server.N line of this server; electionPortBindRetry=0 retries without a limit)"
+    "cannot listen for elections on {endpoint} after {attempts} attempts: {source} (stop the process that uses the port, or correct the host in this server's server.N line; electionPortBindRetry=0 retries without a limit)"
 )]
 pub struct BindError {
     /// The address in the member list.

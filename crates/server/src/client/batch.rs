@@ -47,7 +47,7 @@ pub(crate) enum FrameFault {
     Length { len: i32, limit: usize },
     /// The requests in progress use all of `largeRequestMaxBytes`.
     #[error(
-        "large requests in progress leave no room for a request of {len} bytes (largeRequestMaxBytes)"
+        "large requests in progress and this request of {len} bytes exceed largeRequestMaxBytes"
     )]
     TooMuch { len: usize },
     /// The frame or its credentials cannot be decoded.
