@@ -77,7 +77,8 @@ fn default_servers() -> Vec<String> {
 /// Servers under load.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServersArgs {
-    /// Client port of the server, also in ZOARIUM_SERVER; several servers (or `a,b`) share the sessions
+    /// Client port of the server [env: ZOARIUM_SERVER]. The sessions are divided among several servers
+    /// (repeat the option, or write `a,b`)
     #[arg(short, long, default_values_t = default_servers(), value_name = "HOST:PORT")]
     pub(crate) server: Vec<String>,
     /// Second server for a comparison, loaded alternately with the first

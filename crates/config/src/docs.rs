@@ -196,11 +196,11 @@ Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 unchanged.
   and `znode.container.*`, where the property overrides the file.
 * A setting without a property name works in the file only. A setting without a file name works as a
   property only.
-* If a setting works in the file only, a wrong value is refused with exit code 2, file, line, key
-  and reason. For most other settings, a wrong value is reported and the default is used, as in Apache
-  ZooKeeper.
-* A setting that requires a missing feature, such as a protection, is refused with exit code 2,
-  file, line, key and solution: see [Refused](#refused).
+* If a setting works in the file only, a wrong value prevents the start. The error (exit code 2)
+  contains file, line, key and reason. For most other settings, a wrong value is reported and the
+  default is used, as in Apache ZooKeeper.
+* A setting that requires a missing feature, such as a protection, prevents the start. The error
+  (exit code 2) contains file, line, key and solution: see [Refused](#refused).
 * A setting without an effect is accepted, and one warning at the start contains the reason: see
   [Without effect](#without-effect).
 * An unknown key is accepted, becomes the property `zookeeper.<key>`, and is reported with the

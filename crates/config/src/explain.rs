@@ -114,7 +114,7 @@ fn written(scope: Scope) -> &'static str {
         }
         Scope::Property => "as a system property only",
         Scope::PropertyOrFile => {
-            "as a system property, which has priority, or in zoo.cfg, which Apache ZooKeeper does not read for it"
+            "as a system property, which has priority, or in zoo.cfg, where Apache ZooKeeper does not read it"
         }
         Scope::Members => "in zoo.cfg, or in the file that dynamicConfigFile names",
     }

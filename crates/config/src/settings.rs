@@ -208,7 +208,7 @@ impl WrittenSettings {
             OutOfRange::Refused => return Err(found.refused(text)),
             OutOfRange::Nearest => {
                 let nearest = number.clamp(range.min, range.max);
-                (Some(nearest), format!("{nearest} holds"))
+                (Some(nearest), format!("{nearest} is used"))
             }
             OutOfRange::Default => (
                 default_text(key).and_then(java::parse_decimal),

@@ -313,7 +313,7 @@ fn judged(
     }
     if let Some(count @ 1..) = survey.orphan_owners {
         let problem = format!(
-            "the server will delete ephemerals of {} that no longer exist when it starts",
+            "when the server starts, it will delete the ephemerals of {} that no longer exist",
             number(count, "session")
         );
         findings.push(Finding::new(finding::ORPHANS, Severity::Note, problem).at(place()));

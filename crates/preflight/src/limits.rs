@@ -73,7 +73,7 @@ fn memory(data: &DataSummary, available: Option<u64>) -> Option<Finding> {
         return None;
     }
     let problem = format!(
-        "{} MiB of memory are free, but the data may need {} MiB; the memory of a running server is not free",
+        "{} MiB of memory are free, but the data may need {} MiB; memory of a running server does not count as free",
         available >> 20,
         data.memory_bytes >> 20
     );

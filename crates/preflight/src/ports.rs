@@ -164,7 +164,7 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
     match error.kind() {
         io::ErrorKind::AddrInUse => Some(taken(one, processes, found, needed)),
         io::ErrorKind::PermissionDenied => Some(
-            found(finding::PORT_PRIVILEGED, needed, format!("the user that runs preflight may not use port {port}"))
+            found(finding::PORT_PRIVILEGED, needed, format!("the user that runs preflight is not permitted to use port {port}"))
                 .way_out("grant CAP_NET_BIND_SERVICE to the server, or choose another port"),
         ),
         // A separate check covers the member list.

@@ -130,7 +130,7 @@ fn any_certificate(config: &Config) -> Point {
         finding::ANY_CERTIFICATE,
         config.ensemble.is_some() && quorum_tls.is_some_and(accepts),
         "every peer with a certificate that the members' trust store trusts may join",
-        "set zoarium.ssl.quorum.memberCheck=refuse once the log does not report certificates that do not belong to a member",
+        "set zoarium.ssl.quorum.memberCheck=refuse once the log no longer reports certificates that do not belong to a member",
     )
 }
 

@@ -42,11 +42,11 @@ pub(crate) struct AddressArgs {
     /// Admin ports of servers, tried in turn [default: port 8080 of the hosts of --server]
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', value_parser = parse_address)]
     admin: Vec<String>,
-    /// Identity, such as `digest user:password`; also in ZOARIUM_AUTH
+    /// Identity, such as `digest user:password` [env: ZOARIUM_AUTH]
     #[arg(long, value_name = "SCHEME DATA")]
     auth: Option<String>,
-    /// File that `zoarium admin-token` wrote; without --auth, the command finds the file of a server on this
-    /// machine
+    /// File that `zoarium admin-token` wrote. Without this option and --auth, commands for a server on this
+    /// machine search the usual directories
     #[arg(long, value_name = "FILE", conflicts_with = "auth")]
     token_file: Option<PathBuf>,
     #[command(flatten)]

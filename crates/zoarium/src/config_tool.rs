@@ -50,7 +50,7 @@ enum ConfigCommand {
 
 #[derive(Debug, Args)]
 struct FileArgs {
-    /// The configuration; the command also reads flags from java.env and zookeeper-env.sh in its directory,
+    /// The zoo.cfg; the command also reads flags from java.env and zookeeper-env.sh in the same directory,
     /// and from SERVER_JVMFLAGS and JVMFLAGS
     #[arg(value_name = "ZOO.CFG")]
     config: PathBuf,

@@ -134,7 +134,7 @@ fn prepare(variables: Variables<'_>) -> Result<PathBuf, ToolError> {
         write_whole(&config, &text)?;
     } else {
         terminal::complain!(
-            "{}: using this file and ignoring the ZOO_* variables",
+            "{} exists, so the ZOO_* variables for its settings are ignored",
             config.display()
         );
         write_my_id(&data, &my_id)?;

@@ -30,11 +30,11 @@ pub(crate) struct LogArgs {
     /// Writes a copy, `repaired.NAME`, with all records that are intact or can be repaired with certainty
     #[arg(long)]
     repair: bool,
-    /// Recalculates wrong checksums, although the data of these records may be wrong, instead of ending the
-    /// copy before the first of them
+    /// Recalculates wrong checksums, although the data of these records may be wrong. Without this option,
+    /// the copy ends before the first such record
     #[arg(long, requires = "repair")]
     accept_checksums: bool,
-    /// Replaces the log with the copy and keeps the log as `damaged.NAME`; the server must be stopped
+    /// Replaces the log with the copy and keeps the original as `damaged.NAME`; the server must be stopped
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
@@ -148,7 +148,7 @@ fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io
     if let Some(offset) = report.torn_at {
         writeln!(
             out,
-            "{path}: offset {offset} begins an incomplete record, as after a crash; it was never acknowledged"
+            "{path}: an incomplete record begins at offset {offset}, as after a crash; the record was never acknowledged"
         )?;
     }
     for (offset, damage) in &report.faults {
@@ -167,13 +167,13 @@ fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io
 fn copy(args: &LogArgs) -> Result<ExitCode, ToolError> {
     let [path] = args.paths.as_slice() else {
         return Err(ToolError::Usage(
-            "--chop and --repair take one log file".to_owned(),
+            "--chop and --repair require one log file".to_owned(),
         ));
     };
     if path.is_dir() {
         let dir = path.display();
         return Err(ToolError::Usage(format!(
-            "{dir} is a directory: --chop and --repair take one log file"
+            "{dir} is a directory: --chop and --repair require one log file"
         )));
     }
     let copied = make_copy(args, path, args.limits.limits())?;

@@ -12,14 +12,14 @@ use crate::output::{Output, write_stdout};
 use crate::server_cmd::ThisMachine;
 use crate::tool::ToolError;
 
-/// Checks whether a server can start with a zoo.cfg, its data and this machine
+/// Checks whether a server can start on this machine with a zoo.cfg and its data
 ///
-/// Changes nothing, does not listen on a port, and can run while the present server runs. Exit code 0 means go,
-/// 1 means warnings with --strict, and 3 means no-go.
+/// It changes nothing, does not listen on a port, and can run while the server is running. Exit code 0 means
+/// go, 1 means warnings with --strict, and 3 means no-go.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium preflight conf/zoo.cfg")]
 pub(crate) struct PreflightArgs {
-    /// The configuration; preflight also reads flags from java.env and zookeeper-env.sh in its directory, and
+    /// The zoo.cfg; preflight also reads flags from java.env and zookeeper-env.sh in the same directory, and
     /// from SERVER_JVMFLAGS and JVMFLAGS
     #[arg(value_name = "ZOO.CFG")]
     config: PathBuf,

@@ -24,7 +24,7 @@ use self::members::Members;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium quickstart --members 3 --dir try-zoarium")]
 pub(crate) struct QuickstartArgs {
-    /// Number of members, which all vote
+    /// Number of voting members
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=9))]
     members: u32,
     /// Directory for the members' files, which is not removed; it must be empty or new

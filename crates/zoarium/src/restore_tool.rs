@@ -19,11 +19,11 @@ use crate::staging::Staging;
 use crate::tool::{LimitArgs, ToolError};
 use history::Moment;
 
-/// Restores a data directory to a moment: a snapshot, and the log up to that moment
+/// Creates a data directory with the state at a moment, from a snapshot and the log up to that moment
 ///
-/// The source is a backup, or the files of a running or stopped server, also of Apache ZooKeeper. The source is
-/// not changed. The target receives its data only after all of it has been verified. It does not contain
-/// epochs, so it is for a standalone server, or for each member of a new ensemble.
+/// The source is a backup, or the files of a running or stopped server, also of Apache ZooKeeper. The source
+/// is not changed. The target receives its data only after all of it has been verified. The target does not
+/// contain epochs, so use it for a standalone server, or for each member of a new ensemble.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium restore --backup /backups/zk1 --to new-data")]
 pub(crate) struct RestoreArgs {
@@ -124,7 +124,7 @@ struct Staged {
 
 fn from_files(args: &RestoreArgs, staging: &Staging) -> Result<Staged, ToolError> {
     let (Some(data_dir), Some(at)) = (&args.data_dir, args.at) else {
-        return Err(ToolError::Usage("--at is required".to_owned()));
+        return Err(ToolError::Usage("--data-dir requires --at".to_owned()));
     };
     let limits = args.limits.limits();
     let log_dir = args.data_log_dir.as_ref().unwrap_or(data_dir);
@@ -218,7 +218,9 @@ fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, ToolErr
             newest.unwrap_or(Zxid::ZERO)
         ))),
         Moment::Time(_) => last.ok_or_else(|| {
-            ToolError::Usage("the oldest transaction of the log is newer".to_owned())
+            ToolError::Usage(
+                "the oldest transaction of the log is newer than the moment of --at".to_owned(),
+            )
         }),
     }
 }

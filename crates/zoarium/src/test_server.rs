@@ -13,9 +13,9 @@ use crate::testing::TestEnsemble;
 
 /// Starts a server, or an ensemble, for a test
 ///
-/// When it serves clients, it prints one line of JSON: `connectString` for all members, and `members` with one
-/// entry each. It ends when its standard input is closed, for example because its parent process ended, and
-/// deletes its data.
+/// When it serves clients, it prints one line of JSON: `connectString` for all members, and `members` with
+/// one entry per member. It ends when its standard input is closed, for example because its parent process
+/// ended, and deletes its data.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium test-server --members 3")]
 pub(crate) struct TestServerArgs {

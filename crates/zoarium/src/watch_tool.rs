@@ -20,9 +20,10 @@ use crate::tool::ToolError;
 
 /// Prints changes below a path as they happen
 ///
-/// Without other options it sets a watch on the live tree, which every server supports. With a start, a filter
-/// or an admin port it follows the change history: each committed change once and in order, even if a member
-/// fails. It ends when the members no longer store the next changes, and then reports where to continue.
+/// Without other options it sets a watch on the live tree, which every server supports. With --from, --after,
+/// a filter or an admin port it follows the change history: each committed change once and in order, even if
+/// a member fails. It ends when the members no longer store the next changes, and then reports where to
+/// continue.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  zoarium watch /app\n  zoarium watch /app --from 0x1 --op delete"
@@ -36,7 +37,7 @@ pub(crate) struct WatchArgs {
     /// First transaction; by default the next one
     #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
     from: Option<proto::Zxid>,
-    /// Last change already seen: its `position`, or a zxid
+    /// Last change already seen, given by its `position` or its zxid
     #[arg(long, value_name = "POSITION", conflicts_with = "from", value_parser = Position::parse)]
     after: Option<Position>,
     #[command(flatten)]

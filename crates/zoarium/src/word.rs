@@ -33,7 +33,7 @@ pub(crate) struct WordArgs {
     /// Seconds to wait for the connection and for each part of the answer
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
-    /// Connects over TLS to a secureClientPort, with the stores in CLIENT_JVMFLAGS and JVMFLAGS
+    /// Connects over TLS to a secureClientPort, with the stores that CLIENT_JVMFLAGS and JVMFLAGS name
     #[arg(long)]
     tls: bool,
     /// With --tls: uses the stores of this zoo.cfg if the flags do not name stores

@@ -295,7 +295,10 @@ async fn a_newer_write_is_not_overwritten() {
     };
     let (done, said) = agree_late(&site, &at, set).await;
     assert!(!done && said.contains("/t/kept"), "{said}");
-    assert!(said.contains("its multi was not executed"), "{said}");
+    assert!(
+        said.contains("the multi with this step was not executed"),
+        "{said}"
+    );
     assert_eq!(data(&client, "/t/kept").await, "newer");
     assert_eq!(
         data(&client, TOP).await,

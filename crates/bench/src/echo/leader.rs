@@ -98,7 +98,7 @@ impl Leader {
             scratch.write(&bytes)?;
             bytes.clear();
             let told = self.advance(0, last);
-            told.map_err(BenchError::io("tell a follower"))?;
+            told.map_err(BenchError::io("send to a follower"))?;
         }
     }
 

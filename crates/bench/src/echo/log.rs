@@ -60,15 +60,15 @@ impl Log {
             })?;
             start("echo-acks", &leader, move |leader| {
                 let heard = leader.hear_acks(index, acks);
-                heard.map_err(BenchError::io("hear a follower"))
+                heard.map_err(BenchError::io("receive from a follower"))
             })?;
             start("echo-requests", &leader, move |leader| {
                 let heard = leader.hear_requests(index, requests);
-                heard.map_err(BenchError::io("hear a follower"))
+                heard.map_err(BenchError::io("receive from a follower"))
             })?;
             start("echo-commits", &leader, move |_| {
                 let heard = hear_commits(committed, &tell);
-                heard.map_err(BenchError::io("hear a leader"))
+                heard.map_err(BenchError::io("receive from a leader"))
             })?;
         }
         let way = LogRole::Leader(leader);

@@ -10,8 +10,8 @@ use super::super::args::{ServersArgs, TurnsArgs, duration};
 /// Events in addition to loads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventsArgs {
-    /// Command that runs a server in the foreground, once for each --server in the same order: the suite
-    /// starts, watches, kills and stops the servers
+    /// Command that runs a server in the foreground. Repeat the option once for each --server, in the same
+    /// order. The suite starts, watches, kills and stops the servers
     #[arg(long, value_name = "COMMAND", conflicts_with = "pid")]
     pub(crate) start: Vec<String>,
     /// Command for the second server
@@ -41,7 +41,7 @@ pub(crate) struct SuiteArgs {
     pub(crate) turns: TurnsArgs,
     #[command(flatten)]
     pub(crate) events: EventsArgs,
-    /// Only rows with one of these words in their names, separated by commas
+    /// Runs only rows whose names contain one of these words, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "WORD")]
     pub(crate) only: Vec<String>,
     /// Number of znodes with which the servers are filled after the loads, for bytes per znode, restarts and

@@ -112,7 +112,7 @@ impl Fleet {
     /// Stops and restarts the started servers, because memory that loads have freed would hide the
     /// memory of znodes.
     pub(super) fn start_anew(&mut self) -> Result<()> {
-        let progress = Progress::within("start anew");
+        let progress = Progress::within("restart");
         for side in self.sides.iter_mut().flatten() {
             progress.stage(&side.target.name());
             side.members.iter_mut().for_each(Member::stop);

@@ -124,15 +124,15 @@ commands! {
     Export, "export", "path", [], true,
         "Prints a subtree as lines of JSON.", "export /app";
     Find, "find", "[-name glob] path", [value("name")], true,
-        "Prints the paths whose last name matches a pattern.", "find -name 'lock-*' /app";
+        "Prints the paths whose last component matches a pattern.", "find -name 'lock-*' /app";
     Grep, "grep", "[-l] text path", [flag("l")], true,
         "Prints the lines of data that contain a text.", "grep -l password /app";
     Help, "help", "[command]", [], true,
-        "Prints all commands, or one of them.", "help get";
+        "Prints all commands, or the help of a command.", "help get";
     Import, "import", "[-f] path < lines", [flag("f")], true,
         "Creates the znodes that `export` has printed.", "import /copy < lines";
     Pwd, "pwd", "", [], true,
-        "Prints the path of `cd`.", "pwd";
+        "Prints the path that `cd` has set.", "pwd";
     Top, "top", "[-d seconds] [-n count] [-by address|identity] [-a adminhost:port,...] [-tls] [-auth scheme:auth]", [value("d"), value("n"), value("by"), value("a"), flag("tls"), value("auth")], true,
         "Shows members and busy clients until q or Ctrl-C.", "top -d 5";
     Tree, "tree", "[-d depth] path", [value("d")], true,
@@ -284,7 +284,7 @@ Usage: zoarium cli [OPTION]... [COMMAND [ARGUMENT]...]
 Runs a command of zkCli.sh, or a shell without a command.
 
 Options:
-  -server HOST:PORT[,...][/CHROOT]   servers (--server and -s, too) [default: localhost:2181]
+  -server HOST:PORT[,...][/CHROOT]   servers (also --server and -s) [default: localhost:2181]
   -timeout MS                        session timeout [default: 30000]
   -r                                 accepts a read-only server
   -waitforconnection                 connects before the command

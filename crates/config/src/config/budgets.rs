@@ -196,8 +196,8 @@ fn budget(
         who: BudgetClients::parse(&who.text).ok_or_else(|| {
             let reason = format!("`{}` does not name any clients", who.text);
             who.refused(reason).hint(format!(
-                "write anyone, ip:*, an address or a network such as ip:10.0.0.0/8, or a user or * of {} such as \
-                 sasl:alice",
+                "write anyone, ip:*, an address or network such as ip:10.0.0.0/8, or SCHEME:USER or \
+                 SCHEME:* (schemes: {}), such as sasl:alice",
                 SCHEMES.join(", ")
             ))
         })?,

@@ -23,7 +23,7 @@ keys! {
     CONNECT_TO_LEARNER_MASTER_LIMIT = Key::file("connectToLearnerMasterLimit", Int, "Time in which a learner must connect; 0 means `initLimit`.").default("0").unit("ticks").should();
     ELECTION_ALG = Key::file("electionAlg", Int, "Election algorithm; only one exists.").default("3");
     QUORUM_LISTEN_ON_ALL_IPS = Key::file("quorumListenOnAllIPs", Flag, "Whether the quorum and election ports listen on every address.").default("false");
-    LEADER_SERVES = Key::prefixed("leaderServes", Word { special: "no", other: "yes" }, "`no` keeps clients away from the leader.").default("yes");
+    LEADER_SERVES = Key::prefixed("leaderServes", Word { special: "no", other: "yes" }, "With `no`, the leader does not serve clients.").default("yes");
     CNX_TIMEOUT = Key::prefixed("cnxTimeout", Int, "Maximum time to open an election connection.").default("5000").unit("ms").at_least(1, OutOfRange::Refused).strict().should();
     QUORUM_CNXN_TIMEOUT = Key::prefixed("quorumCnxnTimeoutMs", Int, "Time for which an election connection may be silent; -1 means `syncLimit`.").default("-1").unit("ms").should();
     TCP_KEEP_ALIVE = Key::prefixed("tcpKeepAlive", Flag, "TCP keep-alive on election connections.").default("false").should();

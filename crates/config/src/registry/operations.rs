@@ -50,7 +50,7 @@ keys! {
     METRICS_EXPORT_JVM_INFO = Key::file("metricsProvider.exportJvmInfo", Text, "Whether metrics of the process are also exported; only the value `true` enables them.").default("true");
     METRICS_WORKER_THREADS = Key::file("metricsProvider.numWorkerThreads", Text, "Number of Java's threads that calculate summaries.").default("1").internal(SAMPLES_INLINE);
     METRICS_QUEUE_SIZE = Key::file("metricsProvider.maxQueueSize", Text, "Length of the queue of Java's threads for summaries.").default("1000000").internal(SAMPLES_INLINE);
-    METRICS_SHUTDOWN_TIMEOUT = Key::file("metricsProvider.workerShutdownTimeoutMs", Text, "Time that Java's threads for summaries have to end.").default("1000").unit("ms").internal(SAMPLES_INLINE);
+    METRICS_SHUTDOWN_TIMEOUT = Key::file("metricsProvider.workerShutdownTimeoutMs", Text, "Time limit for the end of Java's threads for summaries.").default("1000").unit("ms").internal(SAMPLES_INLINE);
     METRICS_HTTPS_PORT = Key::file("metricsProvider.httpsPort", Text, "Port on which the exporter of ZooKeeper 3.10 serves HTTPS.").refused(Asks::Any, &METRICS_TLS);
     METRICS_SSL = Key::file("metricsProvider.ssl.*", Text, "TLS settings of the exporter of ZooKeeper 3.10, such as its stores.").refused(Asks::Any, &METRICS_TLS);
     METRICS_OTHER = Key::file("metricsProvider.*", Text, "Settings of a metrics exporter.").no_effect(Asks::Any, NO_EXPORTER);

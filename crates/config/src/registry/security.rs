@@ -125,8 +125,8 @@ macro_rules! tls_keys {
                 CLIENT_AUTH = Key::prefixed(concat!($prefix, "clientAuth"), Choice(&["none", "want", "need"]), "Whether the other side must send a certificate.").default("need").strict();
                 HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "hostnameVerification"), Flag, "Whether a server's host must be in its certificate.").default("true");
                 CLIENT_HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "clientHostnameVerification"), Flag, "Whether a client's host must be in its certificate.").default($hosts).should();
-                ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether the client's host name, for this check, is looked up from its address.").default($hosts).should();
-                CRL_LOCATION = Key::prefixed(concat!($prefix, "crl.location"), Path, "File with lists of revoked certificates, PEM or DER. Certificates on a list are then refused. Certificates without a current list are also refused.");
+                ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether `clientHostnameVerification` looks up the host name from the client's address.").default($hosts).should();
+                CRL_LOCATION = Key::prefixed(concat!($prefix, "crl.location"), Path, "File with lists of revoked certificates, PEM or DER. Certificates on a list, and certificates without a current list, are refused.");
                 CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are fetched from the addresses in certificates.").default("false").should().refused(Asks::True, &REVOCATION);
                 OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is used.").default("false").should().refused(Asks::True, &REVOCATION);
                 CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that creates the TLS context.").refused(Asks::Any, &NO_SUPPLIER);

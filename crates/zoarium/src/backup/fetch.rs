@@ -107,7 +107,7 @@ pub(super) fn explained(error: ToolError) -> ToolError {
             if text.contains("backup/log") =>
         {
             ToolError::Refused(format!(
-                "{server} cannot send its log (Apache ZooKeeper cannot); back up its files with --data-dir"
+                "{server} does not support downloads of its log (Apache ZooKeeper never does); back up its files with --data-dir"
             ))
         }
         other => other,

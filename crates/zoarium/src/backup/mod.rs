@@ -50,12 +50,12 @@ use crate::tool::{LimitArgs, ToolError};
 
 /// Backs up a running server, or the files of a server, to a directory or one file
 ///
-/// The first backup is complete; later ones add the transactions since then. The command verifies each backup
-/// with the digests in the log before it becomes valid.
+/// The first backup is complete; later ones add the transactions since then. Each backup becomes valid only
+/// after the command has verified it with the digests in the log.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  zoarium backup /backups/zk1 -s zk1:2181")]
 pub(crate) struct BackupArgs {
-    /// Target: a separate directory, or a file with a name that ends with .tar
+    /// Target: a separate directory, or a file whose name ends with .tar
     #[arg(value_name = "BACKUP")]
     dir: PathBuf,
     #[command(flatten)]
@@ -128,7 +128,7 @@ fn verify(args: &BackupArgs) -> Result<String, ToolError> {
     let found = assemble(&args.dir, &manifest, args.limits)?;
     if found.tree.digest() != manifest.digest {
         return Err(ToolError::Refused(format!(
-            "{}: the files were changed, because the tree after {} has digest {:#x} instead of {:#x}",
+            "{}: the tree after {} has digest {:#x} instead of {:#x}, so the files were changed",
             args.dir.display(),
             manifest.last(),
             found.tree.digest(),

@@ -21,10 +21,11 @@ const NEXT: &str = "x-history-next";
 /// Maximum bytes of an accepted page. One change with the znode before and after it always fits.
 const PAGE_BYTES_MAX: usize = 256 << 20;
 
-/// Writes changes as protobuf: each ExportedChange of history.proto after its length as a varint
+/// Writes changes as protobuf messages (ExportedChange of history.proto), each preceded by its length as a
+/// varint
 ///
 /// The oldest change comes first. The command reads the files of a stopped server, or queries a running one.
-/// With several servers, it uses the first one that answers, because the others may store fewer changes.
+/// With several servers, it uses only the first one that answers.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// Top of the subtree

@@ -22,10 +22,10 @@ pub(crate) struct CatArgs {
     /// Prints the data after this transaction, or at this time, from the change history
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     at: Option<String>,
-    /// Prints base64
+    /// Prints the data in base64
     #[arg(long, short, conflicts_with_all = ["hex", "at"])]
     base64: bool,
-    /// Prints a table of hexadecimal numbers
+    /// Prints the data as a table of hexadecimal numbers
     #[arg(long, short = 'x', conflicts_with = "at")]
     hex: bool,
     #[command(flatten)]
@@ -72,14 +72,14 @@ pub(crate) struct TreeArgs {
     /// Prints the paths after this transaction, or at this time, from the change history
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     at: Option<String>,
-    /// Levels below the top
+    /// Number of levels below the top
     #[arg(long, short, conflicts_with = "at")]
     depth: Option<usize>,
     #[command(flatten)]
     source: SourceArgs,
 }
 
-/// Prints the paths below a znode whose last name matches a pattern
+/// Prints the paths in a subtree whose last component matches a pattern
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium find /app --name 'lock-*'")]
 pub(crate) struct FindArgs {
@@ -95,8 +95,9 @@ pub(crate) struct FindArgs {
 
 /// Compares two subtrees, or one subtree at two moments
 ///
-/// With a second path it compares two live subtrees, which may belong to different ensembles (HOST:PORT/PATH): exit
-/// code 1 if they differ. With --from and --to it compares two moments of the change history.
+/// With a second path it compares two live subtrees, which may belong to different ensembles
+/// (HOST:PORT/PATH). The exit code is 1 if they differ. With --from and --to it compares two moments of the
+/// change history.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  zoarium diff /app zk2:2181/app\n  zoarium diff /app --from yesterday --to now"

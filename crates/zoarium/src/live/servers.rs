@@ -12,7 +12,7 @@ use crate::tool::ToolError;
 
 /// Prints a table of servers, and whether they are healthy
 ///
-/// Exit codes: 0 healthy, 8 degraded (it serves, but not all members do), 7 down.
+/// Exit codes: 0 healthy, 8 degraded (the ensemble serves, but not all members do), 7 down.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium status --all -s zk1:2181")]
 pub(crate) struct StatusArgs {

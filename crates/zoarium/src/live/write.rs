@@ -35,9 +35,9 @@ pub(crate) struct SetArgs {
 pub(crate) struct CreateArgs {
     /// Path of the znode
     path: String,
-    /// Its data; - reads standard input
+    /// Data of the znode; - reads standard input
     data: Option<String>,
-    /// Its ACL, such as world:anyone:r
+    /// ACL of the znode, such as world:anyone:r
     #[arg(long, value_name = "SCHEME:ID:PERMS,...")]
     acl: Option<String>,
     /// Lets the server append a number to the path
@@ -108,7 +108,8 @@ pub(crate) struct CpArgs {
 
 /// Moves a subtree in one transaction
 ///
-/// Everything moves, or nothing. A subtree that is larger than one transaction (about 1 MB) is refused.
+/// The whole subtree is moved, or nothing. A subtree that is larger than one transaction (about 1 MB) is
+/// refused.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium mv /app /old/app")]
 pub(crate) struct MvArgs {
@@ -122,7 +123,7 @@ pub(crate) struct MvArgs {
     session: SessionArgs,
 }
 
-/// Creates the znodes that `export` has printed, read from standard input
+/// Reads the output of `export` from standard input, and creates its znodes
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium import /copy < app.json")]
 pub(crate) struct ImportArgs {

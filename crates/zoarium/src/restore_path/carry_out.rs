@@ -60,9 +60,9 @@ pub(super) async fn carry_out(
 fn stopped(error: &Error, step: Option<&Step>, done: usize) -> ToolError {
     let at = step.map(Step::path).unwrap_or_default();
     let known = match error {
-        Error::Multi { .. } => "its multi was not executed",
-        _ if error.code().is_some() => "it was not executed",
-        _ => "it is unknown whether it was executed",
+        Error::Multi { .. } => "the multi with this step was not executed",
+        _ if error.code().is_some() => "this step was not executed",
+        _ => "it is unknown whether this step was executed",
     };
     ToolError::Refused(format!(
         "{at}: {error}; {known}; {done} earlier steps were executed. Repeat the command for a new plan"

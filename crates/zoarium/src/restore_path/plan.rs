@@ -202,7 +202,7 @@ impl Planner<'_> {
             let kind = present.kind;
             let is_wanted = self.wanted.znodes.contains_key(path);
             let reason = if path == CONFIG || (is_below(SYSTEM, path) && !is_within_system) {
-                (path == SYSTEM).then_some("servers manage this znode and those below it")
+                (path == SYSTEM).then_some("servers manage this znode and the znodes below it")
             } else if !self.wanted.filter.takes(path) {
                 Some("the change history does not record it")
             } else if kind == Kind::Ephemeral && !self.force {
@@ -242,7 +242,8 @@ impl Planner<'_> {
                 continue;
             }
             if self.kept.contains(path.as_str()) {
-                let text = format!("{path} is not changed because it has another kind now");
+                let text =
+                    format!("{path} is not changed because it is now a znode of another kind");
                 self.plan.obstacles.push(text);
                 continue;
             }

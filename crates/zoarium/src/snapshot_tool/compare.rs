@@ -16,7 +16,7 @@ use super::sizes::{self, Sized, order};
 use crate::output::Output;
 use crate::tool::{LimitArgs, ToolError};
 
-/// Compares two snapshots: which parts of the tree have grown or shrunk, level by level
+/// Compares two snapshots, and prints for each level which parts of the tree have grown or shrunk
 ///
 /// It compares data by length, like Apache ZooKeeper's SnapshotComparer (zkSnapshotComparer.sh).
 #[derive(Debug, Args)]

@@ -65,7 +65,7 @@ fn what_a_crash_leaves_is_good() {
         "{text}"
     );
     assert!(
-        text.contains("offset 354 begins an incomplete record, as after a crash"),
+        text.contains("an incomplete record begins at offset 354, as after a crash"),
         "{text}"
     );
 }

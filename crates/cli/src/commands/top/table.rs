@@ -31,7 +31,7 @@ pub(super) fn text(before: &Sample, now: &Sample, seconds: f64) -> String {
             busiest(now.by, earlier, clients, seconds, &mut out);
         }
         None => out.push_str(
-            "\nno admin port answers: -a host:port,... names the admin ports of the members\n",
+            "\nno admin port answers: name the admin ports of the members with -a host:port,...\n",
         ),
     }
     for silent in &now.silent {
