@@ -199,14 +199,13 @@ Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 unchanged.
 * If a setting works in the file only, a wrong value prevents the start. The error (exit code 2)
   contains file, line, key and reason. For most other settings, a wrong value is reported and the
   default is used, as in Apache ZooKeeper.
-* A setting that requires a missing feature, such as a protection, prevents the start. The error
-  (exit code 2) contains file, line, key and solution: see [Refused](#refused).
-* A setting without an effect is accepted, and one warning at the start contains the reason: see
-  [Without effect](#without-effect).
+* A setting that requires a missing feature also prevents the start. The error (exit code 2)
+  contains file, line, key and solution: see [Refused](#refused).
+* A setting without an effect is accepted with a warning: see [Without effect](#without-effect).
 * An unknown key is accepted, becomes the property `zookeeper.<key>`, and is reported with the
   nearest known name.
 
-In the tables, `<name>` is any name and N a number.
+In the tables, `<name>` is any name, and N is a number.
 ";
 
 const TABLE_HEAD: &str = "\
@@ -229,8 +228,8 @@ const REFUSED_TABLE_HEAD: &str = "\
 const NO_EFFECT_HEAD: &str = "
 ## Without effect
 
-Zoarium does not need these settings. At the start, one warning reports each of them, and one
-warning reports all flags of a JVM, such as `-Xmx`.
+Zoarium does not need these settings. At the start, it reports each setting in a
+warning, and all flags of a JVM, such as `-Xmx`, in one warning.
 
 | Setting | Values | Meaning, and reason for the missing effect |
 |---|---|---|

@@ -7,7 +7,7 @@ use super::keys;
 
 const CLOSES_WITHOUT_WAITING: &str = "closing a connection never blocks this server";
 const ALL_DIALLED: &str =
-    "this server dials all addresses of a member and uses the first that answers";
+    "this server dials all addresses of a member and uses the first address that answers";
 const OBSERVERS_WRITE: &str =
     "observers always write logs and snapshots, and keep their data after a restart or as voters";
 const NO_THREADS: &str = "this server does not use thread pools for connections";
@@ -50,8 +50,8 @@ keys! {
     MULTI_ADDRESS_ENABLED = Key::file_or_property("multiAddress.enabled", "zookeeper.multiAddress.enabled", Flag, "Whether members may have several addresses.").default("false").should();
     MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether addresses of a member are tried before one is used.").default("true").should().no_effect(Asks::Any, ALL_DIALLED);
     MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time for trying an address.").default("1000").unit("ms").at_least(1, OutOfRange::Refused).strict().should().no_effect(Asks::Any, ALL_DIALLED);
-    MEMBERSHIP_GUARD = Key::file_or_property("zoarium.membershipGuard", "zoarium.membershipGuard", Flag, "Whether a server searches for running leaders with other member lists before it elects a leader. Zoarium only.").default("true").strict().should();
-    ORACLE_PATH = Key::file("oraclePath", Path, "File in which a tool of the operator writes `0` or `1` for an ensemble of two (the oracle).").should();
+    MEMBERSHIP_GUARD = Key::file_or_property("zoarium.membershipGuard", "zoarium.membershipGuard", Flag, "Whether a server, before it elects a leader, searches for a running leader with another member list. Zoarium only.").default("true").strict().should();
+    ORACLE_PATH = Key::file("oraclePath", Path, "The oracle for an ensemble of two: a file in which a tool of the operator writes `0` or `1`.").should();
     QUORUM_CNXN_THREADS = Key::file("quorum.cnxn.threads.size", Int, "Number of Java's threads for election connections.").default("20").unit("threads").internal(NO_THREADS);
     SKIP_LEARNER_REQUEST = Key::prefixed("follower.skipLearnerRequestToNextProcessor", Flag, "Whether Java's follower omits forwarded requests from its queue.").default("false").internal("Zoarium does not have this queue");
     FORWARD_LEARNER_REQUESTS = Key::prefixed("forward_learner_requests_to_commit_processor_disabled", Flag, "Whether Java's leader omits forwarded requests from its commit queue.").default("false").internal("Zoarium does not have this queue");

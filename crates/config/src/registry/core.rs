@@ -8,7 +8,7 @@ use super::keys;
 keys! {
     DATA_DIR = Key::file("dataDir", Path, "Directory of the snapshots, in `version-2`, and of `myid`.");
     DATA_LOG_DIR = Key::file("dataLogDir", Path, "Directory of the transaction logs, in `version-2`. A separate disk is best.").derived("`dataDir`");
-    TICK_TIME = Key::file("tickTime", Int, "Unit of time of sessions, `initLimit` and `syncLimit`.").default("3000").unit("ms");
+    TICK_TIME = Key::file("tickTime", Int, "Unit of time for session timeouts, `initLimit` and `syncLimit`.").default("3000").unit("ms");
     CLIENT_PORT = Key::file("clientPort", Port, "Port for clients without TLS.");
     CLIENT_PORT_ADDRESS = Key::file("clientPortAddress", Host, "Address that `clientPort` is bound to.").derived("all addresses");
     SECURE_CLIENT_PORT = Key::file("secureClientPort", Port, "Port for clients with TLS.");
@@ -39,11 +39,11 @@ keys! {
     CONTAINER_CHECK_INTERVAL = Key::property_or_file("znode.container.checkIntervalMs", Int, "Time between two searches for containers and TTL znodes to delete.").default("60000").unit("ms").at_least(1, OutOfRange::Default);
     CONTAINER_MAX_PER_MINUTE = Key::property_or_file("znode.container.maxPerMinute", Int, "Containers and TTL znodes that are deleted per minute.").default("10000").unit("znodes").at_least(1, OutOfRange::Default).should();
     CONTAINER_MAX_NEVER_USED_INTERVAL = Key::property_or_file("znode.container.maxNeverUsedIntervalMs", super::key::ValueKind::Long, "Age at which a container that never had a child is deleted; 0 disables the deletion.").default("0").unit("ms").should();
-    SESSION_SECRET_FILE = Key::file_or_property("zoarium.sessionSecretFile", "zoarium.sessionSecretFile", Path, "File with the secrets from which session passwords are derived, the same on all members. New passwords are derived from the first line, and passwords derived from any line are accepted. The line `legacy` means the public formula of Apache ZooKeeper, which is used without the file. Zoarium only.").should();
+    SESSION_SECRET_FILE = Key::file_or_property("zoarium.sessionSecretFile", "zoarium.sessionSecretFile", Path, "File with the secrets from which session passwords are derived, the same on all members. New passwords are derived from the first line, and passwords derived from any line are accepted. The line `legacy` means the public formula of Apache ZooKeeper, which is the default. Zoarium only.").should();
     SESSIONLESS_CNXN_TIMEOUT = Key::prefixed("nio.sessionlessCnxnTimeout", Int, "Time after which a connection without a session is closed.").default("10000").unit("ms").at_least(1, OutOfRange::Default).should();
     REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that a stopping server waits for requests that are delayed by `request_throttle_max_requests`.").default("10000").unit("ms").at_least(0, OutOfRange::Default).should();
 
     CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").no_effect(Asks::Any, "only a test tool of Java reads it");
-    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read it");
-    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read it");
+    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read them");
+    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read them");
 }

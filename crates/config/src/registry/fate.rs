@@ -129,7 +129,7 @@ impl Asks {
 }
 
 pub(super) const TLS_PROVIDER: Refusal = Refusal {
-    reason: "selects another provider than x509 for TLS clients, but this server does not load \
+    reason: "selects a provider other than x509 for TLS clients, but this server does not load \
              Java classes",
     way_out: "remove it",
 };

@@ -39,8 +39,8 @@ keys! {
     ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be uploaded and restored.").default("true");
     ADMIN_CONSOLE_ENABLED = Key::prefixed("admin.console.enabled", Flag, "Whether the path `/` of the admin port is the web console.").default("true");
     ADMIN_CONSOLE_HOSTS = Key::prefixed("admin.console.hosts", List, "Further host names of the console, in addition to addresses, `localhost`, the machine's name and the host of this server's `server.N` line.");
-    ADMIN_STRICT_HOST = Key::prefixed("admin.strictHost", Flag, "Whether every command is refused if `admin.console.hosts` and the server do not know the name in `Host`. Otherwise only commands that change something are refused. Zoarium only.").default("false");
-    ADMIN_OF_MEMBER = Key::file("zoarium.admin.*", Text, "Admin port of member N as `host:port`, for commands that query all members. Zoarium only.").derived("the member's host, with `admin.serverPort` of this server");
+    ADMIN_STRICT_HOST = Key::prefixed("admin.strictHost", Flag, "Whether every command is refused if the header `Host` contains a name that is not in `admin.console.hosts` and not a name of the server. With `false`, only commands that change something are refused. Zoarium only.").default("false");
+    ADMIN_OF_MEMBER = Key::file("zoarium.admin.*", Text, "Admin port, as `host:port`, of the member whose id is `<name>`, for commands that query all members. Zoarium only.").derived("the member's host, with `admin.serverPort` of this server");
     HEALTH_PORT = Key::file_or_property("zoarium.health.port", "zoarium.health.port", Port, "Separate port for `/health/live` and `/health/ready`, at `admin.serverAddress`. Zoarium only.");
     ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Interval in which one restore is accepted. The interval for snapshots is a thousandth of it, as in 3.9.5.").default("300000").unit("ms").at_least(0, OutOfRange::Refused).strict();
 
@@ -58,7 +58,7 @@ keys! {
     FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered in addition to `srvr`; `*` means all.");
     HISTORY_ENABLED = Key::prefixed("history.enabled", Flag, "Whether the server records all changes of znodes (the change history).").default("false");
     HISTORY_DIR = Key::prefixed("history.dir", Path, "Directory of the change history.").derived("`history` in `dataDir`");
-    HISTORY_INCLUDE = Key::prefixed("history.include", List, "Paths whose changes are recorded, with all paths below them; `*` matches any part of a component, `**` any number of components.").derived("all");
+    HISTORY_INCLUDE = Key::prefixed("history.include", List, "Paths whose changes are recorded, with all paths below them; `*` matches any part of a component, and `**` matches any number of components.").derived("all");
     HISTORY_EXCLUDE = Key::prefixed("history.exclude", List, "Paths whose changes are not recorded.");
     HISTORY_KEEP_HOURS = Key::prefixed("history.keepHours", Int, "Age from which changes are removed; 0 disables the removal.").default("0").unit("hours").at_least(0, OutOfRange::Refused);
     HISTORY_MAX_MEGABYTES = Key::prefixed("history.maxMegabytes", Int, "Size from which the oldest changes are removed; 0 disables the removal.").default("8192").unit("MiB").at_least(0, OutOfRange::Refused);

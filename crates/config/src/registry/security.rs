@@ -34,7 +34,7 @@ const PROVIDERS: &[Fate] = &[
 
 keys! {
     AUTH_PROVIDER = Key::prefixed("authProvider.*", Class, "Authentication provider, given as the name of a Java class. The text after the dot is a label.").partly(PROVIDERS);
-    SUPER_DIGEST = Key::prefixed("DigestAuthenticationProvider.superDigest", Secret, "`super:` and the digest of the superuser's password.");
+    SUPER_DIGEST = Key::prefixed("DigestAuthenticationProvider.superDigest", Secret, "`super:` and the digest of `super:PASSWORD`.");
     DIGEST_AUTH_ENABLED = Key::prefixed("DigestAuthenticationProvider.enabled", Flag, "Whether the scheme `digest` is available.").default("true").should();
     DIGEST_ALG = Key::prefixed("DigestAuthenticationProvider.digestAlg", Text, "Hash function of the ids of scheme `digest`; the same on all members.").default("SHA1").strict().should().partly(&[Fate::Refused(Asks::OneOf(&["MD5"]), &MD5)]);
     X509_SUPER_USER = Key::prefixed("X509AuthenticationProvider.superUser", Text, "Subject of the superuser's client certificate, in the form of RFC 2253.").should();
@@ -44,11 +44,11 @@ keys! {
     ALLOW_SASL_FAILED_CLIENTS = Key::prefixed("allowSaslFailedClients", Flag, "Whether a connection continues after a failed SASL login.").default("false").should();
     SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false");
     ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
-    ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509", "sasl"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
+    ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that satisfy `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509", "sasl"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
     AUTH_FAILURES_MAX = Key::prefixed("auth.maxFailuresPerMinute", Int, "Failed logins of one address per minute. Above the limit, connections of the address are refused until the minute is over; 0 disables the limit.").default("0").unit("failures").at_least(0, OutOfRange::Default);
     ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
     USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether the first address in `X-Forwarded-For` is the address of an admin request.").default("false").should();
-    SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server");
+    SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for connections from clients.").default("Server");
     JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file with the users and passwords of SASL.");
     SASL_SUPER_PASSWORD = Key::prefixed("SASLAuthenticationProvider.superPassword", Secret, "Password of the SASL user `super`.").should();
     KERBEROS_REMOVE_HOST = Key::prefixed("kerberos.removeHostFromPrincipal", Flag, "Whether the host is removed from Kerberos names.").default("false").should().partly(&[Fate::Refused(Asks::True, &KERBEROS)]);
@@ -130,7 +130,7 @@ macro_rules! tls_keys {
                 CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are fetched from the addresses in certificates.").default("false").should().refused(Asks::True, &REVOCATION);
                 OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is used.").default("false").should().refused(Asks::True, &REVOCATION);
                 CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that creates the TLS context.").refused(Asks::Any, &NO_SUPPLIER);
-                HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes, which distinguish TLS from plain connections.").default("5000").unit("ms").at_least(1, OutOfRange::Default).should();
+                HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time limit for the first bytes of a connection, which distinguish TLS from plain connections.").default("5000").unit("ms").at_least(1, OutOfRange::Default).should();
             }
 
             pub(crate) static KEYS: TlsKeys = TlsKeys {
