@@ -184,7 +184,7 @@ fn fill(args: &FillArgs) -> Result<ExitCode> {
     if !load.json {
         let root = &job.plan.root;
         output::print(&format!(
-            "the znodes are below {root}: zoarium bench clean --root {root}
+            "the znodes are below {root}; `zoarium bench clean --root {root}` deletes them
 "
         ));
     }

@@ -25,15 +25,15 @@ findings! {
     VALUE = "config-value";
     /// A setting requires a feature that Zoarium lacks. The server does not start with it.
     NOT_THERE = "config-not-there";
-    /// A name is unknown, or applies only elsewhere.
+    /// The name of a setting is unknown, or applies only in another place.
     UNKNOWN = "config-unknown";
     /// A setting has no effect on this server.
     NO_EFFECT = "config-no-effect";
     /// Flags of a JVM, such as heap sizes, have no effect.
     JVM_FLAGS = "config-jvm-flags";
-    /// A value is invalid, and another value applies.
+    /// A value is invalid, and the server uses another value.
     FALLBACK = "config-fallback";
-    /// The same setting in another place overrides this one.
+    /// The same setting in another place overrides this setting.
     OVERRIDDEN = "config-overridden";
     /// A setting applies to Zoarium, but Apache ZooKeeper ignores it in this place.
     MISPLACED = "config-misplaced";
@@ -45,7 +45,7 @@ findings! {
     JAAS = "config-jaas";
     /// The member list is refused, or contradicts other settings.
     MEMBERS = "member-list";
-    /// The number of voters survives fewer failures than it could.
+    /// The number of voters is one or even.
     VOTERS = "member-voters";
     /// The name of a host is unknown.
     UNRESOLVED = "member-unresolved";

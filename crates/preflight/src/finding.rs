@@ -28,7 +28,7 @@ findings! {
     STRAY = "data-stray";
     /// The user lacks a permission that the server needs.
     PERMISSIONS = "data-permissions";
-    /// Files have different owners, or belong to another user than the current one.
+    /// Files have different owners, or belong to a user other than the current user.
     OWNER = "data-owner";
     /// Every user can write to a data directory.
     OPEN = "data-open";
@@ -38,7 +38,7 @@ findings! {
     UNREADABLE = "data-unreadable";
     /// The files were set aside as damaged at an earlier start.
     UNTRUSTED = "data-untrusted";
-    /// A server with another zoo.cfg has opened the data directory.
+    /// A process other than the server of this zoo.cfg has opened the data directory.
     IN_USE = "data-in-use";
     /// The audit log is not writable.
     AUDIT_LOG = "audit-log";
@@ -48,7 +48,7 @@ findings! {
     LOG_FOREIGN = "log-foreign";
     /// Transactions are missing in the logs.
     LOG_GAP = "log-gap";
-    /// The newest log ends like a log after a crash, or a server writes it now.
+    /// The newest log ends like a log after a crash, or a server is writing it.
     LOG_TORN = "log-torn";
     /// A snapshot is damaged.
     SNAPSHOT_DAMAGED = "snapshot-damaged";
@@ -78,13 +78,13 @@ findings! {
     PORT_ADDRESS = "port-address";
     /// The address of this server in the member list does not belong to this machine.
     MEMBER_ADDRESS = "member-address";
-    /// Other members can reach this server only by a loopback address.
+    /// The server would listen on a loopback address, which other members cannot reach.
     MEMBER_LOOPBACK = "member-loopback";
     /// Two members have the same address.
     MEMBER_TWICE = "member-twice";
-    /// The clock is earlier than the data, or is obviously wrong.
+    /// The clock shows a time before the newest transaction, or a time that is obviously wrong.
     CLOCK = "clock";
-    /// The limit of open files is lower than the number of clients.
+    /// The limit of open files is lower than the number that the server may need.
     FILES = "limit-files";
     /// The memory may be too small for the data.
     MEMORY = "limit-memory";
@@ -104,7 +104,7 @@ findings! {
     PLAIN_CLIENTS = "plain-clients";
     /// Members accept plain connections from each other without a login.
     PLAIN_MEMBERS = "plain-members";
-    /// Every certificate that the trust store of the members trusts may join.
+    /// Every peer with a certificate that the members' trust store trusts may join.
     ANY_CERTIFICATE = "any-certificate";
     /// Members lack a common secret for session passwords.
     SESSION_SECRETS = "session-secrets";

@@ -116,7 +116,7 @@ fn verify(args: &LogArgs, out: &mut dyn Write) -> Result<ExitCode, ToolError> {
             let (path, earlier) = (path.display(), earlier.display());
             writeln!(
                 out,
-                "{path}: transactions are missing, because it begins with zxid {first} but {earlier} ends with {last}"
+                "{path}: transactions are missing, because this log begins with zxid {first} but {earlier} ends with {last}"
             )?;
         }
         before = report.last.map(|last| (path, last)).or(before);

@@ -36,7 +36,7 @@ pub(crate) struct RestoreArgs {
     /// dataLogDir to read, if it is different
     #[arg(long, value_name = "DIR", requires = "data_dir")]
     data_log_dir: Option<PathBuf>,
-    /// dataDir to create; it must not exist, or be empty except for `myid`
+    /// dataDir to create; it must not exist, or must be empty except for `myid`
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// dataLogDir to create, if it is different

@@ -224,7 +224,7 @@ fn read_digest_algorithm(settings: &WrittenSettings) -> Result<DigestAlgorithm, 
             Some(found) => found.refused(reason),
             None => ConfigError::new(reason),
         };
-        error.hint("choose SHA1, SHA-256, SHA-512, SHA3-256, MD5 or a similar one")
+        error.hint("choose SHA1, SHA-256, SHA-512, SHA3-256 or a similar algorithm")
     })
 }
 

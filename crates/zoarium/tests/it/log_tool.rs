@@ -121,7 +121,9 @@ fn transactions_missing_between_logs_are_told() {
     let (code, text) = log(&["--verify"], &[dir.path()]);
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("log.6: transactions are missing, because it begins with zxid 0x6 but "),
+        text.contains(
+            "log.6: transactions are missing, because this log begins with zxid 0x6 but "
+        ),
         "{text}"
     );
 }
