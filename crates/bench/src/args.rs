@@ -77,8 +77,8 @@ fn default_servers() -> Vec<String> {
 /// Servers under load.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServersArgs {
-    /// Client port of the server [env: ZOARIUM_SERVER]. The sessions are divided among several servers
-    /// (repeat the option, or write `a,b`)
+    /// Client port of the server; ZOARIUM_SERVER sets the default. To divide the sessions among several
+    /// servers, repeat the option or write `a,b`
     #[arg(short, long, default_values_t = default_servers(), value_name = "HOST:PORT")]
     pub(crate) server: Vec<String>,
     /// Second server for a comparison, loaded alternately with the first

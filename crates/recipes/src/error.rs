@@ -32,7 +32,7 @@ pub enum Error {
     /// The session ended before the answer. It cannot be determined whether the item is in the
     /// queue.
     #[error(
-        "it is unknown whether an item was put in the queue at {path}, because the session ended first"
+        "it is unknown whether an item was put in the queue at {path}, because the session ended before the reply"
     )]
     UnknownPut {
         /// Path of the queue.

@@ -42,7 +42,7 @@ pub(crate) struct AddressArgs {
     /// Admin ports of servers, tried in turn [default: port 8080 of the hosts of --server]
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', value_parser = parse_address)]
     admin: Vec<String>,
-    /// Identity, such as `digest user:password` [env: ZOARIUM_AUTH]
+    /// Identity, such as `digest user:password` [default: $ZOARIUM_AUTH]
     #[arg(long, value_name = "SCHEME DATA")]
     auth: Option<String>,
     /// File that `zoarium admin-token` wrote. Without this option and --auth, commands for a server on this

@@ -23,7 +23,7 @@ const FORMAT_VARIABLE: &str = "ZOARIUM_LOG_FORMAT";
 /// Form and levels of the log.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LogArgs {
-    /// Form of the log lines [env: ZOARIUM_LOG_FORMAT]
+    /// Form of the log lines [default: $ZOARIUM_LOG_FORMAT, then text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
     /// File with the log levels (`info,server::client=debug`), read at the start and after each SIGHUP
