@@ -16,7 +16,7 @@ const HEAD: &str = "\
 
 <!-- Made from the tables in `crates/proto`; do not edit (see `crates/proto/tests/protocol_doc.rs`). -->
 
-Zoarium implements the client protocol and the quorum protocol of Apache ZooKeeper 3.9. A program generates this page.
+Zoarium implements the client protocol and the quorum protocol of Apache ZooKeeper 3.9. This page is generated.
 ";
 
 fn render() -> String {
@@ -30,9 +30,9 @@ fn render() -> String {
 fn render_opcodes(out: &mut String) {
     out.push_str(
         "\n## Operations\n\n\
-         A *write* becomes a transaction. The client's own server answers a *read*. A *sync* is ordered\n\
-         with the writes. A *connection* request is handled when it arrives. An *internal* operation is\n\
-         not available to clients on its own.\n\n\
+         A *write* becomes a transaction. The client's own server answers a *read*. The leader orders a\n\
+         *sync* among the writes. A *connection* request is handled when it arrives. Clients cannot send\n\
+         an *internal* operation on its own.\n\n\
          | # | name | kind | request | reply | since |\n|--:|---|---|---|---|---|\n",
     );
     for op in OpCode::ALL {

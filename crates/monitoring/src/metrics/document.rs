@@ -44,7 +44,7 @@ metrics do not exist.
 | `propagation` | from the time stamp of the leader to the change at this member |
 | `read`, `update` | from the request to the reply |
 
-A metric of a stage that this server lacks stays at zero. The [last section](#never-fed) gives the reasons.
+Metrics of ZooKeeper's stages that Zoarium lacks stay at zero, for the reasons in the [last section](#never-fed).
 ";
 
 fn title(kind: Kind) -> &'static str {
