@@ -16,7 +16,7 @@ const HEAD: &str = "\
 
 <!-- Made from the tables in `crates/proto`; do not edit (see `crates/proto/tests/protocol_doc.rs`). -->
 
-Zoarium implements the client protocol and the quorum protocol of Apache ZooKeeper 3.9. This page is generated.
+Zoarium implements the client protocol and the quorum protocol of Apache ZooKeeper 3.9.
 ";
 
 fn render() -> String {
