@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# Removes old snapshots and logs, as the script of this name of Apache ZooKeeper: for cron.
+# Removes old snapshots and logs, like Apache ZooKeeper's zkCleanup.sh. Cron jobs can run it.
 #
-#   zkCleanup.sh -n COUNT                        the directories of zoo.cfg
+#   zkCleanup.sh -n COUNT                        uses the directories of zoo.cfg
 #   zkCleanup.sh DATALOGDIR [DATADIR] -n COUNT
 #
 # Environment: ZOARIUM (the executable), ZOOCFGDIR, ZOOCFG.

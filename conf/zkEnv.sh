@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 #
 # Common part of the scripts that have the names of Apache ZooKeeper's scripts. Scripts of operators may source it too.
-# It sets ZOOBINDIR, ZOOCFGDIR, ZOOCFG (a path), ZOO_LOG_DIR and the variables of zookeeper-env.sh and java.env, and it
-# sets ZOARIUM to the executable, if there is one. `--config DIR` as the caller's first arguments sets ZOOCFGDIR.
+# It sets ZOOBINDIR, ZOOCFGDIR, ZOOCFG (a path), ZOO_LOG_DIR, and the variables of zookeeper-env.sh and java.env. It
+# sets ZOARIUM to the executable, if there is one. If the caller's first arguments are `--config DIR`, it sets ZOOCFGDIR
+# to DIR.
 
 ZOOBINDIR=${ZOOBINDIR:-$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")}
 
@@ -14,11 +15,11 @@ if [ -z "${ZOOCFGDIR:-}" ]; then
     ZOOCFGDIR=$ZOOBINDIR/../conf
     [ -d "$ZOOCFGDIR" ] || ZOOCFGDIR=$ZOOBINDIR/../etc/zookeeper
 fi
-# Operators write both files for a shell with the default options: they use variables that are not set, and commands that
-# fail. The files may also change options. They are sourced outside of a function, because `declare` in a function makes
-# a local variable.
+# Operators write both files for a shell with the default options: the files use variables that are not set, and
+# commands that fail. They may also change options. They are sourced outside of a function, because `declare` in a
+# function creates a local variable.
 zoo_shell_options=$(set +o)
-# A command substitution does not have the option -e of its shell.
+# A command substitution does not inherit the option -e of its shell.
 case $- in *e*) zoo_shell_options+=$'\nset -e' ;; esac
 set +eu
 if [ -f "$ZOOCFGDIR/zookeeper-env.sh" ]; then
@@ -62,7 +63,7 @@ for zoo_file in "${ZOARIUM:-}" "$ZOOBINDIR/zoarium" "$ZOOBINDIR/../bin/zoarium" 
 done
 unset zoo_file
 
-# Ends the script if there is no executable.
+# Ends the script if the executable does not exist.
 require_zoarium() {
     if [ ! -x "${ZOARIUM:-}" ] || [ -d "$ZOARIUM" ]; then
         echo "$0: cannot find zoarium next to this script or on PATH; set ZOARIUM to its path" >&2
@@ -70,7 +71,7 @@ require_zoarium() {
     fi
 }
 
-# Runs the executable, or ends the script if there is none.
+# Runs the executable. Ends the script if the executable does not exist.
 zoarium_or_fail() {
     require_zoarium
     "$ZOARIUM" "$@"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 #
-# Makes the directories of a new server, as the script of this name of Apache ZooKeeper.
+# Creates the directories of a new server, like Apache ZooKeeper's zkServer-initialize.sh.
 #
 #   zkServer-initialize.sh [--configfile=FILE] [--myid=ID] [--force]
 #
-# --force removes what is there. Environment: ZOOCFGDIR, ZOOCFG.
+# --force removes existing data and logs. Environment: ZOOCFGDIR, ZOOCFG.
 
 set -u
 here=$(dirname "$(readlink -f "$0")")
@@ -47,7 +47,7 @@ if [ -z "$data" ]; then
     exit 1
 fi
 
-# Looks at all of it before anything is removed.
+# Checks a directory. Both directories are checked before anything is removed.
 refuse_existing() {
     if [ -d "$2/version-2" ] && [ "$force" = false ]; then
         echo "ZooKeeper $1 directory already exists at $2 (or use --force to force re-initialization)"
@@ -56,7 +56,7 @@ refuse_existing() {
 }
 refuse_existing data "$data"
 [ -z "$log" ] || refuse_existing txnlog "$log"
-# Modes of data: files 0640, directories 0750.
+# Files with data have mode 0640, and directories 0750.
 umask g-w,o=
 for directory in "$data" ${log:+"$log"}; do
     rm -rf "$directory/version-2" && mkdir -p "$directory/version-2" || exit 1

@@ -1,25 +1,24 @@
 #!/usr/bin/env bash
 #
-# Starts, stops and looks after a Zoarium server for operators and scripts which know the command
-# of the same name that comes with Apache ZooKeeper: the same commands, environment variables,
-# messages and exit codes.
+# Starts, stops and monitors a Zoarium server. Commands, environment variables, messages and exit
+# codes match Apache ZooKeeper's zkServer.sh.
 #
 #   zkServer.sh [--config DIR] COMMAND [CONFIG]
 #
-# CONFIG is a file name within the configuration directory, or a path.
+# CONFIG is the name of a file in the configuration directory, or a path.
 #
 # Environment: ZOARIUM (the executable), ZOOCFGDIR, ZOOCFG, ZOOPIDFILE, ZOO_LOG_DIR, ZOO_NOEXEC,
-# ZOO_DATADIR_AUTOCREATE_DISABLE, SERVER_JVMFLAGS and JVMFLAGS (their -D flags count, the rest
-# concerns a virtual machine), JMXDISABLE and JMXPORT (for the messages only).
-# DIR/zookeeper-env.sh and DIR/java.env may set any of them.
+# ZOO_DATADIR_AUTOCREATE_DISABLE, SERVER_JVMFLAGS and JVMFLAGS (only their -D flags have an effect),
+# JMXDISABLE and JMXPORT (only for the messages).
+# DIR/zookeeper-env.sh and DIR/java.env may set these variables.
 
 set -u
 
-# How long a stopped server may take to end, and how long a started one is watched, in seconds.
+# Seconds until a stop fails, and seconds during which a started server is watched.
 STOP_LIMIT=30
 START_WATCH=1
 
-# The release whose behaviour is served, as its own version command words it.
+# Output of the command `version` of the compatible release of Apache ZooKeeper.
 COMPATIBLE_VERSION='Apache ZooKeeper, version 3.9.5 2026-02-11 20:15 UTC'
 
 usage() {
@@ -46,7 +45,7 @@ announce() {
     echo "Using config: $ZOOCFG" >&2
 }
 
-# Sets what start and stop need: the process id file and the file for the server's output.
+# Sets ZOOPIDFILE (the process id file) and output (the file for the server's output).
 use_directories() {
     local data log
     data=$(zoo_setting dataDir)
@@ -73,7 +72,7 @@ use_directories() {
 use_command_line() {
     require_zoarium
     command_line=("$ZOARIUM" server)
-    # The audit log is in this directory. A flag of the operator has priority, as with Apache ZooKeeper.
+    # Directory of the audit log. A flag of the operator has priority, as with Apache ZooKeeper.
     if [[ " $SERVER_JVMFLAGS $JVMFLAGS" != *[[:space:]]-Dzookeeper.log.dir=* ]]; then
         command_line+=("-Dzookeeper.log.dir=$ZOO_LOG_DIR")
     fi
@@ -83,8 +82,8 @@ use_command_line() {
     command_line+=("$ZOOCFG")
 }
 
-# Whether a process id is that of a live server, and not of a stranger who got the number of one
-# long gone. Java's counts: its data directory may be the one that is being taken over.
+# Returns whether the process with this id is a live server. After a server has ended, another
+# process may have its id. A Java server counts, because its data directory may be migrated.
 is_server() {
     kill -0 "$1" 2>/dev/null || return 1
     local name
@@ -105,7 +104,7 @@ start() {
             exit 1
         fi
     fi
-    # The first is usually the data directory, which only its group can read.
+    # The process id file is usually in the data directory, which only its group may read.
     if ! (umask g-w,o= && mkdir -p "$(dirname "$ZOOPIDFILE")") || ! mkdir -p "$ZOO_LOG_DIR"; then
         echo "FAILED TO START"
         exit 1
@@ -154,8 +153,8 @@ stop() {
     echo "STOPPED"
 }
 
-# Sets client_address and client_port from the member line of this server, ADDRESS:PORT or PORT
-# behind the semicolon.
+# Sets client_address and client_port from the text after the semicolon in the `server.N` line of
+# this server: ADDRESS:PORT or PORT.
 use_member_line() {
     local id line
     id=$(cat "$(zoo_setting dataDir)/myid" 2>/dev/null)
@@ -177,7 +176,7 @@ use_member_line() {
     [ "$line" = "$client_port" ] || client_address=${line%:*}
 }
 
-# Prints the server's answer to srvr. With TLS, this uses the stores of the flags for clients, or those of zoo.cfg.
+# Prints the server's answer to srvr. With TLS, it uses the stores in CLIENT_JVMFLAGS, or else the stores in zoo.cfg.
 ask_server() {
     local host=$client_address
     [[ $host != *:* || $host == \[* ]] || host=[$host]
@@ -237,7 +236,7 @@ start-foreground)
     fi
     ;;
 stop) stop ;;
-# Each in a shell of its own, so that neither's environment reaches the other.
+# Both run in separate shells, so that variables of stop do not affect start.
 restart) (stop) && (start) ;;
 status) status ;;
 version)

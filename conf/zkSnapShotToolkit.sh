@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 #
-# Prints a snapshot, with the options of the script of this name of Apache ZooKeeper.
+# Prints a snapshot, with the options of Apache ZooKeeper's zkSnapShotToolkit.sh.
 #
-#   zkSnapShotToolkit.sh [-d] FILE               -d: the data too, in base64
+#   zkSnapShotToolkit.sh [-d] FILE               -d also prints the data, in base64
 #
-# `-json` is not here: `zoarium snapshot --json FILE` prints all that is stored, in another form.
+# `-json` is not supported. `zoarium snapshot --json FILE` prints all stored data, in another format.
 # Environment: ZOARIUM (the executable).
 
 set -u

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Compares two snapshots, with the options of the script of this name of Apache ZooKeeper.
+# Compares two snapshots, with the options of Apache ZooKeeper's zkSnapshotComparer.sh.
 #
 #   zkSnapshotComparer.sh -l LEFT -r RIGHT -b BYTES -n ZNODES
 #
-# Shows what differs by more bytes, or by more znodes. `-i` (level by level, by the keyboard) and `-d`
-# (a line for what is equal) are not here. Environment: ZOARIUM (the executable).
+# Prints subtrees that differ by more than BYTES bytes or ZNODES znodes. `-i` (interactive) and `-d`
+# (also prints equal subtrees) are not supported. Environment: ZOARIUM (the executable).
 
 set -u
 here=$(dirname "$(readlink -f "$0")")
@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
     -r | --right) right=$2 ;;
     -b | --bytes) bytes=$2 ;;
     -n | --nodes) nodes=$2 ;;
-    -i | --interactive | -d | --debug) usage "$1 is not here" ;;
+    -i | --interactive | -d | --debug) usage "$1 is not supported" ;;
     *) usage "Unrecognized option: $1" ;;
     esac
     shift 2

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# Says how many znodes and bytes are below each znode of a snapshot, with the arguments of the script of
-# this name of Apache ZooKeeper.
+# Prints the number of znodes and bytes below each znode of a snapshot, with the arguments of Apache
+# ZooKeeper's zkSnapshotRecursiveSummaryToolkit.sh.
 #
-#   zkSnapshotRecursiveSummaryToolkit.sh FILE ZNODE DEPTH        DEPTH 0: all levels are shown
+#   zkSnapshotRecursiveSummaryToolkit.sh FILE ZNODE DEPTH        DEPTH 0 prints all levels
 #
 # Environment: ZOARIUM (the executable).
 

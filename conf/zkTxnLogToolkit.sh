@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Prints, mends and cuts transaction logs, with the options of the script of this name of Apache
-# ZooKeeper; `zoarium log` does the work and can do more.
+# Prints, repairs and truncates transaction logs, with the options of Apache ZooKeeper's
+# zkTxnLogToolkit.sh. The script runs `zoarium log`, which has more options.
 #
 #   zkTxnLogToolkit.sh [-d] [-v] FILE            prints all transactions
-#   zkTxnLogToolkit.sh -r [-y] FILE              FILE.fixed, with checksums made right
-#   zkTxnLogToolkit.sh -c -z ZXID FILE           FILE.chopped<ZXID>, up to there
+#   zkTxnLogToolkit.sh -r [-y] FILE              writes FILE.fixed, with correct checksums
+#   zkTxnLogToolkit.sh -c -z ZXID FILE           writes FILE.chopped<ZXID>, which ends at ZXID
 #
 # Environment: ZOARIUM (the executable).
 
@@ -48,7 +48,7 @@ fi
 directory=$(dirname "$file")
 name=$(basename "$file")
 
-# The copy that `zoarium log` has made, under the name that Java gives it.
+# Gives a copy that `zoarium log` has written the name that Java uses.
 rename_copy() {
     mv -n "$directory/$1.$name" "$2"
 }
@@ -57,7 +57,7 @@ case $mode in
 dump) zoarium_or_fail log "$file" ;;
 repair)
     if [ "$accepts" = false ]; then
-        read -r -p "Make checksums fit that do not (Yes/No)? " answer
+        read -r -p "Correct the checksums that do not match (Yes/No)? " answer
         [[ $answer == [Yy]* ]] && accepts=true
     fi
     if [ "$accepts" = true ]; then

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Makes a Debian package of an executable and of what lies in conf/.
+# Builds a Debian package from an executable and the files in conf/.
 #
 #   conf/deb/build.sh EXECUTABLE VERSION OUTPUT.deb
 #
-# The executable should be built with the profile `dist` and run here: it writes its manual pages and completions. The
-# script needs dpkg-deb, which every Debian has, and strip.
+# Build the executable with the profile `dist`. It must run on this machine, because it writes its manual pages and
+# completions. The script needs strip, and dpkg-deb, which every Debian has.
 
 set -euo pipefail
 
@@ -20,9 +20,9 @@ conf=$(dirname "$(dirname "$(readlink -f "$0")")")
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-# Whatever the umask of who builds it.
+# The package must not depend on the umask of the user.
 umask 022
-# The mode of the package's own entry for /.
+# Mode of the package's entry for /.
 chmod 0755 "$root"
 
 install -D -m 0755 "$executable" "$root/usr/bin/zoarium"
@@ -38,11 +38,11 @@ install -d "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/ve
 "$executable" completions bash >"$root/usr/share/bash-completion/completions/zoarium"
 "$executable" completions zsh >"$root/usr/share/zsh/vendor-completions/_zoarium"
 "$executable" completions fish >"$root/usr/share/fish/vendor_completions.d/zoarium.fish"
-# Where the scripts look for a configuration if none is named.
+# Default configuration directory of the scripts.
 ln -s /etc/zookeeper/conf "$root/usr/share/zoarium/conf"
-# Where they write the output of a server that they start.
+# Directory to which the scripts write the output of a server.
 ln -s /var/log/zookeeper "$root/usr/share/zoarium/logs"
-# The package copies both on installation, where the files do not exist.
+# postinst copies both files to /etc, unless they exist there.
 install -D -m 0644 "$conf/deb/zoo.cfg" "$root/usr/share/zoarium/zoo.cfg"
 install -D -m 0644 "$conf/deb/default" "$root/usr/share/zoarium/default"
 install -D -m 0644 "$conf/zoo_sample.cfg" "$root/usr/share/doc/zoarium/examples/zoo_sample.cfg"

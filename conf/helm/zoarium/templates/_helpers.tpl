@@ -7,7 +7,7 @@ app.kubernetes.io/name: zoarium
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* The lines of the member list, as ZOO_SERVERS takes them. */}}
+{{/* Lines of the member list, in the format of ZOO_SERVERS. */}}
 {{- define "zoarium.servers" -}}
 {{- $name := include "zoarium.name" . -}}
 {{- $lines := list -}}
@@ -18,7 +18,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- join " " $lines -}}
 {{- end -}}
 
-{{/* Further settings. A pod may listen before its own name is known. */}}
+{{/* Further settings. A pod must listen on all addresses, because it may start before DNS has its name. */}}
 {{- define "zoarium.extra" -}}
 {{- $lines := list "quorumListenOnAllIPs=true" (printf "admin.serverPort=%d" (int .Values.ports.admin)) (printf "zoarium.health.port=%d" (int .Values.ports.health)) -}}
 {{- if .Values.ports.metrics -}}
