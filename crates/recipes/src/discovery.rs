@@ -238,8 +238,8 @@ mod tests {
     fn invalid_instances_are_refused_with_a_reason() {
         for (json, reason) in [
             ("", "EOF"),
-            ("{}", "\"name\" is not a text"),
-            ("{\"name\":\"a\"}", "\"id\" is not a text"),
+            ("{}", "\"name\" is not text"),
+            ("{\"name\":\"a\"}", "\"id\" is not text"),
             (
                 "{\"name\":\"a\",\"id\":\"b\",\"port\":70000}",
                 "\"port\" is 70000",

@@ -130,7 +130,7 @@ fn every_name_is_there_once_and_every_help_is_a_sentence() {
 fn sources() -> String {
     let mut sources = String::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let crates = ["admin", "monitoring", "server"];
+    let crates = ["admin", "monitoring", "quorum", "server"];
     let mut directories: Vec<_> = crates.map(|name| root.join(name).join("src")).into();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).expect("sources") {
