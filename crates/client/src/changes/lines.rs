@@ -1,11 +1,13 @@
 //! Splits the bytes of a feed into lines.
 
 use bytes::{Buf, Bytes, BytesMut};
+use hyper::StatusCode;
 use proto::position::Position;
 use serde_json::Value;
 
 use super::Progress;
 use super::change::Change;
+use crate::admin::{AdminError, unreachable};
 use crate::limits::LINE_BYTES_MAX;
 
 /// Meaning of a line.
@@ -13,13 +15,52 @@ use crate::limits::LINE_BYTES_MAX;
 pub(super) enum Line {
     Change(Change),
     Progress(Progress),
+    End(End),
 }
 
 impl Line {
-    pub(super) fn position(&self) -> Position {
+    /// Returns the position that the feed has after this line.
+    pub(super) fn position(&self) -> Option<Position> {
         match self {
-            Self::Change(change) => change.position(),
-            Self::Progress(progress) => progress.position,
+            Self::Change(change) => Some(change.position()),
+            Self::Progress(progress) => Some(progress.position),
+            Self::End(end) => end.position,
+        }
+    }
+}
+
+/// The last line of a member that does not continue.
+#[derive(Debug)]
+pub(super) struct End {
+    /// Position up to which the member has sent all visible changes.
+    pub(super) position: Option<Position>,
+    /// Whether the member does not keep the next change.
+    is_not_kept: bool,
+    text: String,
+    answer: Value,
+}
+
+impl End {
+    fn new(answer: &Value) -> Self {
+        let position = answer["position"].as_str();
+        Self {
+            position: position.and_then(|text| Position::parse(text).ok()),
+            is_not_kept: matches!(answer["reason"].as_str(), Some("not_kept" | "hole")),
+            text: answer["text"].as_str().unwrap_or("the feed ended").into(),
+            answer: answer.clone(),
+        }
+    }
+
+    /// Returns the error with which the member would answer a request for the next change.
+    pub(super) fn into_error(self, server: &str) -> AdminError {
+        if !self.is_not_kept {
+            return unreachable(server, &self.text);
+        }
+        AdminError::Refused {
+            server: server.to_owned(),
+            status: StatusCode::GONE,
+            text: self.text,
+            answer: self.answer,
         }
     }
 }
@@ -51,15 +92,13 @@ impl Lines {
         let line = self.bytes.split_to(self.searched + end + 1).freeze();
         self.searched = 0;
         let line = read(line)?;
-        let is_behind = match (&line, position) {
-            (Line::Change(_), Some(position)) => line.position() > position,
-            (Line::Progress(_), Some(position)) => line.position() >= position,
-            (_, None) => true,
-        };
-        if is_behind {
-            Ok(Some(line))
-        } else {
-            Err(format!("{} is out of order", line.position()))
+        match (line.position(), position) {
+            (Some(new), Some(old))
+                if new < old || new == old && matches!(line, Line::Change(_)) =>
+            {
+                Err(format!("{new} is out of order"))
+            }
+            _ => Ok(Some(line)),
         }
     }
 }
@@ -68,7 +107,7 @@ fn read(line: Bytes) -> Result<Line, String> {
     let value = serde_json::from_reader(line.clone().reader());
     let value: Value = value.map_err(|error| format!("sent an invalid line: {error}"))?;
     if let Some(end) = value.get("end") {
-        return Err(end["text"].as_str().unwrap_or("the feed ended").to_owned());
+        return Ok(Line::End(End::new(end)));
     }
     let Some(position) = value["progress"].as_str() else {
         return Change::new(value, line).map(Line::Change);

@@ -294,12 +294,19 @@ impl Changes {
         let Some(line) = connection.next_line(self.position)? else {
             return Ok(None);
         };
+        let (position, event) = match line {
+            Line::Change(change) => (change.position(), ChangesEvent::Change(Box::new(change))),
+            Line::Progress(progress) => (progress.position, ChangesEvent::Progress(progress)),
+            Line::End(end) => {
+                // Transactions without a visible change may precede the end. Without this position,
+                // every member would send them again, and end again.
+                self.position = end.position.or(self.position);
+                return Err(end.into_error(&connection.server));
+            }
+        };
         self.forget_failures();
-        self.position = Some(line.position());
-        Ok(Some(match line {
-            Line::Change(change) => ChangesEvent::Change(Box::new(change)),
-            Line::Progress(progress) => ChangesEvent::Progress(progress),
-        }))
+        self.position = Some(position);
+        Ok(Some(event))
     }
 
     fn connect(&self) -> Connecting {

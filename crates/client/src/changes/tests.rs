@@ -151,6 +151,26 @@ async fn removed_changes_are_an_error_with_the_next_position() {
 }
 
 #[tokio::test]
+async fn a_feed_that_ends_before_a_hole_counts_as_not_kept_and_moves_on() {
+    let gone = || refusal("410 Gone", "{\"error\":\"gone\",\"resume_after\":\"0x50\"}");
+    let end = "{\"end\":{\"reason\":\"hole\",\"text\":\"a gap\",\"position\":\"0x15\",\
+               \"resume_after\":\"0x30\"}}\n";
+    let one = Scripted::start(vec![feed(&[progress("0x1"), end.to_owned()])]).await;
+    let two = Scripted::start(vec![gone(), feed(&[change("0x31.0")])]).await;
+    let start = Start::After(Position::parse("0x1").unwrap());
+    let mut changes = follow(&[&one, &two], start).await;
+    let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
+    let ChangesError::NotKept { resume_after, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(resume_after.to_string(), "0x30");
+    assert_eq!(
+        *two.asked.lock().await,
+        ["/commands/history/feed?path=%2Fa&after=0x15"]
+    );
+}
+
+#[tokio::test]
 async fn a_refusal_common_to_all_members_is_not_retried() {
     let no = refusal("401 Unauthorized", "{\"error\":\"who are you\"}");
     let one = Scripted::start(vec![no]).await;
@@ -201,7 +221,7 @@ fn a_line_is_bounded_and_assembled_from_any_pieces() {
         for piece in text.as_bytes().chunks(size) {
             lines.put(piece);
             while let Some(line) = lines.next(None).unwrap() {
-                found.push(line.position().to_string());
+                found.push(line.position().unwrap().to_string());
             }
         }
         assert_eq!(found, ["0x1.0", "0x1", "0x2.0"], "{size}");
