@@ -60,16 +60,19 @@ mod tests {
         let rows = [
             (
                 "bytes of requests above 4 KiB that a leader has proposed, but not committed or not logged",
-                format!("{}, or one request", mib(LONG_BYTES_UNDER_WAY)),
+                format!("{}, or one longer request", mib(LONG_BYTES_UNDER_WAY)),
             ),
             (
                 "bytes of requests above 4 KiB that are not in the logs of all followers; a follower without an acknowledgement for 2 s is ignored",
-                format!("{}, or one request", mib(LONG_BYTES_AHEAD_OF_FOLLOWERS)),
+                format!(
+                    "{}, or one longer request",
+                    mib(LONG_BYTES_AHEAD_OF_FOLLOWERS)
+                ),
             ),
             (
                 "bytes of learners' requests that wait for these two limits",
                 format!(
-                    "{}, and {} of each learner",
+                    "{}, but always {} for each learner",
                     mib(LONG_BYTES_WAITING),
                     mib(LONG_BYTES_WAITING_OF_LINK)
                 ),
@@ -77,7 +80,7 @@ mod tests {
             (
                 "bytes that wait for a leader's log",
                 format!(
-                    "{}, or long requests for `syncLimit`",
+                    "{}, or any number for `syncLimit` if requests above 4 KiB wait",
                     mib(LEADER_BACKLOG_BYTES)
                 ),
             ),

@@ -166,7 +166,7 @@ mod tests {
             bytes(REPLY_BYTES_SMALL)
         );
         let share = format!(
-            "{}; a connection may use the free part, and at least {}",
+            "{}; a connection may use the free bytes, or {} if fewer are free",
             bytes(HELD_BYTES_MAX),
             bytes(HELD_BYTES_OF_EACH)
         );

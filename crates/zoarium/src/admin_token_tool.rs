@@ -20,7 +20,7 @@ use crate::tool::ToolError;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium admin-token conf/zoo.cfg")]
 pub(crate) struct AdminTokenArgs {
-    /// The configuration; without it, the built-in settings
+    /// Configuration file; without it, the built-in settings apply
     #[arg(value_name = "ZOO.CFG")]
     config: Option<PathBuf>,
     /// Replaces an existing credential

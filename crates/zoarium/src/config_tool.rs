@@ -32,7 +32,7 @@ enum ConfigCommand {
     Check {
         #[command(flatten)]
         file: FileArgs,
-        /// Ends with exit code 1 after warnings
+        /// Ends with exit code 1 if there are warnings
         #[arg(long)]
         strict: bool,
     },

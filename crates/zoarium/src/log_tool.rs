@@ -14,11 +14,11 @@ use storage::{RealDisk, StorageError, list_logs};
 use crate::output::write_stdout;
 use crate::tool::{LimitArgs, ToolError, files_dir, parse_zxid};
 
-/// Without an option: prints every transaction.
+/// Without an option, the command prints every transaction.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium log --verify zoarium-data/version-2")]
 pub(crate) struct LogArgs {
-    /// Log files, or data directories, whose logs are all used
+    /// Log files, or data directories; the command uses all logs of a directory
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Verifies the files instead and prints their damage

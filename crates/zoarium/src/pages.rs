@@ -12,7 +12,7 @@ use clap_mangen::Man;
 
 use crate::tool::ToolError;
 
-/// Prints a script for a shell that completes commands and options of zoarium
+/// Prints a shell script that completes the commands and options of zoarium
 ///
 /// For bash: `zoarium completions bash > ~/.local/share/bash-completion/completions/zoarium`
 #[derive(Debug, Args)]

@@ -31,7 +31,7 @@ pub(crate) struct PreflightArgs {
     /// Also checks and prints the checklist in docs/SECURITY.md; each open point is a warning
     #[arg(long)]
     security: bool,
-    /// Ends with exit code 1 after warnings
+    /// Ends with exit code 1 if there are warnings
     #[arg(long)]
     strict: bool,
 }

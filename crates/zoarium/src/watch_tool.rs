@@ -34,10 +34,10 @@ pub(crate) struct WatchArgs {
     path: String,
     #[command(flatten)]
     address: AddressArgs,
-    /// First transaction; by default the next one
+    /// First transaction to print; by default the next transaction
     #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
     from: Option<proto::Zxid>,
-    /// Last change already seen, given by its `position` or its zxid
+    /// Last change that you have already seen: its `position` or its zxid
     #[arg(long, value_name = "POSITION", conflicts_with = "from", value_parser = Position::parse)]
     after: Option<Position>,
     #[command(flatten)]

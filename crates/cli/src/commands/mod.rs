@@ -90,7 +90,7 @@ commands! {
     Ls, "ls", "[-s] [-w] [-R] path", [flag("s"), flag("w"), flag("R")], false,
         "Prints the names of the children.", "ls -R /app";
     PrintWatches, "printwatches", "on|off", [], false,
-        "Switches the output of watch events.", "printwatches off";
+        "Switches the output of watch events on or off.", "printwatches off";
     Quit, "quit", "", [], false,
         "Ends the shell.", "quit";
     Reconfig, "reconfig", "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | [-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]", [flag("s"), value("v"), value("file"), value("members"), value("add"), value("remove")], false,
@@ -120,7 +120,7 @@ commands! {
     Diff, "diff", "[-a] [-e] [-auth scheme:auth] [host:port]path [host:port]path", [flag("a"), flag("e"), value("auth")], true,
         "Compares two subtrees.", "diff -a /app zk2:2181/app";
     Du, "du", "[-d depth] path", [value("d")], true,
-        "Prints znodes and bytes below a path.", "du -d 2 /app";
+        "Prints the number of znodes and bytes below a path.", "du -d 2 /app";
     Export, "export", "path", [], true,
         "Prints a subtree as lines of JSON.", "export /app";
     Find, "find", "[-name glob] path", [value("name")], true,
@@ -281,16 +281,16 @@ pub(crate) fn help(name: Option<&str>) -> Result<String, Failure> {
 const START_OPTIONS: &str = "\
 Usage: zoarium cli [OPTION]... [COMMAND [ARGUMENT]...]
 
-Runs a command of zkCli.sh, or a shell without a command.
+Runs a command of zkCli.sh. Without a command, it starts a shell.
 
 Options:
   -server HOST:PORT[,...][/CHROOT]   servers (also --server and -s) [default: localhost:2181]
   -timeout MS                        session timeout [default: 30000]
   -r                                 accepts a read-only server
-  -waitforconnection                 connects before the command
+  -waitforconnection                 connects before it runs the command
   -client-configuration FILE         properties of the client, such as TLS stores
   --output text|json|yaml            form of the output
-  --help                             prints this text, or with a command its help
+  --help                             prints this text, or the help of a command
 
 Commands:";
 

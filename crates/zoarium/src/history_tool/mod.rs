@@ -63,7 +63,7 @@ struct ListArgs {
     until: Option<String>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Also prints changes of all znodes below
+    /// Also prints the changes of all znodes below the path
     #[arg(long, short)]
     recursive: bool,
     /// Prints the oldest change first
@@ -77,13 +77,13 @@ struct ListArgs {
 /// Selected changes, and their details.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
-    /// Only changes by this identity (scheme:id) or from this host
+    /// Selects only changes by this identity (scheme:id) or from this host
     #[arg(long, value_name = "WHO")]
     pub(crate) by: Option<String>,
-    /// Only changes in this session
+    /// Selects only changes in this session
     #[arg(long, value_name = "0xID", value_parser = parse_session)]
     pub(crate) session: Option<i64>,
-    /// Only this operation: create, set, setAcl, delete, deleteByServer, closeSession, reconfig
+    /// Selects only this operation: create, set, setAcl, delete, deleteByServer, closeSession, reconfig
     #[arg(long, value_name = "OPERATION", value_parser = parse_operation)]
     pub(crate) op: Vec<Operation>,
     /// Prints data and ACL before and after each change

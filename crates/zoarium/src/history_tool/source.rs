@@ -21,7 +21,7 @@ const OF_FILES: &str = "these files contain the clients of one member only";
 /// Location of the history.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {
-    /// dataDir of a stopped server that contains the directory `history`
+    /// dataDir of a stopped server; it must contain the directory `history`
     #[arg(
         long,
         value_name = "DIR",

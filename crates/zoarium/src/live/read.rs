@@ -42,7 +42,7 @@ pub(crate) struct LsArgs {
     /// Prints versions, sizes and times
     #[arg(long, short)]
     long: bool,
-    /// Prints the paths of all znodes below
+    /// Prints the paths of all znodes below the parent
     #[arg(long, short = 'R')]
     recursive: bool,
     #[command(flatten)]

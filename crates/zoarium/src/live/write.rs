@@ -43,10 +43,10 @@ pub(crate) struct CreateArgs {
     /// Lets the server append a number to the path
     #[arg(long, short = 'q')]
     sequential: bool,
-    /// Creates a container, which the server deletes after its last child
+    /// Creates a container, which the server deletes after its last child is deleted
     #[arg(long, short, conflicts_with_all = ["sequential", "ttl"])]
     container: bool,
-    /// Lets the server delete the znode after this number of milliseconds without a change
+    /// Lets the server delete the znode after this number of milliseconds without changes and children
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..))]
     ttl: Option<i64>,
     /// Also creates missing parents
@@ -63,7 +63,7 @@ pub(crate) struct RmArgs {
     /// Path of the znode
     #[arg(value_parser = check_path)]
     path: String,
-    /// Also deletes all znodes below
+    /// Also deletes all znodes below the path
     #[arg(long, short)]
     recursive: bool,
     /// Succeeds if the znode does not exist
@@ -93,7 +93,7 @@ pub(crate) struct CpArgs {
     from: String,
     /// Target: PATH, or HOST:PORT/PATH of another ensemble
     to: String,
-    /// Also copies all znodes below
+    /// Also copies all znodes below the source
     #[arg(long, short)]
     recursive: bool,
     /// Replaces data and ACLs of existing znodes
@@ -148,7 +148,7 @@ pub(crate) struct AclArgs {
     path: String,
     /// New ACL: entries SCHEME:ID:PERMS, separated by commas, with the permissions cdrwa
     acl: Option<String>,
-    /// Also applies to all znodes below
+    /// Also sets the ACL of all znodes below the path
     #[arg(long, short = 'R')]
     recursive: bool,
     /// Fails unless the ACL has this version

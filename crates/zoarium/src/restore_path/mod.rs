@@ -40,7 +40,7 @@ pub(crate) struct RestorePathArgs {
     /// Prints the plan and does not execute it
     #[arg(long)]
     dry_run: bool,
-    /// Overwrites newer writes, and deletes ephemerals that did not exist at the moment
+    /// Overwrites newer writes, and deletes ephemerals that did not exist at that moment
     #[arg(long)]
     force: bool,
     /// Executes the plan without a confirmation

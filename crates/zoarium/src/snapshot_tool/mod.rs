@@ -19,7 +19,7 @@ use crate::tool::{LimitArgs, ToolError, files_dir};
 use compare::CompareArgs;
 use summary::SummaryArgs;
 
-/// Without an option: prints znodes and sessions like Apache ZooKeeper's SnapshotFormatter.
+/// Without an option, the command prints znodes and sessions like Apache ZooKeeper's SnapshotFormatter.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium snapshot zoarium-data")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
