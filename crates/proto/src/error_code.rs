@@ -34,19 +34,19 @@ macro_rules! error_codes {
 error_codes! {
     /// Success.
     Ok = 0,
-    /// Never sent.
+    /// Servers never send it.
     SystemError = -1,
     /// In a failed multi: an earlier operation failed.
     RuntimeInconsistency = -2,
-    /// Never sent.
+    /// Servers never send it.
     DataInconsistency = -3,
-    /// Only clients create it.
+    /// Only clients report it.
     ConnectionLoss = -4,
     /// The request cannot be decoded, or contains a forbidden null.
     MarshallingError = -5,
     /// The operation is unknown or disabled.
     Unimplemented = -6,
-    /// Only clients create it.
+    /// Only clients report it.
     OperationTimeout = -7,
     /// A path, flag, TTL or member list is invalid.
     BadArguments = -8,
@@ -68,9 +68,9 @@ error_codes! {
     NodeExists = -110,
     /// The znode has children.
     NotEmpty = -111,
-    /// The session is over.
+    /// The session has expired or was closed.
     SessionExpired = -112,
-    /// Only clients create it.
+    /// Only clients report it.
     InvalidCallback = -113,
     /// The ACL is empty or contains an invalid entry.
     InvalidAcl = -114,
@@ -84,7 +84,7 @@ error_codes! {
     EphemeralOnLocalSession = -120,
     /// The watch does not exist.
     NoWatcher = -121,
-    /// Only clients create it.
+    /// Only clients report it.
     RequestTimeout = -122,
     /// Reconfig is disabled.
     ReconfigDisabled = -123,

@@ -197,9 +197,9 @@ packet_types! {
     Commit = 4 "COMMIT";
     /// The sender is alive. A learner also lists its active sessions.
     Ping = 5 "PING";
-    /// Asks and answers whether the session of a new connection is alive.
+    /// A learner asks whether the session of a new connection is alive, and the leader answers.
     Revalidate = 6 "REVALIDATE";
-    /// The leader has sent everything before a sync.
+    /// The leader has sent all transactions before a sync.
     Sync = 7 "SYNC";
     /// The leader sends a committed transaction to an observer.
     Inform = 8 "INFORM";

@@ -30,9 +30,9 @@ fn render() -> String {
 fn render_opcodes(out: &mut String) {
     out.push_str(
         "\n## Operations\n\n\
-         A *write* becomes a transaction. The client's own server answers a *read*. The leader orders a\n\
-         *sync* among the writes. A *connection* request is handled when it arrives. Clients cannot send\n\
-         an *internal* operation on its own.\n\n\
+         A *write* becomes a transaction. The server that receives a *read* answers it. The leader orders\n\
+         a *sync* among the writes. A *connection* request is handled when it arrives, before queued\n\
+         requests. Clients cannot send an *internal* operation as a separate request.\n\n\
          | # | name | kind | request | reply | since |\n|--:|---|---|---|---|---|\n",
     );
     for op in OpCode::ALL {
