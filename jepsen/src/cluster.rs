@@ -33,10 +33,10 @@ pub(crate) const DATA: &str = "/version-2/";
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClusterError {
     /// The machine does not have the required tools.
-    #[error("cannot run here: {0}")]
+    #[error("cannot run on this machine: {0}")]
     Missing(String),
     /// A server ended before it served.
-    #[error("member {id} ended ({status}) before it served; the end of its log:\n{log}")]
+    #[error("member {id} ended ({status}) before it served clients; the end of its log:\n{log}")]
     Ended {
         /// Id of the member.
         id: u64,
@@ -46,7 +46,7 @@ pub enum ClusterError {
         log: String,
     },
     /// Some members do not serve in time.
-    #[error("after {} s these do not serve: {}", limit.as_secs(), waiting.join("\n"))]
+    #[error("members that do not serve clients after {} s: {}", limit.as_secs(), waiting.join("\n"))]
     NotServing {
         /// Time limit of the wait.
         limit: Duration,
@@ -208,7 +208,7 @@ impl Cluster {
     pub fn admin_addresses(&self) -> Result<Vec<String>, ClusterError> {
         let lack = |what: &str| Err(ClusterError::Missing(what.to_owned()));
         if !self.has_network {
-            return lack("admin servers take a network for each member");
+            return lack("admin servers require a separate network for each member");
         }
         let ids = self.ids().into_iter();
         let ours: Vec<_> = ids
@@ -217,7 +217,7 @@ impl Cluster {
             .map(|host| format!("{host}:{ADMIN_PORT}"))
             .collect();
         if ours.is_empty() {
-            lack("no member of Zoarium, whose history could be followed")
+            lack("the workload requires a Zoarium member, because it follows the change history")
         } else {
             Ok(ours)
         }
@@ -238,7 +238,9 @@ impl Cluster {
     /// # Errors
     /// If the library is not available on this machine.
     pub fn faults(&self) -> Result<&Faults, ClusterError> {
-        let without = || ClusterError::Missing("no library before the system calls".to_owned());
+        let without = || {
+            ClusterError::Missing("the library that intercepts system calls is missing".to_owned())
+        };
         self.faults.as_ref().ok_or_else(without)
     }
 

@@ -251,7 +251,7 @@ pub fn read(path: &Path) -> io::Result<impl Iterator<Item = io::Result<Event>>> 
             Err(error) => Some(Err(error)),
             Ok(0) => None,
             Ok(_) => Some(serde_json::from_slice(&line).map_err(|error| {
-                let text = format!("line {number} is no event of a history: {error}");
+                let text = format!("line {number} is not an event of a history: {error}");
                 io::Error::new(io::ErrorKind::InvalidData, text)
             })),
         }

@@ -54,10 +54,10 @@ enum Command {
     /// Run each workload under each fault, several runs at a time, and write a table of the
     /// results. Runs whose results exist are skipped
     Matrix(MatrixArguments),
-    /// Run members that do not do one of their duties, and check that each missing duty is found in
-    /// time
+    /// Run members that skip one of their duties, and check that a workload detects each skipped
+    /// duty in time
     Switches {
-        /// Names of the missing duties. The default is all
+        /// Names of the skipped duties. The default is all
         names: Vec<String>,
         /// Directory for the files
         #[arg(long, default_value = "target/jepsen/switches")]
@@ -119,7 +119,7 @@ struct RunArguments {
     /// Pause between two requests of a client, ms
     #[arg(long, default_value_t = PACE_MS, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pace: u64,
-    /// Duty that Zoarium members do not do. `switches --list` prints the duties
+    /// Duty that the Zoarium members skip. `switches --list` prints the duties
     #[arg(long)]
     switch: Option<String>,
     /// Directory for the files. It must be new or empty
@@ -129,7 +129,7 @@ struct RunArguments {
     #[arg(long, value_parser = setting)]
     setting: Vec<(String, String)>,
     /// Make all disks report syncs that they did not execute. With power cuts, the check must find
-    /// this
+    /// lost writes
     #[arg(long)]
     fake_syncs: bool,
     #[command(flatten)]
@@ -171,7 +171,7 @@ struct MatrixArguments {
 
 fn setting(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
-    let (key, value) = pair.ok_or("it takes KEY=VALUE")?;
+    let (key, value) = pair.ok_or("expected KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
@@ -278,7 +278,7 @@ fn matrix(arguments: MatrixArguments) -> Result<i32, String> {
     println!("{}", results.summary());
     let missing = results.missing(&plan);
     if missing > 0 {
-        println!("{missing} runs are missing; the same command goes on with them");
+        println!("missing runs: {missing}; repeat the command to execute them");
     }
     Ok(match code(results.validity()) {
         EXIT_VALID if missing > 0 => EXIT_UNKNOWN,
@@ -302,7 +302,7 @@ fn switches(names: &[String], dir: &Path, only_list: bool) -> Result<i32, String
 }
 
 fn workload_by_name(name: &str) -> Result<&'static dyn Workload, String> {
-    let unknown = || format!("there is no workload {name:?}\n{}", list::all());
+    let unknown = || format!("unknown workload {name:?}\n{}", list::all());
     workload::by_name(name).ok_or_else(unknown)
 }
 
@@ -312,7 +312,7 @@ fn kinds(names: &[String]) -> Result<Vec<&'static Kind>, String> {
     }
     let mut kinds: Vec<&'static Kind> = Vec::new();
     for name in names {
-        let unknown = || format!("there is no nemesis {name:?}\n{}", list::all());
+        let unknown = || format!("unknown nemesis {name:?}\n{}", list::all());
         let kind = nemesis::by_name(name).ok_or_else(unknown)?;
         if !kinds.iter().any(|other| other.name == kind.name) {
             kinds.push(kind);
@@ -329,7 +329,7 @@ fn check(history: &Path, workload: Option<&str>, budget: Budget) -> Result<i32, 
             let record = Record::load(dir);
             let record = record.map_err(|error| {
                 format!(
-                    "whose history is it? --workload says so, or run.json beside {HISTORY}: {error}"
+                    "the workload is unknown: set --workload, or provide run.json next to {HISTORY}: {error}"
                 )
             })?;
             record.workload
@@ -343,7 +343,7 @@ fn check(history: &Path, workload: Option<&str>, budget: Budget) -> Result<i32, 
 }
 
 fn report(dir: &Path) -> Result<i32, String> {
-    let failed = |error| format!("no report of {}: {error}", dir.display());
+    let failed = |error| format!("cannot write a report of {}: {error}", dir.display());
     let path = report::write(dir).map_err(failed)?;
     println!("report: {}", path.display());
     Ok(EXIT_VALID)
@@ -366,7 +366,7 @@ fn show(record: &Record) {
     if let Some(verdict) = &record.verdict {
         show_verdict(verdict);
     }
-    println!("again: {}", record.command);
+    println!("repeat with: {}", record.command);
 }
 
 fn show_verdict(verdict: &Verdict) {

@@ -165,8 +165,8 @@ impl Results {
     /// fault.
     pub fn table(&self, plan: &Plan) -> String {
         let mut text = format!(
-            "{} s each, {} clients with {} ms between two calls, commit {}.\n\nIn each field: the \
-             verdict, faults / acknowledged calls.\n\n{}.\n",
+            "{} s each, {} clients with {} ms between two calls, commit {}.\n\nEach field contains the \
+             verdict, and faults / acknowledged calls.\n\n{}.\n",
             plan.seconds,
             plan.clients,
             plan.pace_ms,

@@ -86,7 +86,7 @@ impl Kind {
 pub const ALL: &[Kind] = &[
     Kind {
         name: "kill",
-        what: "kill -9 of one member, a majority or all, and their start",
+        what: "SIGKILL of one member, a majority or all members, and then their restart",
         needs: &[],
         lasts_ms: 300..5000,
         rests_ms: 0,
@@ -94,7 +94,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "pause",
-        what: "SIGSTOP of one member or a majority, and SIGCONT",
+        what: "SIGSTOP of one member or a majority, then SIGCONT",
         needs: &[],
         lasts_ms: 300..8000,
         rests_ms: 0,
@@ -102,7 +102,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "partition",
-        what: "cuts: halves, a bridge, a ring, one way, the leader alone",
+        what: "network cuts: halves, a bridge, a ring, one direction, the leader or another member alone",
         needs: &[Need::Network],
         lasts_ms: 1000..10_000,
         rests_ms: 0,
@@ -110,7 +110,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "deposed",
-        what: "the leader and all clients apart from the others, which clients reach once the leader is back",
+        what: "the leader and all clients are separated from the other members until the leader has returned to them",
         needs: &[Need::Network],
         lasts_ms: 3000..6000,
         rests_ms: 4000,
@@ -118,7 +118,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "links",
-        what: "links that are slow, lose or repeat packets, or give them out of order",
+        what: "links that are slow, or that lose, repeat or reorder packets",
         needs: &[Need::Network, Need::LinkShaping],
         lasts_ms: 1000..10_000,
         rests_ms: 0,
@@ -126,7 +126,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "clock",
-        what: "wall clocks of some members that jump, or stand still",
+        what: "wall clocks of some members jump or stop",
         needs: &[Need::Preload],
         lasts_ms: 500..6000,
         rests_ms: 0,
@@ -134,7 +134,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "fsync",
-        what: "syncs of one member that are slow, held, or fail",
+        what: "syncs of one member are slow, blocked, or fail",
         needs: &[Need::Preload],
         lasts_ms: 500..5000,
         rests_ms: 0,
@@ -142,7 +142,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "power",
-        what: "kill -9 of one member, a majority or all, whose writes without a sync are gone",
+        what: "SIGKILL of one member, a majority or all members, and the loss of all writes that were not synced",
         needs: &[Need::UnsyncedNotes],
         lasts_ms: 300..5000,
         rests_ms: 0,
@@ -150,7 +150,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "disk-full",
-        what: "no room for the log and snapshots of one member",
+        what: "the disk for the log and snapshots of one member is full",
         needs: &[Need::Preload],
         lasts_ms: 500..5000,
         rests_ms: 0,
@@ -158,7 +158,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "rot",
-        what: "changed bytes in an old log or snapshot of one member that was stopped, where others are a quorum",
+        what: "changed bytes in an old log or snapshot of one stopped member, while the other members have a quorum",
         needs: &[],
         lasts_ms: 2000..8000,
         rests_ms: 0,
@@ -166,7 +166,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "membership",
-        what: "one member leaves by reconfig, and joins again",
+        what: "one member leaves through reconfig, and joins again",
         needs: &[],
         lasts_ms: 1000..8000,
         rests_ms: 0,
@@ -174,7 +174,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "upgrade",
-        what: "one member goes on as the other kind of server on the same directory, and back",
+        what: "one member runs the other product on the same directory, and then its own product again",
         needs: &[Need::Java],
         lasts_ms: 4000..12_000,
         rests_ms: 0,
@@ -182,7 +182,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: growth::NAME,
-        what: "growth from three to five members by files in the wrong order; takes five members",
+        what: "an ensemble grows from three to five members by changed files in the wrong order; requires five members",
         needs: &[],
         lasts_ms: 5000..12_000,
         rests_ms: 0,

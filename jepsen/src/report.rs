@@ -63,7 +63,7 @@ pub fn write(dir: &Path) -> io::Result<PathBuf> {
 fn load(path: &Path) -> io::Result<Map<String, Value>> {
     match std::fs::read(path) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| {
-            let text = format!("{RUN} is no JSON object: {error}");
+            let text = format!("{RUN} is not a JSON object: {error}");
             io::Error::new(io::ErrorKind::InvalidData, text)
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Map::new()),
@@ -106,7 +106,7 @@ fn html(run: &Map<String, Value>, findings: &[Finding], gathered: &Gathered) -> 
 
 fn put_findings(findings: &[Finding], gathered: &Gathered, page: &mut String) {
     if findings.is_empty() {
-        page.push_str("<p>Nothing was found.</p>\n");
+        page.push_str("<p>No violation was found.</p>\n");
     }
     for (finding, number) in findings.iter().take(FINDINGS_SHOWN).zip(1..) {
         write!(
@@ -150,7 +150,7 @@ fn is_of(finding: &Finding, index: u64, event: &Event, gathered: &Gathered) -> b
 
 fn put_events(events: &BTreeMap<u64, &Event>, page: &mut String) {
     page.push_str(
-        "<table><tr><th>event<th>s<th>process<th>type<th>f<th>key<th>value<th>error</tr>",
+        "<table><tr><th>event<th>time, s<th>process<th>type<th>f<th>key<th>value<th>error</tr>",
     );
     for (index, event) in events {
         let process = match event.process {
@@ -186,17 +186,17 @@ fn put_plots(gathered: &Gathered, page: &mut String) {
     };
     let (half, most, all) = (ms(50), ms(95), ms(100));
     page.push_str(
-        "<h2>Latency</h2><p>Of acknowledged calls: half of them (green), 95 of 100 (blue), all \
-         (red). Violet: faults.</p><figure>",
+        "<h2>Latency</h2><p>Acknowledged calls: median (green), 95th percentile (blue), maximum \
+         (red). Faults are violet.</p><figure>",
     );
     page.push_str(&plot::lines(
         gathered,
         "ms",
         true,
         &[
-            ("half of the calls", "ok", &half),
-            ("95 of 100", "mid", &most),
-            ("all", "info", &all),
+            ("median", "ok", &half),
+            ("95th percentile", "mid", &most),
+            ("maximum", "info", &all),
         ],
     ));
     let length = plot::seconds(gathered.bucket_ns());
@@ -211,8 +211,8 @@ fn put_plots(gathered: &Gathered, page: &mut String) {
         rate(|bucket| bucket.info),
     );
     page.push_str(
-        "</figure><h2>Throughput</h2><p>Acknowledged (green), refused (yellow), unknown \
-         (red).</p><figure>",
+        "</figure><h2>Throughput</h2><p>Acknowledged (green), refused (yellow) and unknown (red) \
+         calls per second.</p><figure>",
     );
     page.push_str(&plot::lines(
         gathered,
@@ -242,7 +242,7 @@ fn put_counts(gathered: &Gathered, page: &mut String) {
 }
 
 fn put_faults(gathered: &Gathered, page: &mut String) {
-    page.push_str("<h2>Faults</h2><table><tr><th>from s<th>to s<th>fault<th>what</tr>");
+    page.push_str("<h2>Faults</h2><table><tr><th>begin, s<th>end, s<th>fault<th>details</tr>");
     for fault in &gathered.faults {
         let cells = [
             format!("{:.3}", plot::seconds(fault.from_ns)),

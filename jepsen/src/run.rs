@@ -58,29 +58,29 @@ const MEMBERS_MAX: usize = 9;
 pub enum RunError {
     /// `--members` is not a list of members.
     #[error(
-        "{0:?} is no list of members: it takes 3 to 9 letters, z for Zoarium and j for Apache ZooKeeper 3.9.5"
+        "{0:?} is not a list of members: use 3 to 9 letters, z for Zoarium and j for Apache ZooKeeper 3.9.5"
     )]
     Members(String),
     /// The directory is not empty.
-    #[error("{0} is not empty")]
+    #[error("the directory {0} is not empty")]
     NotEmpty(PathBuf),
     /// The directory, or one for the members, cannot be created.
-    #[error("make a directory for the run: {0}")]
+    #[error("cannot create or read a directory for the run: {0}")]
     Directory(io::Error),
     /// The history cannot be written or read.
-    #[error("the history: {0}")]
+    #[error("cannot write or read the history: {0}")]
     History(io::Error),
     /// The record cannot be written.
-    #[error("write {FILE}: {0}")]
+    #[error("cannot write {FILE}: {0}")]
     Record(io::Error),
     /// The runtime of the clients cannot be started.
-    #[error("start the clients' runtime: {0}")]
+    #[error("cannot start the clients' runtime: {0}")]
     Runtime(io::Error),
     /// An operation on the ensemble failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     /// The harness failed.
-    #[error("the harness gave up: {0}")]
+    #[error("the harness failed: {0}")]
     Harness(String),
     /// The preparation did not end, or a client failed.
     #[error("{0}")]
@@ -229,7 +229,7 @@ struct Running<'a> {
 impl Running<'_> {
     fn run(&mut self, mut plan: Plan) -> Result<(), RunError> {
         let (machine, kinds) = self.look_at_machine(&mut plan);
-        self.progress.set_message("members start");
+        self.progress.set_message("starting members");
         let mut cluster = Cluster::start(&plan, machine, self.remains.registered())?;
         self.remains.record().versions = cluster.versions();
         let (phase, phases) = watch::channel(Phase::Running);
@@ -245,7 +245,7 @@ impl Running<'_> {
         let mut faults = Faults::new(kinds, self.options.seed, self.recorder.clone());
         faults.run(&mut cluster, self.options, &self.progress);
         phase.send_replace(Phase::Healing);
-        self.progress.set_message("members come back");
+        self.progress.set_message("members recover");
         let healed = faults.heal(&mut cluster, SERVE_LIMIT);
         self.note(&faults);
         self.end_clients(clients)?;
@@ -342,7 +342,9 @@ impl Running<'_> {
         let done = self
             .runtime
             .block_on(async { timeout(PART_LIMIT, work).await });
-        done.map_err(|_| RunError::Workload(format!("no end of {what} within {PART_LIMIT:?}")))
+        done.map_err(|_| {
+            RunError::Workload(format!("the {what} did not end within {PART_LIMIT:?}"))
+        })
     }
 
     /// Waits for the open calls of clients.
@@ -357,7 +359,7 @@ impl Running<'_> {
             .runtime
             .block_on(async { timeout(PART_LIMIT, ended).await });
         ended.unwrap_or_else(|_| {
-            let text = format!("clients go on {PART_LIMIT:?} after the end of the load");
+            let text = format!("clients still run {PART_LIMIT:?} after the end of the load");
             Err(RunError::Workload(text))
         })
     }
@@ -378,7 +380,7 @@ impl Running<'_> {
         if let Some(error) = not_serving {
             verdict.validity = Validity::Invalid;
             verdict.findings.push(Finding {
-                what: format!("the ensemble does not come back after all faults: {error}"),
+                what: format!("the ensemble does not recover after the faults: {error}"),
                 events: Vec::new(),
             });
         }
@@ -389,7 +391,7 @@ impl Running<'_> {
             record.validity = Validity::Unknown;
             record
                 .notes
-                .push("no call succeeded: that proves nothing".to_owned());
+                .push("no call succeeded, so the run proves nothing".to_owned());
         }
         record.verdict = Some(verdict);
         Ok(())
@@ -400,10 +402,12 @@ impl Running<'_> {
 fn lack_of_members(kind: &Kind, plan: &Plan, grows: bool) -> Option<String> {
     if kind.grows() {
         let fits = plan.members.len() == AFTER_GROWTH;
-        return (!fits).then(|| format!("it takes {AFTER_GROWTH} members"));
+        return (!fits).then(|| format!("it requires {AFTER_GROWTH} members"));
     }
     let reconfigures = kind.name == "membership" && grows && plan.members.len() == AFTER_GROWTH;
-    reconfigures.then(|| "members that grow by files are not changed by reconfig".to_owned())
+    reconfigures.then(|| {
+        "growth changes the member lists in files, so reconfig cannot change them".to_owned()
+    })
 }
 
 fn name(kind: EventKind) -> &'static str {

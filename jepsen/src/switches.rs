@@ -80,14 +80,14 @@ impl Switch {
 pub const ALL: &[Switch] = &[
     bug(
         "AckBeforeSync",
-        "a transaction is acknowledged before it is on disk",
+        "members acknowledge a transaction before it is on disk",
         "set",
         "power",
         60,
     ),
     bug(
         "SkipTruncate",
-        "what a leader has cut off stays in the log",
+        "transactions that a leader truncates stay in the log",
         "set",
         "deposed",
         120,
@@ -101,14 +101,14 @@ pub const ALL: &[Switch] = &[
     ),
     bug(
         "MissedEventsUntold",
-        "a client that comes back is not told what its watches have missed",
+        "after a reconnect, a client does not receive the events that its watches missed",
         "watch",
         "kill",
         60,
     ),
     bug(
         "OwnerIgnored",
-        "whose connection has a session is not looked at",
+        "a server does not check which connection owns a session",
         "owner",
         "kill",
         30,
@@ -129,14 +129,14 @@ pub const ALL: &[Switch] = &[
     ),
     bug(
         "AppliesProposals",
-        "a follower applies what is only proposed",
+        "a follower applies proposals before they are committed",
         "set",
         "power",
         120,
     ),
     bug(
         "DiffFromWrongPoint",
-        "a learner that comes back is not sent the first transaction that it lacks",
+        "a returning learner does not receive the first transaction that it lacks",
         "set",
         "kill",
         60,
@@ -144,7 +144,7 @@ pub const ALL: &[Switch] = &[
     .with_slow_clients(),
     bug(
         "EphemeralsStay",
-        "ephemerals stay when their session is over",
+        "ephemerals stay after the end of their session",
         "ephemeral",
         "kill",
         30,
@@ -158,28 +158,28 @@ pub const ALL: &[Switch] = &[
     ),
     bug(
         "VersionIgnored",
-        "any version is the one that a write expects",
+        "a write is executed at any version, not only at the expected version",
         "counter",
         "kill",
         30,
     ),
     bug(
         "FailedMultiKept",
-        "what a multi that fails has noted is not taken back",
+        "the pending changes of a failed multi are not reverted",
         "bank",
         "kill",
         60,
     ),
     bug(
         "PendingIgnored",
-        "a request is judged without those that are under way",
+        "a request is checked without the pending requests before it",
         "counter",
         "kill",
         30,
     ),
     bug(
         "WatchAfterReply",
-        "events are handed out with the next transaction",
+        "events are delivered only with the next transaction",
         "watch",
         "kill",
         30,
@@ -193,29 +193,29 @@ pub const ALL: &[Switch] = &[
     ),
     bug(
         "RecursiveWatchIsShallow",
-        "a recursive watch is not about what lies below",
+        "a recursive watch ignores the descendants of its znode",
         "watch",
         "kill",
         30,
     ),
     bug(
         "QuotaIgnored",
-        "hard quotas refuse nothing",
+        "hard quotas do not refuse any request",
         "quota",
         "kill",
         30,
     ),
     bug(
         "ChangeLeftOut",
-        "the change history leaves out a transaction that comes right behind another",
+        "the change history omits a transaction that immediately follows another",
         "feed",
         "kill",
         30,
     ),
     Switch {
         name: "guard",
-        what: "elections do not ask for leaders of other member lists, and three members grow to \
-               five in the wrong order",
+        what: "elections do not check for leaders with other member lists, and three members grow \
+               to five in the wrong order",
         workload: "register",
         nemesis: "growth",
         members: "zzzzz",
@@ -226,7 +226,7 @@ pub const ALL: &[Switch] = &[
     },
     Switch {
         name: "apache-growth",
-        what: "nothing is switched off: Apache ZooKeeper 3.9.5 grows in the wrong order",
+        what: "no duty is skipped: Apache ZooKeeper 3.9.5 grows in the wrong order",
         workload: "register",
         nemesis: "growth",
         members: "jjjjj",
@@ -256,7 +256,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<&'static Switch>, String> {
     }
     let by_name = |name: &String| {
         let found = ALL.iter().find(|switch| switch.name == name);
-        found.ok_or_else(|| format!("there is no switch {name:?}\n{}", listed()))
+        found.ok_or_else(|| format!("unknown switch {name:?}\n{}", listed()))
     };
     names.iter().map(by_name).collect()
 }
@@ -287,7 +287,7 @@ pub fn line(switch: &Switch, found: Option<&Found>) -> String {
     } = switch;
     let found = match found {
         Some(Found { after, what }) => format!("{:.1} s | {what}", after.as_secs_f64()),
-        None => format!("not within {seconds} s |"),
+        None => format!("not found within {seconds} s |"),
     };
     format!("| `{name}` | {what} | `{workload}` | {nemesis} | {members} | {found} |")
 }
@@ -308,7 +308,10 @@ pub fn switch_off(name: &str) -> Result<(), String> {
         .args(std::env::args_os().skip(1))
         .env(EXECUTABLE, executable)
         .env(SWITCH, name);
-    Err(format!("go on with switches: {}", again.exec()))
+    Err(format!(
+        "cannot restart this program with skipped duties: {}",
+        again.exec()
+    ))
 }
 
 /// Runs members without this duty until it is noticed or the time is over. Returns how it was
@@ -358,7 +361,7 @@ pub fn run(switch: &Switch, dir: &Path) -> Result<Option<Found>, String> {
     // The history does not contain an event for an ensemble that does not recover.
     let end = (
         events.last().map_or(0, |event| event.time_ns),
-        "it does not come back",
+        "the ensemble does not recover",
     );
     let (after, what) = match first.min() {
         Some((time, what)) => (time, what.as_str()),
@@ -402,6 +405,6 @@ mod tests {
         };
         let first = &ALL[0];
         assert!(line(first, Some(&found)).ends_with("| 7.3 s | 4 was put |"));
-        assert!(line(first, None).contains("not within 60 s"));
+        assert!(line(first, None).contains("not found within 60 s"));
     }
 }

@@ -266,7 +266,7 @@ fn bad_words_are_refused_before_anything_starts() {
         ("run --workload register --seconds 0", "seconds"),
         ("run --workload register --setting tickTime", "KEY=VALUE"),
         ("run --workload register --out .", "not empty"),
-        ("check nowhere.jsonl", "whose history"),
+        ("check nowhere.jsonl", "the workload is unknown"),
         ("check nowhere.jsonl --workload register", "No such file"),
     ] {
         let dir = dir();

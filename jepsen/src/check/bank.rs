@@ -45,7 +45,7 @@ fn judge(accounts: usize, each: i64, events: &[Event]) -> Result<Verdict, Broken
                 reads.push((op, balances(&op)?));
             }
             "read" | FINAL_READ => {}
-            other => return Err(op.broken(format!("a bank has no {other:?}"))),
+            other => return Err(op.broken(format!("unknown operation {other:?}"))),
         }
     }
     bounds.iter_mut().for_each(Bounds::seal);
@@ -60,8 +60,7 @@ fn judge(accounts: usize, each: i64, events: &[Event]) -> Result<Verdict, Broken
             };
             if has < least || has > most {
                 let what = format!(
-                    "account {account} has {has}, but at least {least} and at most {most} by all \
-                     transfers"
+                    "account {account} has {has}, but all transfers permit only {least} to {most}"
                 );
                 gathered.count("wrong_balances", 1);
                 gathered.find(what, op.events());
@@ -69,7 +68,7 @@ fn judge(accounts: usize, each: i64, events: &[Event]) -> Result<Verdict, Broken
         }
     }
     if !reads.iter().any(|(op, _)| op.f() == FINAL_READ) {
-        gathered.doubt("nothing was read at the end", []);
+        gathered.doubt("the history does not contain a final read", []);
     }
     Ok(gathered.verdict())
 }
@@ -83,16 +82,20 @@ fn transfer(op: &Op<'_>, accounts: usize) -> Result<(usize, usize, i64), Broken>
     };
     match (account(0), account(1), part(2).and_then(Value::as_i64)) {
         (Some(from), Some(to), Some(amount)) if amount > 0 => Ok((from, to, amount)),
-        _ => Err(op.broken(format!("{} is no transfer", op.call.value))),
+        _ => Err(op.broken(format!("{} is not a transfer", op.call.value))),
     }
 }
 
 fn balances(op: &Op<'_>) -> Result<BTreeMap<usize, i64>, Broken> {
     let shown = op.answer().and_then(Value::as_object);
-    let shown = shown.ok_or_else(|| op.broken("a read without balances"))?;
+    let shown = shown.ok_or_else(|| op.broken("the reply of a read does not contain balances"))?;
     let balances = shown.iter().map(|(account, balance)| {
         let pair = account.parse().ok().zip(balance.as_i64());
-        pair.ok_or_else(|| op.broken(format!("{account}: {balance} is no balance")))
+        pair.ok_or_else(|| {
+            op.broken(format!(
+                "account {account} or its balance {balance} is not a whole number"
+            ))
+        })
     });
     balances.collect()
 }
@@ -106,15 +109,22 @@ fn totals(
     let found: i64 = balances.values().sum();
     if found != total {
         gathered.count("wrong_totals", 1);
-        let what = format!("the total is {found} and should be {total}: {balances:?}");
+        let what =
+            format!("the total is {found} instead of {total}; the balances are {balances:?}");
         gathered.find(what, op.events());
     }
     if balances.len() != accounts {
-        let what = format!("{} accounts are read, there are {accounts}", balances.len());
+        let what = format!(
+            "the number of accounts in a read is {} instead of {accounts}",
+            balances.len()
+        );
         gathered.find(what, op.events());
     }
     for (account, balance) in balances.iter().filter(|(_, balance)| **balance < 0) {
-        gathered.find(format!("account {account} has {balance}"), op.events());
+        gathered.find(
+            format!("account {account} has the negative balance {balance}"),
+            op.events(),
+        );
     }
 }
 
@@ -160,7 +170,7 @@ mod tests {
     fn half_a_transfer_is_found() {
         let mut history = good();
         history.events[4].value = json!({"0": 6, "1": 11, "2": 10});
-        assert_found(&judged(&history), "the total is 27 and should be 30");
+        assert_found(&judged(&history), "the total is 27 instead of 30");
     }
 
     #[test]
@@ -169,7 +179,7 @@ mod tests {
         history.events[7].value = json!({"0": 10, "1": 10, "2": 10});
         assert_found(
             &judged(&history),
-            "account 0 has 10, but at least 6 and at most 6",
+            "account 0 has 10, but all transfers permit only 6 to 6",
         );
     }
 
@@ -184,8 +194,8 @@ mod tests {
     fn a_missing_or_overdrawn_account_is_found() {
         let mut history = good();
         history.events[7].value = json!({"0": 6, "1": 24});
-        assert_found(&judged(&history), "2 accounts are read");
+        assert_found(&judged(&history), "the number of accounts in a read is 2");
         history.events[7].value = json!({"0": 6, "1": 27, "2": -3});
-        assert_found(&judged(&history), "account 2 has -3");
+        assert_found(&judged(&history), "account 2 has the negative balance -3");
     }
 }

@@ -34,7 +34,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     let mut done: Vec<(i64, Op<'_>)> = Vec::new();
     for op in calls(events)? {
         if !matches!(op.f(), "read" | "change" | FINAL_READ) {
-            return Err(op.broken(format!("there is no {:?} here", op.f())));
+            return Err(op.broken(format!("unknown operation {:?}", op.f())));
         }
         let Some(answer) = op.answer().filter(|_| op.outcome() == Outcome::Ok) else {
             gathered.count("refused_or_unknown", 1);
@@ -44,12 +44,14 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         let version = op.number("version")?;
         let (members, by) = *lists.entry(version).or_insert((&answer["members"], op));
         if *members != answer["members"] {
-            let what = format!("version {version:#x} is two lists of members");
+            let what = format!("two different member lists have version {version:#x}");
             gathered.find(what, by.events().chain(op.events()));
         }
         if op.f() == "change" {
             let from = op.call.value["from"].as_i64();
-            let from = from.ok_or_else(|| op.broken("a change of no version"))?;
+            let from = from.ok_or_else(|| {
+                op.broken("the change does not name the version on which it is based")
+            })?;
             changes.push((from, version, op));
         }
         done.push((version, op));
@@ -68,17 +70,19 @@ fn judge_changes(
     let mut made: HashMap<i64, Op<'_>> = HashMap::new();
     for &(from, version, op) in changes {
         if let Some(other) = made.insert(from, op) {
-            let what = format!("two changes are made of version {from:#x}");
+            let what = format!("two changes are based on version {from:#x}");
             gathered.find(what, other.events().chain(op.events()));
         }
         if version <= from {
-            let what = format!("a change of version {from:#x} makes version {version:#x}");
+            let what = format!(
+                "a change of version {from:#x} created version {version:#x}, which is not newer"
+            );
             gathered.find(what, op.events());
         }
         if let Some((between, (_, by))) = lists.range(from + 1..version.max(from + 1)).next() {
             let what = format!(
-                "a change of version {from:#x} makes version {version:#x}, and {between:#x} was \
-                 between"
+                "a change of version {from:#x} created version {version:#x}, but version {between:#x} \
+                 existed between them"
             );
             gathered.find(what, by.events().chain(op.events()));
         }
@@ -92,7 +96,8 @@ fn judge_changes(
             .answer()
             .is_some_and(|answer| answer["members"] != expected)
         {
-            let what = format!("a change of {member} makes another list than {expected}");
+            let what =
+                format!("a change of member {member} created a list that differs from {expected}");
             gathered.find(what, by.events().chain(op.events()));
         }
     }
@@ -114,7 +119,7 @@ fn stale(done: &[(i64, Op<'_>)], gathered: &mut Gathered) {
             && version < before
         {
             let what = format!(
-                "a {} shows version {version:#x} after a {} has shown {before:#x}",
+                "a {} returned version {version:#x} although an earlier {} returned {before:#x}",
                 op.f(),
                 other.f()
             );
@@ -163,7 +168,7 @@ mod tests {
         history.events[9].value = list(20, [true, false, true]);
         assert_found(
             &check(&history.events),
-            "a read shows version 0x14 after a change",
+            "a read returned version 0x14 although an earlier change",
         );
     }
 
@@ -171,7 +176,10 @@ mod tests {
     fn two_lists_of_one_version_are_found() {
         let mut history = good();
         history.events[9].value = list(31, [true, true, false]);
-        assert_found(&check(&history.events), "version 0x1f is two lists");
+        assert_found(
+            &check(&history.events),
+            "two different member lists have version 0x1f",
+        );
     }
 
     #[test]
@@ -179,16 +187,19 @@ mod tests {
         let mut history = good();
         history.events[6].value["from"] = json!(0);
         let verdict = check(&history.events);
-        assert_found(&verdict, "two changes are made of version 0x0");
-        assert_found(&verdict, "0x14 was between");
+        assert_found(&verdict, "two changes are based on version 0x0");
+        assert_found(&verdict, "version 0x14 existed between them");
     }
 
     #[test]
     fn a_change_that_makes_another_list_is_found() {
         let mut history = good();
         history.events[5].value = list(20, [false, false, true]);
-        assert_found(&check(&history.events), "a change of 2 makes another list");
+        assert_found(
+            &check(&history.events),
+            "a change of member 2 created a list that differs",
+        );
         history.events[5].value = list(0, [true, true, true]);
-        assert_found(&check(&history.events), "makes version 0x0");
+        assert_found(&check(&history.events), "created version 0x0");
     }
 }

@@ -29,7 +29,7 @@ fn judge(start: i64, events: &[Event]) -> Result<Verdict, Broken> {
         match op.f() {
             "add" => {
                 let by = op.call.value.as_i64();
-                let by = by.ok_or_else(|| op.broken("an addition without a number"))?;
+                let by = by.ok_or_else(|| op.broken("the value of an addition is not a number"))?;
                 bounds.add(&op, by);
                 if op.outcome() == Outcome::Ok {
                     additions.push((op, sum(&op)?, by));
@@ -37,7 +37,7 @@ fn judge(start: i64, events: &[Event]) -> Result<Verdict, Broken> {
             }
             "read" | FINAL_READ if op.outcome() == Outcome::Ok => reads.push((op, sum(&op)?)),
             "read" | FINAL_READ => {}
-            other => return Err(op.broken(format!("a counter has no {other:?}"))),
+            other => return Err(op.broken(format!("unknown operation {other:?}"))),
         }
     }
     bounds.seal();
@@ -47,20 +47,20 @@ fn judge(start: i64, events: &[Event]) -> Result<Verdict, Broken> {
         within(&bounds, op, *sum, "reads", &mut gathered);
     }
     for (op, sum, _) in &additions {
-        within(&bounds, op, *sum, "makes", &mut gathered);
+        within(&bounds, op, *sum, "reaches", &mut gathered);
     }
     if additions.iter().all(|(_, _, by)| *by > 0) {
         in_order(&additions, &mut gathered);
     }
     if !reads.iter().any(|(op, _)| op.f() == FINAL_READ) {
-        gathered.doubt("nothing was read at the end", []);
+        gathered.doubt("the history does not contain a final read", []);
     }
     Ok(gathered.verdict())
 }
 
 fn sum(op: &Op<'_>) -> Result<i64, Broken> {
     let sum = op.answer().and_then(serde_json::Value::as_i64);
-    sum.ok_or_else(|| op.broken("a sum that is no whole number"))
+    sum.ok_or_else(|| op.broken("the sum in the reply is not a whole number"))
 }
 
 /// Lower and upper bound of the sum at each moment.
@@ -153,7 +153,7 @@ fn within(bounds: &Bounds, op: &Op<'_>, sum: i64, verb: &str, gathered: &mut Gat
     gathered.count(figure, 1);
     gathered.find(
         format!(
-            "process {} {verb} {sum}, but it is at least {least} and at most {most}",
+            "process {} {verb} the sum {sum}, but the additions permit only {least} to {most}",
             op.process
         ),
         op.events(),
@@ -169,7 +169,9 @@ fn in_order(additions: &[(Op<'_>, i64, i64)], gathered: &mut Gathered) {
         };
         let events = || first.events().chain(second.events());
         if sum + by > *next {
-            let what = format!("additions make {sum} and, with {by} more, {next}: one is lost");
+            let what = format!(
+                "two additions returned {sum} and {next}, but the second added {by}: one is lost"
+            );
             gathered.find(what, events());
         }
     }
@@ -188,7 +190,9 @@ fn in_order(additions: &[(Op<'_>, i64, i64)], gathered: &mut Gathered) {
             }
         }
         if let Some((other, before, _)) = most.filter(|(_, most, _)| most >= sum) {
-            let what = format!("an addition makes {sum} after another had made {before}");
+            let what = format!(
+                "an addition returned {sum} although an earlier addition returned {before}"
+            );
             gathered.find(what, other.events().chain(op.events()));
         }
     }
@@ -226,7 +230,7 @@ mod tests {
         history.events[11].value = json!(5);
         assert_found(
             &check(0, &history.events),
-            "reads 5, but it is at least 6 and at most 8",
+            "reads the sum 5, but the additions permit only 6 to 8",
         );
     }
 
@@ -234,7 +238,7 @@ mod tests {
     fn a_refused_addition_that_was_done_is_found() {
         let mut history = good();
         history.events[11].value = json!(17);
-        assert_found(&check(0, &history.events), "reads 17");
+        assert_found(&check(0, &history.events), "reads the sum 17");
     }
 
     #[test]
@@ -243,7 +247,10 @@ mod tests {
         history.events[7].value = json!(5);
         let verdict = check(0, &history.events);
         assert_found(&verdict, "one is lost");
-        assert_found(&verdict, "an addition makes 5 after another had made 5");
+        assert_found(
+            &verdict,
+            "an addition returned 5 although an earlier addition returned 5",
+        );
     }
 
     #[test]
@@ -253,7 +260,7 @@ mod tests {
         history.events[7].value = json!(5);
         assert_found(
             &check(0, &history.events),
-            "makes 5 after another had made 8",
+            "returned 5 although an earlier addition returned 8",
         );
     }
 
@@ -274,6 +281,6 @@ mod tests {
         history.call(2, FINAL_READ, "", Value::Null, json!(7));
         assert_valid(&check(10, &history.events));
         history.events.last_mut().expect("an event").value = json!(10);
-        assert_found(&check(10, &history.events), "at most 7");
+        assert_found(&check(10, &history.events), "permit only 7 to 7");
     }
 }

@@ -69,7 +69,8 @@ impl<'a> Ends<'a> {
             && zxid >= end
         {
             let text = format!(
-                "session {session} {what} at zxid {zxid:#x}, and had a successor at {end:#x}"
+                "session {session} {what} at zxid {zxid:#x}, although another session created its \
+                 znode again at zxid {end:#x}"
             );
             gathered.find(text, by.events().chain(op.events()));
         }
@@ -77,10 +78,10 @@ impl<'a> Ends<'a> {
             && op.first() > by.last()
         {
             let end = match by.f() {
-                "close" => "was closed",
-                _ => "had been seen gone",
+                "close" => "it was closed",
+                _ => "a client saw its end",
             };
-            let text = format!("session {session} {what} at zxid {zxid:#x}, and {end} before");
+            let text = format!("session {session} {what} at zxid {zxid:#x}, although {end} before");
             gathered.find(text, by.events().chain(op.events()));
         }
     }
@@ -103,7 +104,7 @@ struct Seen<'a> {
 impl<'a> Seen<'a> {
     fn take_in(&mut self, op: Op<'a>, gathered: &mut Gathered) -> Result<(), Broken> {
         let (session, zxid, what) = match op.f() {
-            "take" => (op.text("session")?, op.number("zxid")?, "creates"),
+            "take" => (op.text("session")?, op.number("zxid")?, "creates a znode"),
             "touch" => (op.text("session")?, op.number("zxid")?, "writes"),
             "close" => {
                 self.ends.tell(op.text("session")?, op);
@@ -120,9 +121,9 @@ impl<'a> Seen<'a> {
                 }
                 let (session, created) = (op.text("owner")?, op.number("created")?);
                 own(&mut self.owners, op, created, session, gathered);
-                (session, as_of.max(created), "is seen as an owner")
+                (session, as_of.max(created), "owns a znode")
             }
-            other => return Err(op.broken(format!("a session has no {other:?}"))),
+            other => return Err(op.broken(format!("unknown operation {other:?}"))),
         };
         if op.f() == "take" {
             own(&mut self.owners, op, zxid, session, gathered);
@@ -171,11 +172,11 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         ends.judge(sign, &mut gathered);
     }
     for op in last.values().filter(|op| !is_gone(op)) {
-        let text = format!("{} is still there when all sessions are over", op.key());
+        let text = format!("{} still exists after the end of all sessions", op.key());
         gathered.find(text, op.events());
     }
     if last.is_empty() {
-        gathered.doubt("nothing was looked at in the end", []);
+        gathered.doubt("the history does not contain a final look", []);
     }
     gathered.count(
         "ends_seen",
@@ -195,7 +196,7 @@ fn own<'a>(
     let (known, by) = *owners.entry(created).or_insert((session, op));
     if known != session {
         let text = format!(
-            "{}, created by zxid {created:#x}, has owners {known} and {session}",
+            "{}, created at zxid {created:#x}, has two owners: sessions {known} and {session}",
             op.key()
         );
         gathered.find(text, by.events().chain(op.events()));
@@ -208,7 +209,9 @@ fn succeed<'a>(owners: &Owners<'a>, ends: &mut Ends<'a>, gathered: &mut Gathered
         for (before, after) in owners.iter().zip(owners.iter().skip(1)) {
             let ((_, (session, first)), (&zxid, &(next, op))) = (before, after);
             if *session == next {
-                let text = format!("session {session} creates {key} again at zxid {zxid:#x}");
+                let text = format!(
+                    "session {session} creates {key} again at zxid {zxid:#x}, but no client deleted it"
+                );
                 gathered.find(text, first.events().chain(op.events()));
                 continue;
             }
@@ -274,11 +277,12 @@ mod tests {
         let verdict = ended(history);
         assert_found(
             &verdict,
-            "session s1 writes at zxid 0x11, and had a successor at 0xf",
+            "session s1 writes at zxid 0x11, although another session created its znode again at \
+             zxid 0xf",
         );
         assert_found(
             &verdict,
-            "session s1 writes at zxid 0x11, and had been seen gone",
+            "session s1 writes at zxid 0x11, although a client saw its end",
         );
     }
 
@@ -287,7 +291,7 @@ mod tests {
         let mut history = good();
         history.events.truncate(10);
         history.call(1, "touch", "", Value::Null, by("s1", 14));
-        assert_found(&ended(history), "had been seen gone before");
+        assert_found(&ended(history), "a client saw its end before");
     }
 
     #[test]
@@ -302,7 +306,7 @@ mod tests {
     fn an_owner_of_old_that_is_seen_is_found() {
         let mut history = good();
         history.events[13].value = seen(16, "s1", 10);
-        assert_found(&ended(history), "s1 is seen as an owner at zxid 0x10");
+        assert_found(&ended(history), "s1 owns a znode at zxid 0x10");
     }
 
     #[test]
@@ -311,7 +315,7 @@ mod tests {
         history.call(3, "look", "e", Value::Null, seen(18, "s2", 15));
         assert_found(
             &ended(history),
-            "s2 is seen as an owner at zxid 0x12, and was closed",
+            "s2 owns a znode at zxid 0x12, although it was closed",
         );
     }
 
@@ -319,7 +323,7 @@ mod tests {
     fn two_owners_of_one_creation_are_found() {
         let mut history = good();
         history.events[3].value = seen(11, "s9", 10);
-        assert_found(&ended(history), "has owners s1 and s9");
+        assert_found(&ended(history), "sessions s1 and s9");
     }
 
     #[test]
@@ -335,6 +339,6 @@ mod tests {
         let mut history = good();
         assert_eq!(check(&history.events).validity, Validity::Unknown);
         history.call(9, FINAL_LOOK, "f", Value::Null, seen(20, "s3", 19));
-        assert_found(&check(&history.events), "f is still there");
+        assert_found(&check(&history.events), "f still exists");
     }
 }

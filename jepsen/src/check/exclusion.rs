@@ -40,7 +40,8 @@ fn judge_lock(events: &[Event]) -> Result<Verdict, Broken> {
     let mut holders: HashMap<i64, Op<'_>> = HashMap::new();
     for op in calls(events)? {
         let token = op.call.value.as_i64().filter(|_| op.f() == "use");
-        let token = token.ok_or_else(|| op.broken("no use of a lock with a token"))?;
+        let token =
+            token.ok_or_else(|| op.broken("the call is not a use of a lock with a token"))?;
         if op.outcome() != Outcome::Ok {
             gathered.count("refused_or_unknown", 1);
             continue;
@@ -66,7 +67,7 @@ fn judge_lock(events: &[Event]) -> Result<Verdict, Broken> {
         match greatest.filter(|(token, _)| *token > used.0) {
             Some((token, other)) => {
                 let what = format!(
-                    "token {:#x} writes with zxid {zxid:#x} after token {token:#x} has",
+                    "token {:#x} wrote at zxid {zxid:#x}, after the later token {token:#x} had written",
                     used.0
                 );
                 gathered.find(what, other.events().chain(used.1.events()));
@@ -92,7 +93,7 @@ fn judge_queue(events: &[Event]) -> Result<Verdict, Broken> {
         match (op.f(), item) {
             ("put", Some(item)) => {
                 if puts.insert(item, op).is_some() {
-                    return Err(op.broken(format!("{item} is put twice")));
+                    return Err(op.broken(format!("item {item} is put twice")));
                 }
             }
             ("take", Some(item)) if op.outcome() != Outcome::Fail => {
@@ -104,7 +105,11 @@ fn judge_queue(events: &[Event]) -> Result<Verdict, Broken> {
                     end = Some((op, items(&op, list)?));
                 }
             }
-            (other, _) => return Err(op.broken(format!("a queue has no {other:?} of this form"))),
+            (other, _) => {
+                return Err(op.broken(format!(
+                    "the operation {other:?} is unknown, or its value is invalid"
+                )));
+            }
         }
     }
     for (item, takers) in &takes {
@@ -112,17 +117,20 @@ fn judge_queue(events: &[Event]) -> Result<Verdict, Broken> {
         let sure: Vec<&Op<'_>> = sure.collect();
         gathered.count("taken", sure.len() as u64);
         if sure.len() > 1 {
-            let what = format!("{item} is taken {} times", sure.len());
+            let what = format!("item {item} was taken {} times", sure.len());
             gathered.find(what, sure.iter().flat_map(|take| take.events()));
         }
         let put = puts.get(item);
         let was_put = |put: &&Op<'_>| put.outcome() != Outcome::Fail;
         if let (Some(first), None) = (sure.first(), put.filter(was_put)) {
-            gathered.find(format!("{item} is taken, but was not put"), first.events());
+            gathered.find(
+                format!("item {item} was taken, but never put"),
+                first.events(),
+            );
         }
     }
     match &end {
-        None => gathered.doubt("nothing was read at the end", []),
+        None => gathered.doubt("the history does not contain a final read", []),
         Some((read, left)) => at_the_end(read, left, &puts, &takes, &mut gathered),
     }
     Ok(gathered.verdict())
@@ -130,10 +138,10 @@ fn judge_queue(events: &[Event]) -> Result<Verdict, Broken> {
 
 fn items(op: &Op<'_>, list: &Value) -> Result<BTreeSet<i64>, Broken> {
     let list = list.as_array();
-    let list = list.ok_or_else(|| op.broken("a read without a list"))?;
+    let list = list.ok_or_else(|| op.broken("the reply of a read is not a list"))?;
     let numbers = list.iter().map(|item| {
         let number = item.as_i64();
-        number.ok_or_else(|| op.broken(format!("{item} is no item")))
+        number.ok_or_else(|| op.broken(format!("{item} is not the number of an item")))
     });
     numbers.collect()
 }
@@ -151,18 +159,21 @@ fn at_the_end(
         let takers = takes.get(item);
         if put.outcome() == Outcome::Ok && !left.contains(item) && takers.is_none() {
             gathered.count("lost", 1);
-            let what = format!("{item} was put, and is neither taken nor left");
+            let what = format!("item {item} was put, but was neither taken nor left in the queue");
             gathered.find(what, put.events().chain(read.events()));
         }
     }
     for item in left {
         let put = puts.get(item);
         if put.is_none_or(|put| put.outcome() == Outcome::Fail) {
-            gathered.find(format!("{item} is left, but was not put"), read.events());
+            gathered.find(
+                format!("item {item} is left in the queue, but was never put"),
+                read.events(),
+            );
         }
         let taken = takes.get(item).into_iter().flatten();
         for take in taken.filter(|take| take.last() < read.first()) {
-            let what = format!("{item} is left, but was taken");
+            let what = format!("item {item} is left in the queue, but was taken");
             gathered.find(what, take.events().chain(read.events()));
         }
     }
@@ -202,7 +213,7 @@ mod tests {
         history.call(1, "use", "", json!(10), json!({"zxid": 17}));
         assert_found(
             &lock(&history.events),
-            "token 0xa writes with zxid 0x11 after token 0xd",
+            "token 0xa wrote at zxid 0x11, after the later token 0xd",
         );
     }
 
@@ -239,7 +250,7 @@ mod tests {
     fn an_item_taken_twice_is_found() {
         let mut history = queued();
         history.events[15].kind = Kind::Ok;
-        assert_found(&queue(&history.events), "3 is taken 2 times");
+        assert_found(&queue(&history.events), "item 3 was taken 2 times");
     }
 
     #[test]
@@ -247,7 +258,7 @@ mod tests {
         let mut history = queued();
         history.events[19].value = json!([5]);
         let verdict = queue(&history.events);
-        assert_found(&verdict, "4 was put, and is neither taken nor left");
+        assert_found(&verdict, "item 4 was put, but was neither taken nor left");
         assert_eq!(verdict.figures["lost"], 1);
     }
 
@@ -256,10 +267,10 @@ mod tests {
         let mut history = queued();
         history.events[19].value = json!([1, 4, 5, 9]);
         let verdict = queue(&history.events);
-        assert_found(&verdict, "1 is left, but was taken");
-        assert_found(&verdict, "9 is left, but was not put");
+        assert_found(&verdict, "item 1 is left in the queue, but was taken");
+        assert_found(&verdict, "item 9 is left in the queue, but was never put");
         history.call(4, "take", "", json!(8), Value::Null);
-        assert_found(&queue(&history.events), "8 is taken, but was not put");
+        assert_found(&queue(&history.events), "item 8 was taken, but never put");
     }
 
     #[test]

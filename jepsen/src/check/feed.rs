@@ -48,7 +48,8 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         match op.f() {
             "write" => {
                 let paths = op.answer().and_then(|answer| answer["paths"].as_array());
-                let paths = paths.ok_or_else(|| op.broken("a write without paths"))?;
+                let paths = paths
+                    .ok_or_else(|| op.broken("the reply of a write does not contain paths"))?;
                 let mut paths: Vec<_> = paths.iter().filter_map(Value::as_str).collect();
                 paths.sort_unstable();
                 gathered.count("writes", 1);
@@ -61,11 +62,13 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
                 feed.last = Some(op);
                 let list = op.answer().and_then(Value::as_array);
                 for change in list.into_iter().flatten() {
-                    let (at, path) = one(change).ok_or_else(|| op.broken("not a change"))?;
+                    let (at, path) = one(change).ok_or_else(|| {
+                        op.broken("the feed contains a value that is not a change")
+                    })?;
                     feed.changes.push((at, path, op));
                 }
             }
-            other => return Err(op.broken(format!("a feed has no {other:?}"))),
+            other => return Err(op.broken(format!("unknown operation {other:?}"))),
         }
     }
     let mut known: BTreeMap<At, (&str, &str, Op<'_>)> = BTreeMap::new();
@@ -75,7 +78,9 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         for (at, path, op) in &feed.changes {
             let (first, by, other) = *known.entry(*at).or_insert((path, name, *op));
             if first != *path {
-                let text = format!("change {at:x?} is {first} in feed {by}, {path} in {name}");
+                let text = format!(
+                    "change {at:x?} has path {first} in feed {by}, but {path} in feed {name}"
+                );
                 gathered.find(text, other.events().chain(op.events()));
             }
         }
@@ -98,10 +103,7 @@ fn one(change: &Value) -> Option<(At, &str)> {
 fn in_order(name: &str, feed: &Feed<'_>, gathered: &mut Gathered) {
     for (before, next) in feed.changes.iter().zip(feed.changes.iter().skip(1)) {
         if before.0 >= next.0 {
-            let text = format!(
-                "feed {name} has change {:x?} behind {:x?}",
-                next.0, before.0
-            );
+            let text = format!("feed {name} has change {:x?} after {:x?}", next.0, before.0);
             gathered.find(text, before.2.events().chain(next.2.events()));
         }
     }
@@ -144,7 +146,7 @@ fn whole(
         got.sort_unstable();
         if got != *paths {
             let text = format!(
-                "feed {name} has {got:?} of the write with zxid {zxid:#x}, which changed {paths:?}"
+                "feed {name} reports {got:?} for the write with zxid {zxid:#x}, which changed {paths:?}"
             );
             gathered.find(text, op.events().chain(last.events()));
         }
@@ -200,9 +202,9 @@ mod tests {
     #[test]
     fn a_change_that_comes_twice_or_late_is_found() {
         let twice = json!([[10, 0, "/a"], [12, 0, "/b"], [12, 1, "/a"]]);
-        assert_found(&changed(9, twice), "feed f has change (a, 0) behind (a, 0)");
+        assert_found(&changed(9, twice), "feed f has change (a, 0) after (a, 0)");
         let late = json!([[12, 1, "/a"], [12, 0, "/b"]]);
-        assert_found(&changed(9, late), "feed f has change (c, 0) behind (c, 1)");
+        assert_found(&changed(9, late), "feed f has change (c, 0) after (c, 1)");
     }
 
     #[test]
@@ -212,11 +214,11 @@ mod tests {
             &verdict,
             "feed f lacks change (a, 0) of /a, which feed g has",
         );
-        assert_found(&verdict, "feed f has [] of the write with zxid 0xa");
+        assert_found(&verdict, "feed f reports [] for the write with zxid 0xa");
         let half = json!([[10, 0, "/a"], [12, 0, "/b"]]);
         assert_found(
             &changed(11, half),
-            "feed g has [\"/b\"] of the write with zxid 0xc",
+            "feed g reports [\"/b\"] for the write with zxid 0xc",
         );
     }
 
@@ -235,7 +237,10 @@ mod tests {
     #[test]
     fn feeds_that_differ_are_found() {
         let other = json!([[12, 0, "/c"], [12, 1, "/a"]]);
-        assert_found(&changed(9, other), "change (c, 0) is /c in feed f, /b in g");
+        assert_found(
+            &changed(9, other),
+            "change (c, 0) has path /c in feed f, but /b in feed g",
+        );
     }
 
     #[test]

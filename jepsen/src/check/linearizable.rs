@@ -102,7 +102,9 @@ fn check_within<M: Model>(
                 gathered.count("keys_unknown", 1);
                 let of = calls.len();
                 let key = named(key);
-                let what = format!("{key}: not known, {what} {ended} of {of} calls are explained");
+                let what = format!(
+                    "{key}: unknown, because the search ended {what}; it explained {ended} of {of} calls"
+                );
                 gathered.doubt(what, []);
             }
             Explanation::Impossible { at, before } => {
@@ -234,7 +236,7 @@ impl<'a, M: Model> Search<'a, M> {
     fn after(&mut self, call: usize) -> Result<HashSet<Config<M::State>>, String> {
         let slot = self.open.iter().position(|open| *open == Some(call));
         let Some(slot) = slot else {
-            return Err("for a call that is not open".to_owned());
+            return Err("at a call that is not open".to_owned());
         };
         let mut seen = HashSet::new();
         let mut reached = HashSet::new();
@@ -260,7 +262,10 @@ impl<'a, M: Model> Search<'a, M> {
                 let config = (next, happened.with(at));
                 if !self.is_dead(&config) && seen.insert(config.clone()) {
                     if seen.len() > self.configs_max {
-                        return Err(format!("with {} possibilities at once", self.configs_max));
+                        return Err(format!(
+                            "with more than {} open possibilities",
+                            self.configs_max
+                        ));
                     }
                     todo.push(config);
                 }
@@ -323,12 +328,13 @@ fn describe<S: Debug, C>(
     states.sort();
     let others = match states.len().saturating_sub(STATES_NAMED_MAX) {
         0 => String::new(),
-        more => format!(" or one of {more} others"),
+        more => format!(" or {more} more"),
     };
     states.truncate(STATES_NAMED_MAX);
     let answer = op.answer().map(ToString::to_string);
     let what = format!(
-        "{}: no order explains that {} of process {} with {} answers {}; possible before: {}{others}",
+        "{}: no order of the calls explains that {} of process {} with value {} returned {}; possible \
+         states before it: {}{others}",
         named(key),
         op.f(),
         op.process,

@@ -173,7 +173,10 @@ fn two_answers_swapped_are_found() {
     let later = history.events[7].value.clone();
     history.events[7].value = std::mem::replace(&mut history.events[3].value, later);
     let verdict = register(&history);
-    assert_found(&verdict, "no order explains that read of process 2");
+    assert_found(
+        &verdict,
+        "no order of the calls explains that read of process 2",
+    );
     // The shortest failing prefix ends with the first wrong answer.
     assert_eq!(verdict.findings[0].events, [0, 1, 2, 3]);
 }
@@ -182,21 +185,21 @@ fn two_answers_swapped_are_found() {
 fn a_stale_read_is_found() {
     let mut history = good();
     history.events[7].value = json!([1, 5]);
-    assert_found(&register(&history), "possible before: (2, 6)");
+    assert_found(&register(&history), "possible states before it: (2, 6)");
 }
 
 #[test]
 fn a_lost_write_is_found() {
     let mut history = good();
     history.events.last_mut().expect("an event").value = json!([2, 6]);
-    assert_found(&register(&history), "no order explains");
+    assert_found(&register(&history), "no order of the calls explains");
 }
 
 #[test]
 fn a_refusal_without_a_reason_is_found() {
     let mut history = good();
     history.events[8].value = json!([2, 9]);
-    assert_found(&register(&history), "answers a refusal");
+    assert_found(&register(&history), "returned a refusal");
     // With another open write, the refusal might have seen the version before it.
     let mut history = History::default();
     history.invoke(1, "write", "r", json!(1));
@@ -256,7 +259,7 @@ fn without_memory_it_says_how_far_it_came() {
     assert_eq!(verdict.validity, Validity::Unknown);
     let what = &verdict.findings[0].what;
     assert!(
-        what.contains("with 100 possibilities at once 7 of 18 calls"),
+        what.contains("with more than 100 open possibilities; it explained 7 of 18 calls"),
         "{what}"
     );
     assert_eq!(register(&history).validity, Validity::Invalid);

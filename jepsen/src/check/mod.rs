@@ -94,7 +94,7 @@ pub fn check_file(path: &Path, workload: &dyn Workload, budget: Budget) -> io::R
     if held.left_out > 0 {
         verdict.validity = verdict.validity.max(Validity::Unknown);
         let what = format!(
-            "not known: the first {} of {} events are judged, which is what {} MiB hold",
+            "the rest is unknown: only the first {} of {} events fit into {} MiB (--memory)",
             held.events.len(),
             held.events.len() as u64 + held.left_out,
             budget.bytes >> 20,
@@ -206,9 +206,9 @@ mod tests {
         let some = judged(&path, 5000);
         assert_eq!(some.validity, Validity::Unknown);
         let what = &some.findings.last().expect("a reason").what;
-        assert!(what.contains("of 102 events are judged"), "{what}");
+        assert!(what.contains("of 102 events fit"), "{what}");
         let early = counted(dir.path(), Some(3));
-        assert_found(&judged(&early, 5000), "process 1 makes 10");
+        assert_found(&judged(&early, 5000), "process 1 reaches the sum 10");
         let late = counted(dir.path(), Some(49));
         assert_eq!(judged(&late, 5000).validity, Validity::Unknown);
     }

@@ -90,7 +90,11 @@ impl<'a> Op<'a> {
     pub fn number(&self, name: &str) -> Result<i64, Broken> {
         let value = self.answer().and_then(|answer| answer.get(name));
         let number = value.and_then(Value::as_i64);
-        number.ok_or_else(|| self.broken(format!("no whole number \"{name}\" in the answer")))
+        number.ok_or_else(|| {
+            self.broken(format!(
+                "the reply does not contain a whole number \"{name}\""
+            ))
+        })
     }
 
     /// Returns a text of the answer.
@@ -100,7 +104,7 @@ impl<'a> Op<'a> {
     pub fn text(&self, name: &str) -> Result<&'a str, Broken> {
         let value = self.answer().and_then(|answer| answer.get(name));
         let text = value.and_then(Value::as_str);
-        text.ok_or_else(|| self.broken(format!("no text \"{name}\" in the answer")))
+        text.ok_or_else(|| self.broken(format!("the reply does not contain a text \"{name}\"")))
     }
 }
 
@@ -119,7 +123,7 @@ pub fn calls(events: &[Event]) -> Result<Vec<Op<'_>>, Broken> {
             what: what.to_owned(),
         };
         if last >= Some(event.index) {
-            return Err(broken("its index is not greater than the one before"));
+            return Err(broken("its index is not greater than the previous index"));
         }
         last = Some(event.index);
         let Process::Client(process) = event.process else {
@@ -127,7 +131,9 @@ pub fn calls(events: &[Event]) -> Result<Vec<Op<'_>>, Broken> {
         };
         if event.kind == Kind::Invoke {
             if open.insert(process, calls.len()).is_some() {
-                return Err(broken("its process has another call open, or not known"));
+                return Err(broken(
+                    "an earlier call of its process is open or has an unknown outcome",
+                ));
             }
             calls.push(Op {
                 process,

@@ -47,12 +47,12 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
                 let name = op.call.value["session"].as_str();
                 let connection = op.call.value["connection"].as_i64();
                 let (Some(name), Some(connection)) = (name, connection) else {
-                    return Err(op.broken("a write over no connection"));
+                    return Err(op.broken("the write does not name its session and connection"));
                 };
                 let session = sessions.entry(name).or_default();
                 session.writes.insert(op.number("zxid")?, (connection, op));
             }
-            other => return Err(op.broken(format!("a session has no {other:?}"))),
+            other => return Err(op.broken(format!("unknown operation {other:?}"))),
         }
     }
     let moves = sessions.values().map(|session| session.claims.len());
@@ -69,8 +69,8 @@ fn one(name: &str, session: &Session<'_>, gathered: &mut Gathered) {
     for (zxid, &(connection, op)) in &session.writes {
         if let Some((newer, by)) = newest.filter(|(newer, _)| *newer > connection) {
             let what = format!(
-                "session {name} writes over connection {connection} at zxid {zxid:#x}, after \
-                 connection {newer} has"
+                "session {name} wrote over connection {connection} at zxid {zxid:#x}, after a write over \
+                 the newer connection {newer}"
             );
             gathered.find(what, by.events().chain(op.events()));
         } else {
@@ -81,8 +81,8 @@ fn one(name: &str, session: &Session<'_>, gathered: &mut Gathered) {
             later.filter(|(number, claim)| *number > connection && claim.last() < op.first());
         if let Some((number, claim)) = later.min_by_key(|(_, claim)| claim.last()) {
             let what = format!(
-                "session {name} writes over connection {connection} at zxid {zxid:#x}, after \
-                 connection {number} was given it"
+                "session {name} wrote over connection {connection} at zxid {zxid:#x}, after it had moved \
+                 to connection {number}"
             );
             gathered.find(what, claim.events().chain(op.events()));
         }
@@ -129,11 +129,11 @@ mod tests {
         let verdict = check(&history.events);
         assert_found(
             &verdict,
-            "over connection 0 at zxid 0xd, after connection 1 was given it",
+            "over connection 0 at zxid 0xd, after it had moved to connection 1",
         );
         assert_found(
             &verdict,
-            "over connection 0 at zxid 0xd, after connection 1 has",
+            "over connection 0 at zxid 0xd, after a write over the newer connection 1",
         );
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let verdict = check(&history.events);
         assert_found(
             &verdict,
-            "over connection 0 at zxid 0xe, after connection 1 has",
+            "over connection 0 at zxid 0xe, after a write over the newer connection 1",
         );
         assert_eq!(verdict.figures["findings"], 1);
     }

@@ -49,7 +49,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
                 unknown += u64::from(op.outcome() == Outcome::Unknown);
                 processes.insert(op.process);
                 if adds.insert(name, op).is_some() {
-                    return Err(op.broken(format!("{name} is added twice")));
+                    return Err(op.broken(format!("znode {name} is added twice")));
                 }
             }
             ("remove", Some(name)) => {
@@ -58,7 +58,11 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
                 }
             }
             ("read" | FINAL_READ, _) => reads.extend((op.outcome() == Outcome::Ok).then_some(op)),
-            (other, _) => return Err(op.broken(format!("a quota has no {other:?} of this form"))),
+            (other, _) => {
+                return Err(op.broken(format!(
+                    "the operation {other:?} is unknown, or its value is invalid"
+                )));
+            }
         }
     }
     // Each process has at most one open call. After an unknown outcome, its client continues as
@@ -73,24 +77,27 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         let there = names.len() as u64 + 1;
         greatest = greatest.max(there);
         if u64::try_from(usage) != Ok(there) {
-            let what = format!("there are {there} znodes, and the usage is {usage}");
+            let what = format!("the usage is {usage}, but the number of znodes is {there}");
             gathered.find(what, op.events());
         }
         if there > most {
             let what = format!(
-                "there are {there} znodes: the limit is {LIMIT}, and {} more could come at once",
-                at_once + unknown
+                "the number of znodes is {there}, but with the limit {LIMIT} and all concurrent requests it \
+                 can be at most {most}"
             );
             gathered.find(what, op.events());
         }
         for name in &names {
             let add: Option<&Op<'_>> = adds.get(name);
             if add.is_none_or(|add| add.outcome() == Outcome::Fail) {
-                gathered.find(format!("{name} is there, but was not added"), op.events());
+                gathered.find(
+                    format!("znode {name} exists, but was not added"),
+                    op.events(),
+                );
             }
             let mut removed = removes.get(name).into_iter().flatten();
             if let Some(remove) = removed.find(|remove| remove.last() < op.first()) {
-                let what = format!("{name} is there, but was removed");
+                let what = format!("znode {name} exists, but was removed");
                 gathered.find(what, remove.events().chain(op.events()));
             }
         }
@@ -140,7 +147,7 @@ impl<'a> Expected<'a> {
             .retain(|(name, _)| !begun_before(name, read.first()));
         for (name, add) in &self.there {
             if !names.contains(name) && !begun_before(name, read.last()) {
-                let what = format!("{name} was added, and is not there");
+                let what = format!("znode {name} was added, but does not exist");
                 gathered.find(what, add.events().chain(read.events()));
             }
         }
@@ -149,7 +156,7 @@ impl<'a> Expected<'a> {
 
 fn names<'a>(op: &Op<'a>) -> Result<BTreeSet<&'a str>, Broken> {
     let list = op.answer().and_then(|answer| answer["names"].as_array());
-    let list = list.ok_or_else(|| op.broken("a read without names"))?;
+    let list = list.ok_or_else(|| op.broken("the reply of a read does not contain names"))?;
     Ok(list.iter().filter_map(Value::as_str).collect())
 }
 
@@ -193,14 +200,17 @@ mod tests {
 
     #[test]
     fn a_wrong_usage_is_found() {
-        assert_found(&shown(&["b"], 3), "there are 2 znodes, and the usage is 3");
+        assert_found(
+            &shown(&["b"], 3),
+            "the usage is 3, but the number of znodes is 2",
+        );
     }
 
     #[test]
     fn names_that_came_back_or_were_lost_or_refused_are_found() {
-        assert_found(&shown(&["a", "b"], 3), "a is there, but was removed");
-        assert_found(&shown(&["b", "c"], 3), "c is there, but was not added");
-        assert_found(&shown(&[], 1), "b was added, and is not there");
+        assert_found(&shown(&["a", "b"], 3), "znode a exists, but was removed");
+        assert_found(&shown(&["b", "c"], 3), "znode c exists, but was not added");
+        assert_found(&shown(&[], 1), "znode b was added, but does not exist");
     }
 
     #[test]
@@ -216,7 +226,8 @@ mod tests {
         history.call(2, "read", "", Value::Null, read(&names, 22));
         assert_found(
             &check(&history.events),
-            "there are 22 znodes: the limit is 20, and 1 more",
+            "the number of znodes is 22, but with the limit 20 and all concurrent requests it can be \
+             at most 21",
         );
         history.events.truncate(2 * full);
         history.call(2, "read", "", Value::Null, read(&names[..full], 21));

@@ -25,11 +25,12 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         let mut done = Vec::new();
         for op in ops {
             if !matches!(op.f(), "read" | "write" | FINAL_READ) {
-                return Err(op.broken(format!("there is no {:?} here", op.f())));
+                return Err(op.broken(format!("unknown operation {:?}", op.f())));
             }
             if op.outcome() == Outcome::Ok {
                 let version = op.answer().and_then(Value::as_i64);
-                let version = version.ok_or_else(|| op.broken("an answer without a version"))?;
+                let version =
+                    version.ok_or_else(|| op.broken("the reply does not contain a version"))?;
                 gathered.count(op.f(), 1);
                 done.push((op, version));
             }
@@ -62,7 +63,7 @@ fn stale(key: &str, done: &[(Op<'_>, i64)], gathered: &mut Gathered) {
         if is_stale {
             gathered.count("stale", 1);
             let what = format!(
-                "{key}: a {} shows version {version} after a {} has shown {before}",
+                "{key}: a {} returned version {version} although an earlier {} returned {before}",
                 op.f(),
                 other.f()
             );
@@ -98,7 +99,10 @@ mod tests {
         let mut history = good();
         history.events[7].value = json!(1);
         let verdict = check(&history.events);
-        assert_found(&verdict, "a read shows version 1 after a write has shown 2");
+        assert_found(
+            &verdict,
+            "a read returned version 1 although an earlier write returned 2",
+        );
         assert_eq!(verdict.findings[0].events, [2, 5, 6, 7]);
     }
 
@@ -109,13 +113,16 @@ mod tests {
         assert_valid(&check(&history.events));
         history.events[5].kind = Kind::Info;
         history.events[7].value = json!(1);
-        assert_found(&check(&history.events), "after a read has shown 2");
+        assert_found(
+            &check(&history.events),
+            "although an earlier read returned 2",
+        );
     }
 
     #[test]
     fn two_writes_of_one_version_are_found() {
         let mut history = good();
         history.events[5].value = json!(1);
-        assert_found(&check(&history.events), "a write shows version 1");
+        assert_found(&check(&history.events), "a write returned version 1");
     }
 }

@@ -77,7 +77,8 @@ impl Model for Register {
             "write" if is_refused => None,
             "write" => {
                 let value = asked.as_i64();
-                let value = value.ok_or_else(|| op.broken("a write without a number"))?;
+                let value =
+                    value.ok_or_else(|| op.broken("the value of a write is not a number"))?;
                 Some(Call::Write { value, version })
             }
             "cas" => {
@@ -94,7 +95,7 @@ impl Model for Register {
                     }),
                 }
             }
-            other => return Err(op.broken(format!("a register has no {other:?}"))),
+            other => return Err(op.broken(format!("unknown operation {other:?}"))),
         })
     }
 
@@ -129,6 +130,6 @@ fn pair(op: &Op<'_>, value: &Value) -> Result<(i64, i64), Broken> {
     let number = |at: usize| value.get(at).and_then(Value::as_i64);
     match (number(0), number(1)) {
         (Some(first), Some(second)) => Ok((first, second)),
-        _ => Err(op.broken(format!("{value} is no pair of numbers"))),
+        _ => Err(op.broken(format!("{value} is not a pair of numbers"))),
     }
 }

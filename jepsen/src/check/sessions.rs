@@ -34,7 +34,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     let mut done: Vec<Op<'_>> = Vec::new();
     for op in calls(events)? {
         if !matches!(op.f(), "read" | "write") {
-            return Err(op.broken(format!("a session has no {:?}", op.f())));
+            return Err(op.broken(format!("unknown operation {:?}", op.f())));
         }
         if op.outcome() != Outcome::Ok {
             continue;
@@ -43,7 +43,10 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         let versions = known.entry(op.key()).or_default();
         let first = versions.entry(zxid).or_insert((version, op));
         if first.0 != version {
-            let what = format!("zxid {zxid:#x} made version {version} and {}", first.0);
+            let what = format!(
+                "zxid {zxid:#x} created two versions: {version} and {}",
+                first.0
+            );
             gathered.find(what, first.1.events().chain(op.events()));
         }
         done.push(op);
@@ -81,7 +84,8 @@ fn one(
 ) {
     let shown = op.events().chain(by.events());
     if op.f() == "write" && zxid <= *seen {
-        let what = format!("a write has zxid {zxid:#x} in a session that saw {seen:#x}");
+        let what =
+            format!("a write has zxid {zxid:#x}, but its session had already seen {seen:#x}");
         gathered.find(what, shown);
         return;
     }
@@ -93,8 +97,8 @@ fn one(
         .next_back();
     if let Some((newer, (_, writer))) = missed {
         let what = format!(
-            "{} is read as of zxid {zxid:#x} in a session that saw {seen:#x}, and {newer:#x} \
-             changed it",
+            "a read of {} shows zxid {zxid:#x}, but its session had already seen {seen:#x}, and \
+             {newer:#x} changed the znode",
             op.key()
         );
         gathered.find(what, shown.chain(writer.events()));
@@ -108,7 +112,7 @@ fn ascending(versions: &Known<'_>, gathered: &mut Gathered) {
             && other.0 >= version.0
         {
             let what = format!(
-                "version {} of zxid {earlier:#x} is followed by {} of {zxid:#x}",
+                "version {} at zxid {earlier:#x} is followed by version {} at zxid {zxid:#x}",
                 other.0, version.0
             );
             gathered.find(what, other.1.events().chain(version.1.events()));
@@ -155,14 +159,14 @@ mod tests {
         let mut history = good();
         let old = json!({"session": "s2", "zxid": 2, "version": 0});
         history.call(2, "read", "b", Value::Null, old);
-        assert_found(&check(&history.events), "b is read as of zxid 0x2");
+        assert_found(&check(&history.events), "a read of b shows zxid 0x2");
     }
 
     #[test]
     fn an_own_write_that_is_not_read_is_found() {
         let mut history = good();
         history.events[13].value = json!({"session": "s1", "zxid": 1, "version": 0});
-        assert_found(&check(&history.events), "0xa changed it");
+        assert_found(&check(&history.events), "0xa changed the znode");
     }
 
     #[test]
@@ -185,13 +189,13 @@ mod tests {
         );
         assert_found(
             &check(&history.events),
-            "a is read as of zxid 0x1 in a session that saw 0xc",
+            "a read of a shows zxid 0x1, but its session had already seen 0xc",
         );
     }
 
     #[test]
     fn versions_and_zxids_that_do_not_fit_are_found() {
-        assert_found(&changed(7, "version", json!(2)), "made version");
+        assert_found(&changed(7, "version", json!(2)), "created two versions");
         assert_found(&changed(3, "zxid", json!(10)), "a write has zxid 0xa");
         assert_found(&changed(5, "version", json!(3)), "is followed by");
     }

@@ -49,18 +49,19 @@ fn judge_one(key: &str, ops: Vec<Op<'_>>, gathered: &mut Gathered) -> Result<(),
         match op.f() {
             "add" => {
                 let number = op.call.value.as_i64();
-                let number = number.ok_or_else(|| op.broken("an add without a number"))?;
+                let number =
+                    number.ok_or_else(|| op.broken("the value of an add is not a number"))?;
                 let known = match op.outcome() {
                     Outcome::Ok => op.last(),
                     Outcome::Fail | Outcome::Unknown => u64::MAX,
                 };
                 let element = Element { add: op, known };
                 if elements.insert(number, element).is_some() {
-                    return Err(op.broken(format!("{number} is added twice")));
+                    return Err(op.broken(format!("element {number} is added twice")));
                 }
             }
             "read" | FINAL_READ => reads.extend(read(op)?),
-            other => return Err(op.broken(format!("a set has no {other:?}"))),
+            other => return Err(op.broken(format!("unknown operation {other:?}"))),
         }
     }
     for read in &reads {
@@ -74,7 +75,10 @@ fn judge_one(key: &str, ops: Vec<Op<'_>>, gathered: &mut Gathered) -> Result<(),
     count(&elements, &reads, gathered);
     missing(&elements, &reads, gathered);
     if !reads.iter().any(|read| read.op.f() == FINAL_READ) {
-        gathered.doubt(format!("set {key:?} was not read at the end"), []);
+        gathered.doubt(
+            format!("the history does not contain a final read of set {key:?}"),
+            [],
+        );
     }
     Ok(())
 }
@@ -84,10 +88,10 @@ fn read(op: Op<'_>) -> Result<Option<Read<'_>>, Broken> {
         return Ok(None);
     };
     let list = answer.as_array();
-    let list = list.ok_or_else(|| op.broken("a read without a list"))?;
+    let list = list.ok_or_else(|| op.broken("the reply of a read is not a list"))?;
     let numbers = list.iter().map(|element| {
         let number = element.as_i64();
-        number.ok_or_else(|| op.broken(format!("{element} is no element")))
+        number.ok_or_else(|| op.broken(format!("{element} is not the number of an element")))
     });
     let shown = numbers.collect::<Result<BTreeSet<i64>, Broken>>()?;
     Ok(Some(Read { op, shown }))
@@ -99,7 +103,7 @@ fn unexpected(read: &Read<'_>, elements: &BTreeMap<i64, Element<'_>>, gathered: 
         let (what, add) = match elements.get(number) {
             None => ("was never added", None),
             Some(element) if element.add.first() > read.op.last() => {
-                ("is added later only", Some(element.add))
+                ("was added only later", Some(element.add))
             }
             Some(element) if element.add.outcome() == Outcome::Fail => {
                 ("was refused", Some(element.add))
@@ -109,7 +113,7 @@ fn unexpected(read: &Read<'_>, elements: &BTreeMap<i64, Element<'_>>, gathered: 
         gathered.count("unexpected", 1);
         let events = read.op.events();
         let events = events.chain(add.into_iter().flat_map(|add| add.events()));
-        gathered.find(format!("{number} is read, but {what}"), events);
+        gathered.find(format!("a read shows {number}, which {what}"), events);
     }
 }
 
@@ -126,14 +130,14 @@ fn missing(elements: &BTreeMap<i64, Element<'_>>, reads: &[Read<'_>], gathered: 
         };
         let is_lost = last.is_some_and(|last| !last.shown.contains(number) && owing(&last));
         let (figure, what) = if is_lost {
-            ("lost", "and at the end: it is lost")
+            ("lost", "and so does the final read: it is lost")
         } else {
-            ("stale", "though not at the end: the read is stale")
+            ("stale", "so this read is stale")
         };
         gathered.count(figure, 1);
         let events = element.add.events().chain([element.known]);
         gathered.find(
-            format!("{number} was acknowledged or read, but is missing later, {what}"),
+            format!("{number} was acknowledged or read, but a later read lacks it, {what}"),
             events.chain(first.op.events()),
         );
     }
@@ -196,7 +200,7 @@ mod tests {
         let verdict = check(&history.events);
         assert_found(
             &verdict,
-            "2 was acknowledged or read, but is missing later, and at the end",
+            "2 was acknowledged or read, but a later read lacks it, and so does the final read",
         );
         assert_eq!(verdict.figures["lost"], 1);
         assert_eq!(verdict.findings[0].events, [1, 6, 12, 13]);
@@ -223,14 +227,14 @@ mod tests {
         let mut history = good();
         history.events[13].value = json!([1, 2, 3, 5, 9]);
         let verdict = check(&history.events);
-        assert_found(&verdict, "5 is read, but was refused");
-        assert_found(&verdict, "9 is read, but was never added");
+        assert_found(&verdict, "a read shows 5, which was refused");
+        assert_found(&verdict, "a read shows 9, which was never added");
         let mut history = good();
         history.call(7, "add", "", json!(8), Value::Null);
         history.events[11].value = json!([1, 2, 8]);
         assert_found(
             &check(&history.events),
-            "8 is read, but is added later only",
+            "a read shows 8, which was added only later",
         );
     }
 

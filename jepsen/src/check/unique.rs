@@ -22,11 +22,11 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
     let mut taken: HashMap<&str, Vec<(Op<'_>, i64)>> = HashMap::new();
     for op in calls(events)? {
         if op.f() != "take" {
-            return Err(op.broken(format!("there is no {:?} of ids", op.f())));
+            return Err(op.broken(format!("unknown operation {:?}", op.f())));
         }
         if let Some(answer) = op.answer() {
             let id = answer.as_i64();
-            let id = id.ok_or_else(|| op.broken(format!("{answer} is no id")))?;
+            let id = id.ok_or_else(|| op.broken(format!("{answer} is not a whole number")))?;
             taken.entry(op.key()).or_default().push((op, id));
         } else {
             gathered.count("unknown_or_refused", 1);
@@ -47,7 +47,7 @@ fn twice(ids: &[(Op<'_>, i64)], gathered: &mut Gathered) {
         if let Some(other) = owners.insert(*id, op) {
             gathered.count("duplicates", 1);
             let what = format!(
-                "{id} is given to process {} and to {}",
+                "id {id} was assigned to process {} and to process {}",
                 other.process, op.process
             );
             gathered.find(what, other.events().chain(op.events()));
@@ -68,7 +68,7 @@ fn backwards(ids: &[(Op<'_>, i64)], gathered: &mut Gathered) {
             }
         }
         if let Some((other, before)) = greatest.filter(|(_, greatest)| greatest > id) {
-            let what = format!("{id} is given after {before}");
+            let what = format!("id {id} was assigned after the greater id {before}");
             gathered.find(what, other.events().chain(op.events()));
         }
     }
@@ -103,7 +103,10 @@ mod tests {
     fn an_id_given_twice_is_found() {
         let mut history = good();
         history.events[3].value = json!(2);
-        assert_found(&check(&history.events), "2 is given to process 1 and to 2");
+        assert_found(
+            &check(&history.events),
+            "id 2 was assigned to process 1 and to process 2",
+        );
     }
 
     #[test]
@@ -111,6 +114,9 @@ mod tests {
         let mut history = good();
         history.events[2].value = json!(4);
         history.events[7].value = json!(2);
-        assert_found(&check(&history.events), "2 is given after 4");
+        assert_found(
+            &check(&history.events),
+            "id 2 was assigned after the greater id 4",
+        );
     }
 }

@@ -41,7 +41,7 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
                 gathered.count("writes", u64::from(op.outcome() == Outcome::Ok));
                 continue;
             }
-            other => return Err(op.broken(format!("there is no {other:?} here"))),
+            other => return Err(op.broken(format!("unknown operation {other:?}"))),
         }
         let Some(answer) = op.answer() else {
             // The events that it received are lost with its answer.
@@ -78,15 +78,15 @@ fn once(op: &Op<'_>, answer: &Value, gathered: &mut Gathered) -> Result<(), Brok
     gathered.count("told", u64::from(told));
     if version > watched && !told {
         let what = format!(
-            "a read shows version {version} of {}, and its watch, set at version {watched}, was \
-             told nothing",
+            "a read shows version {version} of {}, but the watch, set at version {watched}, has not \
+             fired",
             op.key()
         );
         gathered.find(what, op.events());
     }
     if version <= watched && told {
         let what = format!(
-            "a watch of {} set at version {watched} was told, and a read then shows {version}",
+            "a watch of {}, set at version {watched}, has fired, but a read then shows version {version}",
             op.key()
         );
         gathered.find(what, op.events());
@@ -101,7 +101,8 @@ fn stream(
     gathered: &mut Gathered,
 ) -> Result<(), Broken> {
     let told = answer["events"].as_array();
-    let told = told.ok_or_else(|| op.broken("a read without a list of events"))?;
+    let told =
+        told.ok_or_else(|| op.broken("the reply of a read does not contain a list of events"))?;
     let told: Vec<i64> = told.iter().filter_map(Value::as_i64).collect();
     if answer["missed"] == Value::Bool(true) {
         gathered.count("reads_after_reconnects", 1);
@@ -113,7 +114,7 @@ fn stream(
     let (by, key) = (op.text("by")?, op.key());
     if i64::try_from(told.len()) != Ok(to - from) {
         let what = format!(
-            "{key} went from version {from} to {to}, and the {by} watch was told {} times",
+            "{key} had version {from} and then {to}, but the number of events of the {by} watch is {}",
             told.len()
         );
         gathered.find(what, shown);
@@ -127,7 +128,7 @@ fn stream(
     let is_between = told.iter().all(|&zxid| zxid > first && zxid <= last);
     if !(is_ascending && is_between && told.last().is_none_or(|&zxid| zxid == last)) {
         let what = format!(
-            "{key} went from zxid {first:#x} to {last:#x}, and the {by} watch was told {told:x?}"
+            "{key} had zxid {first:#x} and then {last:#x}, but the {by} watch had events at {told:x?}"
         );
         gathered.find(what, shown);
     }
@@ -194,28 +195,28 @@ mod tests {
     fn a_watch_that_was_not_told_is_found() {
         let mut history = good();
         history.events[7].value["told"] = json!(false);
-        assert_found(
-            &check(&history.events),
-            "set at version 1, was told nothing",
-        );
+        assert_found(&check(&history.events), "set at version 1, has not fired");
     }
 
     #[test]
     fn a_watch_that_was_told_without_a_change_is_found() {
         let mut history = good();
         history.events[3].value["told"] = json!(true);
-        assert_found(&check(&history.events), "was told, and a read then shows 1");
+        assert_found(
+            &check(&history.events),
+            "has fired, but a read then shows version 1",
+        );
     }
 
     #[test]
     fn an_event_that_is_lost_or_comes_twice_or_late_is_found() {
         for (events, words) in [
-            (json!([15]), "was told 1 times"),
-            (json!([13, 13, 15]), "was told 3 times"),
-            (json!([13, 13]), "was told [d, d]"),
-            (json!([15, 13]), "was told [f, d]"),
-            (json!([9, 15]), "was told [9, f]"),
-            (json!([13, 16]), "was told [d, 10]"),
+            (json!([15]), "the recursive watch is 1"),
+            (json!([13, 13, 15]), "the recursive watch is 3"),
+            (json!([13, 13]), "had events at [d, d]"),
+            (json!([15, 13]), "had events at [f, d]"),
+            (json!([9, 15]), "had events at [9, f]"),
+            (json!([13, 16]), "had events at [d, 10]"),
         ] {
             let mut history = good();
             history.events[11].value["events"] = events;
@@ -227,7 +228,7 @@ mod tests {
     fn behind_a_reconnect_events_count_again() {
         let mut history = good();
         history.events[15].value["events"] = json!([]);
-        assert_found(&check(&history.events), "was told 0 times");
+        assert_found(&check(&history.events), "the recursive watch is 0");
     }
 
     #[test]

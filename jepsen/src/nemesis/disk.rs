@@ -75,7 +75,8 @@ impl Nemesis for Power {
             let dir = cluster.data_dir(id);
             let kept = |writes| if rng.bool() { 0 } else { rng.usize(..=writes) };
             let bytes = cluster.faults()?.drop_unsynced(id, &dir, kept);
-            let failed = |error| ClusterError::Change(format!("drop what was not synced: {error}"));
+            let failed =
+                |error| ClusterError::Change(format!("cannot drop unsynced writes: {error}"));
             dropped.push(bytes.map_err(failed)?);
         }
         let members = facts([("members", json!(self.0)), ("bytes", json!(dropped))]);

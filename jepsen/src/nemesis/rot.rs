@@ -38,7 +38,9 @@ impl Nemesis for Rot {
         cluster: &mut Cluster,
         rng: &mut Rng,
     ) -> Result<Option<Facts>, ClusterError> {
-        let failed = |error: io::Error| ClusterError::Change(format!("rot: {error}"));
+        let failed = |error: io::Error| {
+            ClusterError::Change(format!("cannot change bytes of a file: {error}"))
+        };
         let dirs: Vec<_> = cluster
             .ids()
             .into_iter()

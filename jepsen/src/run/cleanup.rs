@@ -124,5 +124,5 @@ impl Remains {
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-    text.unwrap_or_else(|| "a panic without a text".to_owned())
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
 }

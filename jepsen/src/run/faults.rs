@@ -83,7 +83,7 @@ impl Faults {
         if names.is_empty() {
             format!("{made} faults")
         } else {
-            format!("{made} faults, now {}", names.join(", "))
+            format!("{made} faults, in progress: {}", names.join(", "))
         }
     }
 
@@ -107,7 +107,10 @@ impl Faults {
             Ok(None) => self.record(name, step.fault, "none", Facts::new(), None),
             Err(error) => {
                 self.open[step.kind] = Some(step.fault);
-                self.note(format!("{name} {}: {error}", step.fault));
+                self.note(format!(
+                    "fault {} ({name}) did not begin correctly: {error}",
+                    step.fault
+                ));
                 self.record(name, step.fault, "begin", Facts::new(), Some(error));
             }
         }
@@ -123,7 +126,9 @@ impl Faults {
                 self.open[kind] = None;
                 self.record(name, fault, "end", facts, None);
             }
-            Err(error) => self.note(format!("the end of {name} {fault} waits: {error}")),
+            Err(error) => self.note(format!(
+                "fault {fault} ({name}) could not be reverted yet: {error}"
+            )),
         }
     }
 
@@ -158,7 +163,7 @@ impl Faults {
                     other => return other,
                 }
             } else if left.is_zero() {
-                let text = "a fault could not be taken back; see the notes".to_owned();
+                let text = "a fault could not be reverted; see the notes".to_owned();
                 return Err(ClusterError::Change(text));
             }
         }

@@ -28,7 +28,7 @@ impl Definition for Bank {
     }
 
     fn promise(&self) -> &'static str {
-        "a multi is done whole or not at all, and no multiRead sees half of one"
+        "a multi is executed completely or not at all, and a multiRead never shows a part of it"
     }
 
     fn top(&self) -> &'static str {

@@ -26,7 +26,7 @@ impl Definition for Counter {
     }
 
     fn promise(&self) -> &'static str {
-        "no acknowledged addition by version is lost, and none is done twice"
+        "no acknowledged addition is lost, and no addition is executed twice"
     }
 
     fn top(&self) -> &'static str {

@@ -28,14 +28,14 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Sessions that all members know.
 pub(super) const GLOBAL: Ephemeral = Ephemeral {
     name: "ephemeral",
-    promise: "nobody is alive after a look or a successor has seen its session gone",
+    promise: "after the end of a session, the session does not write, and its ephemerals do not exist",
     settings: &[],
 };
 
 /// Sessions that begin as local sessions of their server.
 pub(super) const LOCAL: Ephemeral = Ephemeral {
     name: "local",
-    promise: "the same for local sessions, which become global with their first ephemeral",
+    promise: "the promise of `ephemeral`, for local sessions that become global with their first ephemeral",
     settings: &[
         ("localSessionsEnabled", "true"),
         ("localSessionsUpgradingEnabled", "true"),

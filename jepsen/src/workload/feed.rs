@@ -38,7 +38,7 @@ impl Definition for Feed {
     }
 
     fn promise(&self) -> &'static str {
-        "a feed of changes has each acknowledged one once and in order, over the loss of members"
+        "a change feed reports each acknowledged change once and in order, also after the loss of members"
     }
 
     fn settings(&self) -> &'static [(&'static str, &'static str)] {
@@ -183,7 +183,7 @@ impl Follower {
         }
         // The checker finds the missing changes. The reason is known only here.
         eprintln!(
-            "the last feed is at {:?} after {END_LIMIT:?} and has not reached {last:#x}; the last lost member: {:?}",
+            "after {END_LIMIT:?}, the last feed is at {:?} and has not reached {last:#x}; the member that it lost last: {:?}",
             self.changes.position(),
             self.lost
         );

@@ -32,7 +32,7 @@ impl Definition for Lock {
     }
 
     fn promise(&self) -> &'static str {
-        "of a lock by the recipe no holder writes, guarded by its znode, once a later one has"
+        "after a later holder of a lock has written, no former holder writes"
     }
 
     fn top(&self) -> &'static str {

@@ -24,7 +24,7 @@ impl Definition for Monotonic {
     }
 
     fn promise(&self) -> &'static str {
-        "what a session sees never goes back, over fail-over and several znodes, its own writes too"
+        "a session always sees its own writes, and never an older state than before, even on another server"
     }
 
     fn top(&self) -> &'static str {

@@ -38,7 +38,7 @@ impl Definition for Owner {
     }
 
     fn promise(&self) -> &'static str {
-        "once a session has moved to another connection no write over an older one is carried out"
+        "after a session has moved to another connection, no write on an older connection is executed"
     }
 
     fn top(&self) -> &'static str {

@@ -29,7 +29,7 @@ impl Definition for Queue {
     }
 
     fn promise(&self) -> &'static str {
-        "each item of a queue is taken once at most, and no acknowledged one is lost"
+        "each item of a queue is taken at most once, and no acknowledged item is lost"
     }
 
     fn top(&self) -> &'static str {

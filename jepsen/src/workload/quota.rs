@@ -30,7 +30,7 @@ impl Definition for Quota {
     }
 
     fn promise(&self) -> &'static str {
-        "the usage of a quota is what is there, and no more is let in than were asked for at once"
+        "the usage of a quota is the number of znodes, and only concurrent requests can exceed the limit"
     }
 
     fn settings(&self) -> &'static [(&'static str, &'static str)] {

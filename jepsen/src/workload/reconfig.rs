@@ -33,7 +33,7 @@ impl Definition for Reconfig {
     }
 
     fn promise(&self) -> &'static str {
-        "lists of members follow each other, each made of the one before, and no acknowledged is lost"
+        "each member list is based on the previous list, and no acknowledged list is lost"
     }
 
     fn top(&self) -> &'static str {

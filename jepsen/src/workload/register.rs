@@ -36,7 +36,7 @@ impl Definition for Register {
     }
 
     fn promise(&self) -> &'static str {
-        "reads, writes and compare-and-set by version of a znode are linearizable"
+        "reads, writes and conditional writes of a znode are linearizable"
     }
 
     fn top(&self) -> &'static str {

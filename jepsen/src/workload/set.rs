@@ -30,7 +30,7 @@ impl Definition for Set {
     }
 
     fn promise(&self) -> &'static str {
-        "every acknowledged create is in all reads that begin afterwards, and no refused one is"
+        "every acknowledged create is visible in all later reads, and a refused create is never visible"
     }
 
     fn top(&self) -> &'static str {

@@ -27,7 +27,7 @@ impl Definition for Synced {
     }
 
     fn promise(&self) -> &'static str {
-        "a read behind a sync shows all that was acknowledged or read before the sync began"
+        "a read after a sync shows everything that was acknowledged or read before the sync began"
     }
 
     fn top(&self) -> &'static str {

@@ -26,7 +26,7 @@ impl Definition for Unique {
     }
 
     fn promise(&self) -> &'static str {
-        "no two sequential znodes of a directory have one number, and later ones have greater ones"
+        "the numbers of a directory's sequential znodes are unique, and later znodes have greater numbers"
     }
 
     fn top(&self) -> &'static str {

@@ -30,7 +30,7 @@ impl Definition for Watches {
     }
 
     fn promise(&self) -> &'static str {
-        "no read shows what its session's watches were not told, once each, also over reconnects"
+        "each event arrives once, and before a read shows its change, also after a reconnect"
     }
 
     fn top(&self) -> &'static str {
