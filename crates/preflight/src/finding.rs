@@ -112,7 +112,7 @@ findings! {
     GUESSING = "guessing";
     /// The audit log is off.
     NO_AUDIT = "no-audit";
-    /// Commands that change nothing answer under any name in `Host`.
+    /// Admin commands that only read data accept any host name in the header `Host`.
     ANY_HOST = "any-host";
 }
 
