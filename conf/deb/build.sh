@@ -5,7 +5,7 @@
 #   conf/deb/build.sh EXECUTABLE VERSION OUTPUT.deb
 #
 # Build the executable with the profile `dist`. It must run on this machine, because it writes its manual pages and
-# completions. The script needs strip, and dpkg-deb, which every Debian has.
+# completions. The script needs strip and dpkg-deb.
 
 set -euo pipefail
 
@@ -65,8 +65,8 @@ Section: net
 Priority: optional
 Installed-Size: $(du -sk "$root" | cut -f 1)
 Depends: libc6, libgcc-s1, systemd | systemd-standalone-sysusers
-Description: coordination server that speaks ZooKeeper
- The protocol, the zoo.cfg and the data directory of Apache ZooKeeper, in one
- executable without a virtual machine.
+Description: coordination server with the protocol of Apache ZooKeeper
+ Zoarium uses the protocol, the zoo.cfg and the data directory of Apache
+ ZooKeeper. It is one executable, and does not need a Java virtual machine.
 CONTROL
 dpkg-deb --root-owner-group -Zgzip --build "$root" "$output"

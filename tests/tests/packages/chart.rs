@@ -210,5 +210,5 @@ fn values_are_rendered_and_invalid_ones_refused() {
     let refused = render(&["replicaCount=2"])
         .expect("the renderer")
         .unwrap_err();
-    assert!(refused.contains("an odd number is expected"), "{refused}");
+    assert!(refused.contains("replicaCount must be odd"), "{refused}");
 }
