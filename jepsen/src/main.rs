@@ -160,7 +160,7 @@ struct MatrixArguments {
     /// Number of concurrent runs
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
     jobs: u64,
-    /// Time in seconds after which no further run begins. The next call continues with the missing
+    /// Time in seconds after which no further run begins. The same command later executes the missing
     /// runs
     #[arg(long, value_name = "SECONDS")]
     for_seconds: Option<u64>,
