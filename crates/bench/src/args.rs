@@ -25,23 +25,22 @@ pub(crate) enum BenchCommand {
     Exists(LoadArgs),
     /// setData of random znodes
     Set(LoadArgs),
-    /// Creates znodes, each once (and deletes them afterwards)
+    /// Creates znodes, and deletes them after the measurement
     Create(LoadArgs),
     /// getData and setData of random znodes
     Mixed(MixedArgs),
-    /// multi of several setData each
+    /// multi with several setData operations
     Multi(MultiArgs),
     /// Watch fan-out: znodes change while every session watches them
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Watch(WatchArgs),
-    /// Connect storm: each session opens, closes and opens a session again
+    /// Connect storm: opens and closes sessions as fast as the server allows
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Connect(LoadArgs),
     /// Handshakes: each connection requests an unknown session, which the server refuses; nothing is written
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Handshake(LoadArgs),
-    /// Locks that sessions pass on: each session acquires a lock with an ephemeral sequential znode and
-    /// releases it
+    /// Locks: each session acquires a lock with an ephemeral sequential znode, releases it, and repeats this
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Lock(LockArgs),
     /// Opens idle sessions, keeps them alive and measures their cost
@@ -51,10 +50,10 @@ pub(crate) enum BenchCommand {
     Fill(FillArgs),
     /// Deletes the znodes of `fill` or of an interrupted run
     Clean(CleanArgs),
-    /// Runs the fastest possible server: every request gets the same answer. The result is the limit of
-    /// generator and sockets
+    /// Runs the fastest possible server: every request gets the same answer. A load on this
+    /// server measures the limit of the generator and the sockets
     Echo(EchoArgs),
-    /// Measures grouped fdatasync, the limit of durable writes
+    /// Measures fdatasync of groups of records, which limits durable writes
     Fsync(FsyncArgs),
     /// Runs several loads in sequence and reports them in one table, as Markdown and JSON
     Suite(SuiteArgs),
@@ -84,8 +83,8 @@ pub(crate) struct ServersArgs {
     /// Second server for a comparison, loaded alternately with the first
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) versus: Vec<String>,
-    /// Process id of the server, for its CPU time and memory (Linux, same machine); several ids (`1,2`) are
-    /// added up
+    /// Process id of the server, to measure its CPU time and memory (Linux, same machine). With several ids
+    /// (`1,2`), the figures of the processes are added up
     #[arg(long, value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
     /// Process id of the second server
@@ -197,22 +196,22 @@ pub(crate) struct GrowthArgs {
     pub(crate) servers: ServersArgs,
     #[command(flatten)]
     pub(crate) turns: TurnsArgs,
-    /// Only these axes, separated by commas
+    /// Measures only these axes, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "AXIS")]
     pub(crate) only: Vec<String>,
     /// Last value of an axis, such as `znodes=1000000`
     #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis)]
     pub(crate) upto: Vec<(String, u32)>,
-    /// Last value of an axis for the second server, if lower
+    /// Last value of an axis for the second server, if it is lower
     #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis, requires = "versus")]
     pub(crate) versus_upto: Vec<(String, u32)>,
-    /// Ensemble for the axis `voters`: number of members, and their servers
+    /// Ensemble for the axis `voters`: number of members, and their client ports
     #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
     pub(crate) voters: Vec<EnsembleArg>,
     /// Second ensemble for the axis `voters`, for a comparison
     #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
     pub(crate) versus_voters: Vec<EnsembleArg>,
-    /// Ensemble for the axis `observers`: number of members, of which three vote, and their servers
+    /// Ensemble for the axis `observers`: number of members, of which three vote, and their client ports
     #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
     pub(crate) observers: Vec<EnsembleArg>,
     /// Second ensemble for the axis `observers`, for a comparison
@@ -221,7 +220,7 @@ pub(crate) struct GrowthArgs {
     /// Name of the server in tables and charts, instead of its address
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Name of the second server
+    /// Name of the second server in tables and charts, instead of its address
     #[arg(long, value_name = "NAME")]
     pub(crate) versus_name: Option<String>,
     /// Directory for growth.md, growth.json and a chart of each axis
@@ -256,7 +255,7 @@ pub(crate) struct CleanArgs {
     /// Server to clean
     #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
     pub(crate) server: String,
-    /// Znode to delete with its subtree, instead of every `/zoarium-bench-...`
+    /// Znode to delete with its subtree, instead of every znode `/zoarium-bench-...`
     #[arg(long, value_parser = root_path)]
     pub(crate) root: Option<String>,
     #[command(flatten)]
@@ -274,8 +273,8 @@ pub(crate) struct EchoArgs {
     /// Number of threads of the server
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
-    /// Directory for a file to which writes are synced before the answer. The result is the limit of generator,
-    /// sockets and this disk
+    /// Directory for a file to which the server syncs each write before it answers. A load then measures the
+    /// limit of the generator, the sockets and this disk
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
     /// Number of followers, each with its own file: the answer waits until a majority has synced the write
@@ -286,7 +285,7 @@ pub(crate) struct EchoArgs {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FsyncArgs {
-    /// Directory for the written file, which is removed afterwards
+    /// Directory for the file to write, which the command removes
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
     /// Bytes per record
@@ -309,11 +308,11 @@ pub(crate) struct FsyncArgs {
 /// Work of the file system in addition to the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preallocate {
-    /// Zeroes: the file system writes only the records
+    /// Zeroes: a sync writes only the records
     Zeroes,
-    /// A hole, as with Apache ZooKeeper: the file system allocates blocks meanwhile
+    /// A hole, as with Apache ZooKeeper: the file system also allocates blocks
     Sparse,
-    /// Empty: the length of the file also changes
+    /// Nothing: the file system also changes the length of the file
     None,
 }
 
@@ -354,7 +353,8 @@ fn ensemble(text: &str) -> Result<EnsembleArg, String> {
 }
 
 fn root_path(text: &str) -> Result<String, String> {
-    let path_error = || format!("{text:?} is not an absolute path of a znode, or is /");
+    let path_error =
+        || "write the absolute path of a znode other than / and outside /zookeeper".to_owned();
     let names = text.strip_prefix('/').ok_or_else(path_error)?;
     let is_name = |name: &str| {
         !name.is_empty() && name != "." && name != ".." && !name.contains(char::is_control)

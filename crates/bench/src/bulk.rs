@@ -109,7 +109,7 @@ impl<'a> Bulk<'a> {
 
     /// Returns the names of the children, or `None` if the znode does not exist.
     pub(crate) async fn children(&mut self, path: &str) -> Result<Option<Vec<Str>>> {
-        let what = format!("getChildren {path}");
+        let what = format!("list the children of {path}");
         let template = Template::get_children(path);
         let put = |_, xid, out: &mut Vec<u8>| template.put(xid, out, || 0);
         let mut reply = None;
@@ -180,7 +180,8 @@ impl<'a> Bulk<'a> {
         let put = |number, xid, out: &mut Vec<u8>| {
             Template::delete(path(number)).put(xid, out, || 0);
         };
-        self.run("delete", paths.len() as u64, put, |number, code, _| {
+        let what = "delete znodes";
+        self.run(what, paths.len() as u64, put, |number, code, _| {
             match ErrorCode::from_i32(code) {
                 Some(ErrorCode::Ok) => deleted += 1,
                 Some(ErrorCode::NotEmpty) => parents.push(path(number).to_owned()),

@@ -16,25 +16,25 @@ pub(crate) enum BenchError {
         "{0}; a server accepts only maxClientCnxns connections from one address (60 by default)"
     )]
     TooManyConnections(client::Error),
-    #[error("{what} at {server}: {}", Code(*.code))]
+    #[error("cannot {what} at {server}: {}", Code(*.code))]
     Refused {
         what: String,
         server: Arc<str>,
         code: i32,
     },
-    #[error("{what} at {server}: {reason}")]
+    #[error("cannot {what} at {server}: {reason}")]
     Lost {
         what: String,
         server: Arc<str>,
         reason: client::LossReason,
     },
-    #[error("{what}: {source}")]
+    #[error("cannot {what}: {source}")]
     Io { what: String, source: io::Error },
     #[error("the run was cancelled because the servers did not answer for {0} s")]
     Stalled(u64),
     #[error("{0}")]
     Argument(String),
-    #[error("draw {file}: {reason}")]
+    #[error("cannot draw {file}: {reason}")]
     Drawing { file: String, reason: String },
     #[error("--tls: {0}")]
     Tls(#[from] client::tls::TlsError),

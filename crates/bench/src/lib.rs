@@ -223,7 +223,7 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
     let what = description(job);
     let measured = match (job.until_done, job.ops) {
         (true, Some(ops)) => format!("{ops} operations"),
-        (true, None) => "until done".to_owned(),
+        (true, None) => "until all znodes exist".to_owned(),
         _ => format!("{} s", job.duration.as_secs_f64()),
     };
     let connections = args.servers.access.description();

@@ -344,7 +344,10 @@ mod tests {
             lines[4].starts_with("first / second: throughput 4.00x"),
             "{text}"
         );
-        assert!(text.contains("b:1: 1 operations: NoNode (-101)"), "{text}");
+        assert!(
+            text.contains("b:1: failed operations: 1, error: NoNode (-101)"),
+            "{text}"
+        );
     }
 
     #[test]

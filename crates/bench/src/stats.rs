@@ -94,13 +94,13 @@ impl Stats {
         let refused = self
             .refused
             .iter()
-            .map(|(code, count)| format!("{count} operations: {}", Code(*code)));
+            .map(|(code, count)| format!("failed operations: {count}, error: {}", Code(*code)));
         let lost = self
             .lost
             .iter()
-            .map(|(what, count)| format!("{count} sessions lost: {what}"));
+            .map(|(what, count)| format!("lost sessions: {count}, reason: {what}"));
         let unanswered = (self.unanswered > 0)
-            .then(|| format!("{} operations received no reply", self.unanswered));
+            .then(|| format!("operations without a reply: {}", self.unanswered));
         refused.chain(lost).chain(unanswered).collect()
     }
 }
@@ -141,9 +141,9 @@ mod tests {
         assert_eq!(
             stats.complaints(),
             [
-                "2 operations: NoNode (-101)",
-                "1 sessions lost: closed by the server",
-                "16 operations received no reply",
+                "failed operations: 2, error: NoNode (-101)",
+                "lost sessions: 1, reason: closed by the server",
+                "operations without a reply: 16",
             ]
         );
     }

@@ -77,7 +77,7 @@ impl Target {
             let put = |_, xid, out: &mut Vec<u8>| template.put(xid, out, || 0);
             let take = |_, code, _: &[u8]| if code == 0 { Ok(()) } else { Err(code) };
             let mut bulk = Bulk::new(&mut connection, Arc::clone(server));
-            bulk.run("getData /", 1, put, take).await?;
+            bulk.run("read /", 1, put, take).await?;
             Ok(connection)
         };
         match tokio::time::timeout(READ_TIMEOUT, read).await {
@@ -114,7 +114,7 @@ impl Target {
         if plan.mix.uses_keys() && plan.breadth.is_none() {
             let path = path_with_digits(&key_prefix(&plan.root), KEY_DIGITS);
             let template = Template::create(&path, &plan.payload);
-            bulk.create_numbered("create keys", &template, plan.keys.into())
+            bulk.create_numbered("create znodes", &template, plan.keys.into())
                 .await?;
         }
         if let Mix::Fill {
@@ -124,7 +124,7 @@ impl Target {
             let path = path_with_digits(&parent_prefix(&plan.root), PARENT_DIGITS);
             let template = Template::create(&path, &Payload::new(0));
             let parents = znodes.div_ceil(breadth.max(1));
-            bulk.create_numbered("create parents", &template, parents.into())
+            bulk.create_numbered("create the parents of znodes", &template, parents.into())
                 .await?;
         }
         farewell(&mut connection).await;

@@ -19,7 +19,7 @@ pub(super) fn follow(
 ) -> Result<()> {
     loop {
         let came = proposed.next();
-        let (records, last) = came.map_err(BenchError::io("read what a leader sends"))?;
+        let (records, last) = came.map_err(BenchError::io("receive from a leader"))?;
         scratch.write(records)?;
         acks.put_number(last);
         acks.flush().map_err(BenchError::io("answer a leader"))?;

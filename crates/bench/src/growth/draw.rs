@@ -17,7 +17,7 @@ const PANELS: [(Figure, &str); 4] = [
         Figure::Cpu,
         "processor time of the server per operation, microseconds",
     ),
-    (Figure::Bytes, "bytes for each that is kept"),
+    (Figure::Bytes, "bytes per znode, session or watch"),
 ];
 const FONT: (&str, u32) = ("sans-serif", 13);
 const COLOURS: [RGBColor; 4] = [

@@ -103,7 +103,7 @@ impl Report<'_> {
 
 impl Curve {
     fn table(&self, out: &mut String, unit: &str, names: &[String]) {
-        let bytes = self.bytes_of.map(|thing| format!("bytes a {thing}"));
+        let bytes = self.bytes_of.map(|thing| format!("bytes per {thing}"));
         let mut columns = vec![unit.to_owned()];
         for (kind, name) in names.iter().enumerate() {
             // The header of the first figure names the server of the figures after it.

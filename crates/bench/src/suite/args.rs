@@ -10,11 +10,11 @@ use super::super::args::{ServersArgs, TurnsArgs, duration};
 /// Events in addition to loads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventsArgs {
-    /// Command that runs a server in the foreground. Repeat the option once for each --server, in the same
-    /// order. The suite starts, watches, kills and stops the servers
+    /// Command that runs a server in the foreground. Use the option once for each --server, in the same
+    /// order. The suite starts, measures, kills and stops the servers
     #[arg(long, value_name = "COMMAND", conflicts_with = "pid")]
     pub(crate) start: Vec<String>,
-    /// Command for the second server
+    /// Command for the second server; use the option once for each --versus
     #[arg(
         long,
         value_name = "COMMAND",
@@ -41,15 +41,15 @@ pub(crate) struct SuiteArgs {
     pub(crate) turns: TurnsArgs,
     #[command(flatten)]
     pub(crate) events: EventsArgs,
-    /// Runs only rows whose names contain one of these words, separated by commas
+    /// Measures only rows whose names contain one of these words, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "WORD")]
     pub(crate) only: Vec<String>,
-    /// Number of znodes with which the servers are filled after the loads, for bytes per znode, restarts and
-    /// snapshots; 0 disables this
+    /// Number of znodes that the suite creates after the loads, to measure bytes per znode, restarts and
+    /// snapshots; 0 omits these measurements
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99_999_999))]
     pub(crate) znodes: u32,
-    /// Directory on the disk of the servers' logs; the suite measures this disk, and stores the output of servers that
-    /// it starts. Without a directory, both are omitted
+    /// Directory on the disk of the servers' logs; the suite measures this disk, and stores the output of the
+    /// servers in the directory. Without this option, it does neither
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
     /// Directory to write report.md and report.json to

@@ -190,7 +190,7 @@ impl Events {
                     let found = match &filled.sides {
                         Ok(_) => measure(),
                         Err(_) => Err(BenchError::Argument(
-                            "the servers are not filled".to_owned(),
+                            "the znodes for this measurement could not be created".to_owned(),
                         )),
                     };
                     events.happened.push(Event { kind, found });
@@ -200,7 +200,9 @@ impl Events {
             happen(EventKind::Restart, &mut || restart::measure(args, fleet));
             events.filled = Some(filled);
             if let Err(error) = clean(args, &root, fleet) {
-                events.complaints.push(format!("clean up: {error}"));
+                events
+                    .complaints
+                    .push(format!("the created znodes were not deleted: {error}"));
             }
         }
         if is_chosen(EventKind::LeaderKilled) {

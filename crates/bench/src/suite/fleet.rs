@@ -89,7 +89,7 @@ impl Fleet {
                 count => {
                     let servers = target.servers.len();
                     return Err(BenchError::Argument(format!(
-                        "{option} occurs {count} times for {servers} servers; use it once per server, or not at all"
+                        "the number of {option} options ({count}) differs from the number of servers ({servers}); use the option once per server, or not at all"
                     )));
                 }
             });
@@ -242,7 +242,7 @@ impl Member {
         if TcpStream::connect(&*self.address).is_ok() {
             let address = &self.address;
             return Err(BenchError::Argument(format!(
-                "{address} is taken: stop the process that listens on it before you start a server"
+                "{address} is in use: stop the process that listens on it, so that the suite can start the server"
             )));
         }
         if let Some(log) = &self.log {

@@ -206,7 +206,7 @@ impl Suite<'_> {
         );
         head(
             out,
-            &["server", "creates/s", "resident MiB", "bytes a znode"],
+            &["server", "creates/s", "resident MiB", "bytes per znode"],
         );
         for side in filled.sides.iter().flatten() {
             let resident = side.memory().map(|memory| memory.resident as f64 / MIB);

@@ -82,11 +82,11 @@ fn complaints(args: &SuiteArgs, side: &Side) -> Vec<String> {
         complaints.extend(round.in_snapshots.stats.complaints());
         if round.in_snapshots.stats.ops() == 0 {
             complaints.push(format!(
-                "the server wrote no snapshot within {limit} s, see snapCount"
+                "the server wrote no snapshot within {limit} s; reduce its snapCount"
             ));
         } else if round.stats.ops() == 0 {
             complaints.push(format!(
-                "the server wrote snapshots continuously for {limit} s, see snapCount"
+                "the server wrote snapshots continuously for {limit} s; increase its snapCount"
             ));
         }
     }

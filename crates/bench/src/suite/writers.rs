@@ -168,7 +168,7 @@ impl Writer {
         while !self.ends() {
             let put = |_, xid, out: &mut Vec<u8>| self.template.put(xid, out, || 0);
             let take = |_, code, _: &[u8]| if code == 0 { Ok(()) } else { Err(code) };
-            let written = timeout(ANSWER_MAX, bulk.run("setData", 1, put, take)).await;
+            let written = timeout(ANSWER_MAX, bulk.run("write a znode", 1, put, take)).await;
             written.map_err(|_| BenchError::Stalled(ANSWER_MAX.as_secs()))??;
             if let Some(times) = self.shared.acknowledged.get(self.index) {
                 times.lock().push(Instant::now());

@@ -94,7 +94,7 @@ fn what_the_server_refuses_is_counted_and_fails_the_run() {
     let output = zoarium(arguments.split_ascii_whitespace());
     assert_eq!(output.status.code(), Some(1));
     let text = stdout(&output);
-    assert!(text.contains("1 sessions lost: "), "{text}");
+    assert!(text.contains("lost sessions: 1, reason: "), "{text}");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_load_that_cannot_be_run_is_a_row_that_says_why() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("- 256 records per sync: not measured: create /nowhere"),
+        text.contains("- 256 records per sync: not measured: cannot create /nowhere"),
         "{text}"
     );
 

@@ -207,7 +207,10 @@ fn what_cannot_be_started_is_refused_with_its_reason() {
     };
     let mut twice = server.arguments("--server", "--start");
     twice.extend(["--start".to_owned(), "true".to_owned()]);
-    refused(twice, "--start occurs 2 times for 1 servers");
+    refused(
+        twice,
+        "the number of --start options (2) differs from the number of servers (1)",
+    );
 
     let mut ends = server.arguments("--server", "--start");
     *ends.last_mut().unwrap() = "sh -c 'echo hopeless; exit 3'".to_owned();
@@ -218,7 +221,7 @@ fn what_cannot_be_started_is_refused_with_its_reason() {
     let mut taken = server.arguments("--server", "--start");
     let other = RunningServer::start();
     taken[1].clone_from(&other.address);
-    refused(taken, "is taken");
+    refused(taken, "is in use");
 }
 
 #[test]
@@ -246,7 +249,7 @@ fn a_snapshot_that_never_comes_is_told() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("the server wrote no snapshot within 0.3 s, see snapCount"),
+        text.contains("the server wrote no snapshot within 0.3 s; reduce its snapCount"),
         "{text}"
     );
     assert_eq!(row(&text, "p99 of set 16 x 16 during a snapshot")[1], "-");
