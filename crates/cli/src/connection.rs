@@ -88,7 +88,7 @@ impl Connection {
                 Ok(event) => news.push(self.tell(&event)),
                 Err(TryRecvError::Lagged(count)) => {
                     news.push(format!(
-                        "\n{count} watch events are not shown because they arrived too fast"
+                        "\nwatch events arrived too fast; not shown: {count}"
                     ));
                 }
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,

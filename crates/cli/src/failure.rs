@@ -171,8 +171,14 @@ fn java_text(code: i32, path: &str) -> String {
 
 /// Returns an error code in plain English.
 fn plain(code: i32, path: &str) -> String {
+    let at_path = |reason: &str| match path {
+        "" => reason.to_owned(),
+        path => format!("{path}: {reason}"),
+    };
     let Some(code) = ErrorCode::from_i32(code) else {
-        return format!("{path}: the server answers with the unknown error code {code}");
+        return at_path(&format!(
+            "the server returned the unknown error code {code}"
+        ));
     };
     let reason = match code {
         ErrorCode::NoNode => "the znode does not exist",
@@ -180,25 +186,24 @@ fn plain(code: i32, path: &str) -> String {
         ErrorCode::NotEmpty => "the znode has children",
         ErrorCode::NoChildrenForEphemerals => "an ephemeral znode cannot have children",
         ErrorCode::NoAuth => "permission denied",
+        // Only the member list has a version, but no path.
+        ErrorCode::BadVersion if path.is_empty() => "the member list has another version",
         ErrorCode::BadVersion => "the znode has another version",
         ErrorCode::InvalidAcl => "the server does not accept the ACL",
-        ErrorCode::BadArguments => "the server does not accept the request",
+        ErrorCode::BadArguments => "the arguments of the request are invalid",
         ErrorCode::QuotaExceeded => "a quota would be exceeded",
         ErrorCode::SessionExpired => "the session has expired",
         ErrorCode::ReconfigDisabled => {
-            "the server does not allow reconfiguration (reconfigEnabled)"
+            "reconfiguration is disabled; set reconfigEnabled=true on all servers"
         }
         ErrorCode::ReconfigInProgress => "another reconfiguration is in progress",
         ErrorCode::NewConfigNoQuorum => {
             "no quorum of the new members is connected and up to date with the leader"
         }
-        ErrorCode::Unimplemented => "the server does not know the request",
-        other => return format!("{path}: the server answers {}", other.name()),
+        ErrorCode::Unimplemented => "the server does not support the request",
+        other => return at_path(&format!("the server returned the error {}", other.name())),
     };
-    match path {
-        "" => reason.to_owned(),
-        path => format!("{path}: {reason}"),
-    }
+    at_path(reason)
 }
 
 /// Returns the text of `KeeperException.getMessage`.

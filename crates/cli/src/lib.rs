@@ -148,7 +148,9 @@ async fn read_lines(shell: &mut Shell) {
         match io::stdin().lock().read_until(b'\n', &mut line) {
             Ok(0) => return,
             Ok(_) => {}
-            Err(error) => return shell.complain(&format!("standard input: {error}")),
+            Err(error) => {
+                return shell.complain(&format!("cannot read standard input: {error}"));
+            }
         }
         let text = String::from_utf8_lossy(&line);
         shell.line(text.trim_end_matches(['\n', '\r'])).await;

@@ -106,7 +106,7 @@ impl Locator {
         let Some((address, others)) = reported else {
             let reasons = reasons.join("; ");
             for member in members {
-                let reason = format!("no admin port reports it: {reasons}");
+                let reason = format!("no admin port reports it ({reasons})");
                 located.problems.insert(member.id.clone(), reason);
             }
             return located;
@@ -124,13 +124,17 @@ impl Locator {
                     located.others.insert(id, address);
                 }
                 Ok(report) => {
-                    let found = &report.id;
-                    let reason =
-                        format!("member {found} answers at {shown} (set zoarium.admin.{id})");
+                    let found = match report.id.as_str() {
+                        "" => "another server".to_owned(),
+                        found => format!("member {found}"),
+                    };
+                    let reason = format!(
+                        "its expected admin port {shown} belongs to {found}; set zoarium.admin.{id}"
+                    );
                     located.problems.insert(id, reason);
                 }
                 Err(reason) => {
-                    let reason = format!("its admin port {shown} did not answer: {reason}");
+                    let reason = format!("cannot query its admin port {shown}: {reason}");
                     located.problems.insert(id, reason);
                 }
             }
@@ -162,7 +166,7 @@ impl Locator {
         match timeout(ANSWER_LIMIT, client.ask(MEMBERS, &[])).await {
             Ok(Ok(answer)) => Ok(self.read(&answer)),
             Ok(Err(AdminError::Refused { status, .. })) if status.as_u16() == 404 => {
-                Err("it does not report the members".to_owned())
+                Err("the server does not report its members".to_owned())
             }
             Ok(Err(AdminError::Unreachable { reason, .. })) => Err(reason),
             Ok(Err(AdminError::Refused { text, .. })) => Err(text),
@@ -285,7 +289,8 @@ mod tests {
         assert_eq!(clients, [Some("127.0.0.1:3"), Some("127.0.0.1:99"), None]);
         assert_eq!(located.first[&own], "1");
         assert_eq!(located.others["2"], other);
-        let reason = format!("member 1 answers at {own} (set zoarium.admin.3)");
+        let reason =
+            format!("its expected admin port {own} belongs to member 1; set zoarium.admin.3");
         assert_eq!(located.problems, [("3".to_owned(), reason)].into());
         assert_eq!(located.rule, CredentialRule::TlsOrLoopback);
     }
@@ -297,7 +302,7 @@ mod tests {
         locator.expected = Some(vec!["3".to_owned()]);
         let located = locator.locate(&mut members()).await;
         assert!(located.first.is_empty(), "{located:?}");
-        let reason = format!("no admin port reports it: {admin} belongs to another server");
+        let reason = format!("no admin port reports it ({admin} belongs to another server)");
         assert_eq!(located.problems["2"], reason);
         locator.expected = Some(vec!["5".to_owned()]);
         assert_eq!(locator.locate(&mut members()).await.first[&admin], "1");

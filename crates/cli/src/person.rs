@@ -137,7 +137,7 @@ type Lines = Editor<Completion, rustyline::history::FileHistory>;
 /// # Errors
 /// If the terminal cannot be read.
 pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
-    let wrong = |error: ReadlineError| Failure::new(format!("terminal: {error}"));
+    let wrong = |error: ReadlineError| Failure::new(format!("cannot read the terminal: {error}"));
     let config = Config::builder().auto_add_history(false).build();
     let mut lines = Lines::with_config(config).map_err(wrong)?;
     let file = history_file();
@@ -209,7 +209,7 @@ async fn wait_for<T: Send + 'static>(
     loop {
         tokio::select! {
             read = &mut reading => {
-                return read.map_err(|error| Failure::new(format!("terminal: {error}")));
+                return read.map_err(|error| Failure::new(format!("cannot read the terminal: {error}")));
             }
             () = tokio::time::sleep(NEWS_EVERY) => {
                 if shell.print_news() {

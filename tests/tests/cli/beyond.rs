@@ -57,7 +57,7 @@ async fn a_subtree_is_printed_searched_and_summed() {
     assert_eq!(show(&["tree", "/app"]), tree);
     assert_eq!(
         show(&["tree", "-d", "1", "/app"]),
-        ["/app", "  a", "  b (2 children)"]
+        ["/app", "  a", "  b (children: 2)"]
     );
     assert_eq!(
         show(&["find", "-name", "lock-*", "/app"]),
@@ -102,14 +102,14 @@ async fn an_export_is_imported_elsewhere() {
     let exported = ask(&server, &["export", "/from"], None);
     let told = String::from_utf8_lossy(&exported.stderr).into_owned();
     assert!(
-        told.contains("3 znodes exported, 1 ephemerals left out"),
+        told.contains("znodes exported: 3, ephemerals not exported: 1"),
         "{told}"
     );
     let lines = printed(&exported).join("\n");
     let imported = ask(&server, &["import", "/to"], Some(&lines));
     let told = String::from_utf8_lossy(&imported.stderr).into_owned();
     assert!(
-        told.contains("3 znodes created, 0 replaced, 0 kept"),
+        told.contains("znodes created: 3, replaced: 0, kept unchanged: 0"),
         "{told}"
     );
     let data = |path: &'static str| async {
@@ -134,7 +134,10 @@ async fn an_export_is_imported_elsewhere() {
     );
     assert_eq!(refused.status.code(), Some(1));
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("line 1: data must be text or null"), "{told}");
+    assert!(
+        told.contains("line 1: the field data must be text or null"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

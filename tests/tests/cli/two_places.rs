@@ -80,7 +80,7 @@ async fn trees_of_two_ensembles_are_compared() {
     }
     let (code, out, err) = two.ask(&["diff", "/a b", "THERE/a b"]);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
-    assert!(err.contains("3 znodes compared, 0 differences"), "{err}");
+    assert!(err.contains("znodes compared: 3, differences: 0"), "{err}");
     // The roots of both: each ensemble's own znodes are skipped.
     assert_eq!(two.ask(&["diff", "/", "THERE/"]).0, Some(0));
 
@@ -117,13 +117,13 @@ async fn trees_of_two_ensembles_are_compared() {
         "/null: data differs (null, 0 bytes)".to_owned(),
         "/only: only in /a b".to_owned(),
         format!("/other: only in {there_is}/a b"),
-        "/whose: only one is ephemeral".to_owned(),
+        "/whose: only one of the znodes is ephemeral".to_owned(),
         "/x y: data differs (6 bytes, 2 bytes)".to_owned(),
     ];
     assert_eq!(out.lines().collect::<Vec<_>>(), wanted, "{err}");
     assert_eq!(code, Some(1));
     assert!(
-        err.contains("5 differences, 1 ephemerals left out"),
+        err.contains("differences: 5, ephemerals not compared: 1"),
         "{err}"
     );
 }
@@ -164,7 +164,7 @@ async fn acls_are_compared_on_request_and_unreadable_znodes_reported() {
         err.contains(&format!("Insufficient permission : {place}")),
         "{err}"
     );
-    assert!(err.contains("0 differences, 1 could not be read"), "{err}");
+    assert!(err.contains("differences: 0, not readable: 1"), "{err}");
     let with_identity = ["diff", "-auth", "digest:u:p", "/a", "THERE/a"];
     assert_eq!(two.ask(&with_identity).0, Some(0));
 }
@@ -273,7 +273,7 @@ async fn a_subtree_is_copied_inside_an_ensemble_and_to_another() {
         let (code, out, err) = two.ask(&["cp", "-r", "/a b", target]);
         assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
         assert!(
-            err.contains("4 znodes created, 0 replaced, 1 ephemerals left out"),
+            err.contains("znodes created: 4, replaced: 0, ephemerals not copied: 1"),
             "{err}"
         );
         assert_eq!(two.ask(&["diff", "-a", "/a b", target]).0, Some(0));
@@ -295,7 +295,7 @@ async fn a_subtree_is_copied_inside_an_ensemble_and_to_another() {
     make(there, &[("/copy/more", b"")]).await;
     there.delete("/copy/null", -1).await.expect("delete");
     let (code, _, err) = two.ask(&["cp", "-rf", "/a b", "THERE/copy"]);
-    assert!(err.contains("1 znodes created, 3 replaced"), "{err}");
+    assert!(err.contains("znodes created: 1, replaced: 3"), "{err}");
     assert_eq!(code, Some(0));
     let (_, out, _) = two.ask(&["diff", "/a b", "THERE/copy"]);
     assert_eq!(
@@ -306,7 +306,7 @@ async fn a_subtree_is_copied_inside_an_ensemble_and_to_another() {
     // A copy inside its source contains the earlier znodes, under any name of the ensemble.
     let itself = format!("{}/a b/copy", two.here.address());
     let (code, _, err) = two.ask(&["cp", "-r", "/a b", &itself]);
-    assert!(err.contains("4 znodes created"), "{err}");
+    assert!(err.contains("znodes created: 4"), "{err}");
     assert_eq!(code, Some(0));
 }
 
@@ -320,7 +320,7 @@ async fn an_impossible_copy_is_refused_before_any_write() {
     for (words, reason) in [
         (
             &["cp", "/a b", "/x"][..],
-            "/a b has 1 children: -r copies them too",
+            "/a b has children: use -r to copy them too",
         ),
         (&["cp", "/mine", "/x"], "/mine is ephemeral"),
         (&["cp", "/nosuch", "/x"], "Node does not exist: /nosuch"),
@@ -328,7 +328,10 @@ async fn an_impossible_copy_is_refused_before_any_write() {
             &["cp", "/one", "/no/such/x"],
             "Node does not exist: /no/such",
         ),
-        (&["cp", "-f", "/one", "/one"], "/one and /one are the same"),
+        (
+            &["cp", "-f", "/one", "/one"],
+            "/one and /one are the same znode",
+        ),
         (&["cp", "/one"], "cp [-r] [-f]"),
     ] {
         let (code, out, err) = two.ask(words);
@@ -338,11 +341,13 @@ async fn an_impossible_copy_is_refused_before_any_write() {
     assert_eq!(here.exists("/x").await.expect("ask"), None);
 }
 
-/// Returns the number before `what` in a summary.
+/// Returns the number after `what` in a summary.
 fn number(text: &str, what: &str) -> usize {
-    let at = text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
-    let before = text[..at].trim_end().rsplit([' ', '\n']).next();
-    before
+    let (_, after) = text
+        .split_once(what)
+        .unwrap_or_else(|| panic!("{what}: {text}"));
+    let number = after.split([',', '\n']).next();
+    number
         .and_then(|word| word.parse().ok())
         .unwrap_or_else(|| panic!("{what}: {text}"))
 }
@@ -361,7 +366,7 @@ async fn an_incomplete_copy_is_reported() {
     assert_eq!(code, Some(1));
     assert!(err.contains("Insufficient permission : /a/5\n"), "{err}");
     assert!(
-        err.contains("100 znodes created, 0 replaced, 1 could not be read"),
+        err.contains("znodes created: 100, replaced: 0, not readable: 1"),
         "{err}"
     );
     here.delete("/a/5", -1).await.expect("delete");
@@ -374,7 +379,7 @@ async fn an_incomplete_copy_is_reported() {
         err.contains(&format!("ConnectionLoss for {cut}/b/")),
         "{err}"
     );
-    let created = number(&err, "znodes created");
+    let created = number(&err, "znodes created: ");
     let are_there = there.get_children("/b").await.expect("ask").len() + 1;
     assert!(
         err.contains("Not finished") && (1..=are_there).contains(&created),
@@ -388,10 +393,13 @@ async fn an_incomplete_copy_is_reported() {
     let words = ["-server", &watched, "cp", "-r", "/a", "/c"].map(str::to_owned);
     let (code, _, err) = told(&run(&words, None));
     assert_eq!(code, Some(1), "{err}");
-    assert!(err.contains("Node was deleted meanwhile: /a/"), "{err}");
+    assert!(
+        err.contains("Node was deleted during the copy: /a/"),
+        "{err}"
+    );
     let (created, gone) = (
-        number(&err, "znodes created"),
-        number(&err, "deleted meanwhile\n"),
+        number(&err, "znodes created: "),
+        number(&err, ", deleted during the copy: "),
     );
     assert_eq!(created + gone, 100, "{err}");
     assert_eq!(

@@ -129,13 +129,12 @@ async fn check(given: &Arguments, source: &Subtree, target: &Subtree) -> Result<
         )));
     }
     if !root.names.is_empty() && !given.has("r") {
-        let children = root.names.len();
         return Err(Failure::new(format!(
-            "{from} has {children} children: -r copies them too"
+            "{from} has children: use -r to copy them too"
         )));
     }
     if source.is_same(target) {
-        return Err(Failure::new(format!("{from} and {to} are the same")));
+        return Err(Failure::new(format!("{from} and {to} are the same znode")));
     }
     if target.exists("").await? {
         return if given.has("f") {
@@ -237,7 +236,7 @@ impl CopyCounts {
             CopyResult::Ephemeral => self.ephemerals += 1,
             CopyResult::Gone => {
                 self.gone += 1;
-                shell.complain(&format!("Node was deleted meanwhile: {}", shown()));
+                shell.complain(&format!("Node was deleted during the copy: {}", shown()));
             }
             CopyResult::Unreadable => {
                 self.unreadable += 1;
@@ -254,16 +253,16 @@ impl CopyCounts {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} znodes created, {} replaced",
+            "znodes created: {}, replaced: {}",
             self.created, self.replaced
         );
         for (count, what) in [
-            (self.ephemerals, "ephemerals left out"),
-            (self.gone, "deleted meanwhile"),
-            (self.unreadable, "could not be read"),
+            (self.ephemerals, "ephemerals not copied"),
+            (self.gone, "deleted during the copy"),
+            (self.unreadable, "not readable"),
         ] {
             if count > 0 {
-                text.push_str(&format!(", {count} {what}"));
+                text.push_str(&format!(", {what}: {count}"));
             }
         }
         text

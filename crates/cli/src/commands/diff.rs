@@ -42,12 +42,12 @@ pub(super) async fn diff(
         ephemerals,
         unreadable,
     } = tally;
-    let mut text = format!("{znodes} znodes compared, {differences} differences");
+    let mut text = format!("znodes compared: {znodes}, differences: {differences}");
     if ephemerals > 0 {
-        text.push_str(&format!(", {ephemerals} ephemerals left out"));
+        text.push_str(&format!(", ephemerals not compared: {ephemerals}"));
     }
     if unreadable > 0 {
-        text.push_str(&format!(", {unreadable} could not be read"));
+        text.push_str(&format!(", not readable: {unreadable}"));
         return Err(trouble(Failure::new(text).with_exit(exit::DENIED)));
     }
     if differences > 0 {
@@ -202,7 +202,7 @@ fn differences(first: &Znode, second: &Znode) -> Vec<String> {
     }
     // The owners of ephemerals always differ.
     if first.is_ephemeral() != second.is_ephemeral() {
-        found.push("only one is ephemeral".to_owned());
+        found.push("only one of the znodes is ephemeral".to_owned());
     }
     if sorted(&first.acl) != sorted(&second.acl) {
         found.push("ACL differs".to_owned());

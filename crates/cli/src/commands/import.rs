@@ -184,7 +184,7 @@ impl ImportCounts {
             replaced,
             kept,
         } = self;
-        format!("{created} znodes created, {replaced} replaced, {kept} kept unchanged")
+        format!("znodes created: {created}, replaced: {replaced}, kept unchanged: {kept}")
     }
 }
 
@@ -211,7 +211,9 @@ fn next_line(number: usize, below: &str) -> Result<Option<ImportLine>, Failure> 
 fn parse(text: &str, number: usize, below: &str) -> Result<ImportLine, Failure> {
     let wrong = |what: &str| wrong(number, what);
     let znode: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
-    let name = znode["path"].as_str().ok_or_else(|| wrong("no path"))?;
+    let name = znode["path"]
+        .as_str()
+        .ok_or_else(|| wrong("the field path is missing"))?;
     let path = match name {
         "/" => below.to_owned(),
         name => format!("{below}{name}"),
@@ -223,13 +225,14 @@ fn parse(text: &str, number: usize, below: &str) -> Result<ImportLine, Failure> 
         Value::Null => None,
         Value::String(text) => {
             let data = STANDARD.decode(text);
-            let data = data.map_err(|error| wrong(&format!("data is not base64: {error}")))?;
+            let data =
+                data.map_err(|error| wrong(&format!("the field data is not base64: {error}")))?;
             Some(Bytes::from(data))
         }
-        _ => return Err(wrong("data must be text or null")),
+        _ => return Err(wrong("the field data must be text or null")),
     };
     let acl = acl_of_json(&znode["acl"])
-        .ok_or_else(|| wrong("acl does not have the form of an export"))?;
+        .ok_or_else(|| wrong("the field acl does not have the form that `export` writes"))?;
     Ok(ImportLine {
         number,
         path,
@@ -253,11 +256,16 @@ fn acl_of_json(value: &Value) -> Option<Vec<Acl>> {
 fn read_line(number: usize) -> Result<Option<String>, Failure> {
     let mut line = String::new();
     let mut input = io::stdin().lock().take(LINE_BYTES_MAX);
-    let bytes = input
-        .read_line(&mut line)
-        .map_err(|error| Failure::new(format!("standard input, line {number}: {error}")))?;
+    let bytes = input.read_line(&mut line).map_err(|error| {
+        Failure::new(format!(
+            "cannot read line {number} of standard input: {error}"
+        ))
+    })?;
     if bytes as u64 == LINE_BYTES_MAX {
-        return Err(Failure::new(format!("line {number} is too long")));
+        let limit = LINE_BYTES_MAX >> 20;
+        return Err(Failure::new(format!(
+            "line {number} is longer than {limit} MiB"
+        )));
     }
     Ok((bytes > 0).then_some(line))
 }

@@ -52,7 +52,7 @@ pub(super) async fn tree(
             _ => seen.path.rsplit('/').next().unwrap_or_default(),
         };
         let more = if seen.depth == deepest && !seen.names.is_empty() {
-            format!(" ({} children)", seen.names.len())
+            format!(" (children: {})", seen.names.len())
         } else {
             String::new()
         };
@@ -289,7 +289,7 @@ pub(super) async fn export(
         shell.print(&lines);
     }
     shell.complain(&format!(
-        "{count} znodes exported, {ephemerals} ephemerals left out"
+        "znodes exported: {count}, ephemerals not exported: {ephemerals}"
     ));
     Ok(())
 }

@@ -189,7 +189,7 @@ pub(crate) async fn execute(
     };
     if shell.start.format.is_structured() && command.kind.prints_text() {
         return Err(Failure::new(format!(
-            "{name} does not support structured output"
+            "{name} prints only text, so it does not support --output json or yaml"
         )));
     }
     let mut given =
@@ -290,7 +290,7 @@ Options:
   -waitforconnection                 connects before it runs the command
   -client-configuration FILE         properties of the client, such as TLS stores
   --output text|json|yaml            form of the output
-  --help                             prints this text, or the help of a command
+  --help                             prints this text, or the help of the named command
 
 Commands:";
 

@@ -132,9 +132,7 @@ pub(crate) async fn each_event(
                 }
             }
             Err(RecvError::Lagged(count)) => {
-                shell.complain(&format!(
-                    "{count} changes are not shown because they arrived too fast"
-                ));
+                shell.complain(&format!("changes arrived too fast; not shown: {count}"));
             }
             Err(RecvError::Closed) => break Err(Failure::new("the session has expired")),
         }

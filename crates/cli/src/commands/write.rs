@@ -108,11 +108,11 @@ pub(crate) fn read_stdin() -> Result<Bytes, Failure> {
         .lock()
         .take(STDIN_BYTES_MAX + 1)
         .read_to_end(&mut data);
-    read.map_err(|error| Failure::new(format!("standard input: {error}")))?;
+    read.map_err(|error| Failure::new(format!("cannot read standard input: {error}")))?;
     if data.len() as u64 > STDIN_BYTES_MAX {
         let limit = STDIN_BYTES_MAX >> 20;
         return Err(Failure::new(format!(
-            "standard input: more than {limit} MiB"
+            "standard input contains more than {limit} MiB"
         )));
     }
     Ok(data.into())

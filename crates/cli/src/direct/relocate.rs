@@ -74,7 +74,7 @@ async fn remove_all(shell: &mut Shell, root: &str) -> Result<usize, Failure> {
                     _ => None,
                 };
                 let failure = Failure::of(&error, path.map_or(root, String::as_str));
-                return Err(failure.with_note(&format!("Not finished: {count} znodes deleted")));
+                return Err(failure.with_note(&format!("Not finished: znodes deleted: {count}")));
             }
         }
     }
@@ -88,10 +88,14 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
         path == root || (path.starts_with(root) && path.as_bytes().get(root.len()) == Some(&b'/'))
     };
     if from == "/" || is_below(from, "/zookeeper") || is_below(to, "/zookeeper") {
-        return Err(refused(format!("{from} cannot be moved to {to}")));
+        return Err(refused(format!(
+            "{from} cannot be moved to {to}: / and /zookeeper cannot be moved, and nothing can be moved into /zookeeper"
+        )));
     }
     if is_below(to, from) {
-        return Err(refused(format!("{to} is below {from}")));
+        return Err(refused(format!(
+            "{from} cannot be moved into itself ({to})"
+        )));
     }
     let seen = read(shell, from).await?;
     let client = shell.client(from).await?;
@@ -117,7 +121,7 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
     let count = seen.len();
     shell.report(
         json!({ "from": from, "to": to, "moved": count }),
-        &format!("{count} znodes moved"),
+        &format!("znodes moved: {count}"),
     );
     Ok(())
 }

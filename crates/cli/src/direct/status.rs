@@ -162,10 +162,10 @@ impl MemberStatus {
                     let line = answer.lines().next().unwrap_or_default();
                     self.problem = Some(match line {
                         line if line.ends_with(&format!("{NOT_ALLOWED}.")) => {
-                            "the word srvr is not allowed (4lw.commands.whitelist)".to_owned()
+                            "does not answer srvr; allow it in 4lw.commands.whitelist".to_owned()
                         }
                         line if line.contains("not currently serving") => {
-                            "does not serve: a quorum is missing".to_owned()
+                            "does not serve clients, because it has no leader".to_owned()
                         }
                         _ => "is not a client port".to_owned(),
                     });

@@ -122,7 +122,7 @@ fn members_on_one_host_are_found_by_their_admin_ports() {
     let problems: Vec<&str> = problems.collect();
     assert!(!problems.is_empty(), "{found}");
     for problem in problems {
-        let reason = "its client port is unknown: no admin port reports it: 127.0.0.1:8080";
+        let reason = "its client port is unknown: no admin port reports it (127.0.0.1:8080";
         assert!(
             problem.starts_with(reason) && problem.contains("--admin"),
             "{problem}"
@@ -135,7 +135,7 @@ fn members_on_one_host_are_found_by_their_admin_ports() {
     assert_eq!(code, Some(8), "{found}");
     assert!(found["members"][2]["problem"].is_string(), "{found}");
     let lost = format!(
-        "its admin port 127.0.0.1:{} did not answer: ",
+        "cannot query its admin port 127.0.0.1:{}: ",
         ports[2].number()
     );
     let (_, found) = json(&top, "");

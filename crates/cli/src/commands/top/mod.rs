@@ -78,7 +78,7 @@ pub(super) async fn top(
 async fn asking(shell: &mut Shell, given: &Arguments) -> Result<SampledMembers, Failure> {
     let by = given.value("by").unwrap_or("address");
     if !["address", "identity"].contains(&by) {
-        return Err(Failure::new("-by is address or identity"));
+        return Err(Failure::new("-by must be address or identity"));
     }
     let listed = ensemble::member_addresses(shell).await?;
     let (options, _) = shell.start.options(shell.server())?;

@@ -162,7 +162,9 @@ impl SampledMembers {
                 Ok(answer) => sample.add(&answer),
                 // Apache ZooKeeper does not have this command, and an admin server may listen on a
                 // port other than the default.
-                Err(reason) if is_reported => sample.silent.push(format!("{admin}: {reason}")),
+                Err(reason) if is_reported => sample
+                    .silent
+                    .push(format!("cannot query {admin}: {reason}")),
                 Err(_) => {}
             }
         }
@@ -200,7 +202,7 @@ async fn ask(client: &AdminClient, by: &str) -> Result<AdminAnswer, String> {
         let clients = clients.map_err(|error| match error {
             AdminError::Unreachable { reason, .. } => reason,
             AdminError::Refused { text, .. } => text,
-            AdminError::Unprotected { reason, .. } => format!("was not queried: {reason}"),
+            AdminError::Unprotected { reason, .. } => reason.to_owned(),
             other => other.to_string(),
         })?;
         let slow = client.ask("slow_requests", &newest).await;

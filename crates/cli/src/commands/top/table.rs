@@ -19,7 +19,7 @@ pub(super) fn text(before: &Sample, now: &Sample, seconds: f64) -> String {
     let moment = text::time(jiff::Timestamp::now().as_millisecond());
     let _ = writeln!(
         out,
-        "{moment}  {} members  end with q or Ctrl-C\n",
+        "{moment}  members: {}  q or Ctrl-C ends top\n",
         now.members.len()
     );
     members(before, now, seconds, &mut out);
