@@ -71,9 +71,10 @@ pub(crate) fn config_directory(path: &Path, config: &Config) -> Option<Finding> 
     if directory::may_write(dir) {
         return None;
     }
-    let problem = "reconfigEnabled=true rewrites files in this directory, but it is not writable";
+    let problem = "with reconfigEnabled=true, the server rewrites files in this directory, but the \
+                   directory is not writable";
     let found = Finding::new(finding::CONFIG_DIRECTORY, Severity::Blocker, problem);
-    let way_out = "make it writable for the server, or set reconfigEnabled=false";
+    let way_out = "make the directory writable for the server, or set reconfigEnabled=false";
     Some(found.at(Some(Origin::file(dir))).way_out(way_out))
 }
 
@@ -146,7 +147,7 @@ fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<F
             format!("{process} has opened the data and is not the server of this zoo.cfg");
         let found = Finding::new(finding::IN_USE, Severity::Blocker, problem).at(place());
         findings.push(found.way_out(
-            "stop it, or name another dataDir: two servers in one directory destroy its data",
+            "stop this process, or name another dataDir: two servers in one directory destroy the data",
         ));
     }
     if processes.has_hidden_holder {
@@ -159,7 +160,7 @@ fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<F
         );
         let note = Finding::new(finding::RUNNING, Severity::Note, problem).at(place());
         findings.push(note.way_out(
-            "stop it before you start this server; Apache ZooKeeper does not lock its directory",
+            "stop the running server before you start another server: Apache ZooKeeper does not lock its data directory",
         ));
     }
     findings
@@ -180,19 +181,19 @@ fn without_history(config: &Config) -> Finding {
     let (id, problem, way_out) = match empty {
         Empty::Untrusted if matches!(server::ahead::is_untrusted(config), Ok(true)) => (
             finding::UNTRUSTED,
-            "the files in this directory were set aside at an earlier start: this member starts \
-             without a vote and loads its leader's data",
-            "start it while the other members serve clients",
+            "the files in this directory were set aside as damaged at an earlier start, so this \
+             member starts without a vote and loads its leader's data",
+            "start this member while the other members serve clients",
         ),
         Empty::Untrusted => (
             finding::NEW,
-            "is empty, and db.autocreate=false forbids a new database: this member starts without \
-             a vote and loads its leader's data",
+            "the directory is empty, and db.autocreate=false forbids a new database, so this member \
+             starts without a vote and loads its leader's data",
             "restore the data, or create the empty file `initialize` in dataLogDir for a new database",
         ),
         Empty::Trusted => (
             finding::NEW,
-            "does not contain data: the server would start with an empty tree",
+            "the directory does not contain data, so the server would start with an empty tree",
             "if you expect data, check dataDir and dataLogDir",
         ),
     };
@@ -268,7 +269,7 @@ fn judged(
         .filter(|_| config.ensemble.is_some())
     {
         let problem = format!(
-            "{error}. The last transaction and acceptedEpoch determine the epoch, and the server rewrites the file when it starts"
+            "{error}. When the server starts, it determines the epoch from the last transaction and acceptedEpoch, and rewrites currentEpoch"
         );
         findings.push(Finding::new(finding::EPOCH_FILES, Severity::Warning, problem).at(place()));
     }
@@ -276,13 +277,9 @@ fn judged(
         findings.push(unrecognised_ttls(config, &error));
     }
     if let Some((file, torn)) = &survey.recovered.torn_tail {
-        let cause = if is_running {
-            ", or the record is being written"
-        } else {
-            ""
-        };
+        let cause = if is_running { " or during a write" } else { "" };
         let problem = format!(
-            "ends at offset {} with an incomplete record, as after a crash{cause}; the record was never acknowledged",
+            "the log ends at offset {} with an incomplete record, as after a crash{cause}; the record was not acknowledged",
             torn.offset
         );
         findings.push(
@@ -303,17 +300,17 @@ fn judged(
     }
     if let Some(count @ 1..) = survey.digest_mismatches {
         let problem = format!(
-            "the tree differs from its recorded digest in {}: the log may have been altered",
+            "the tree differs from its recorded digest in {}, so the log may have been altered",
             number(count, "place")
         );
         let found = Finding::new(finding::DIGEST, Severity::Warning, problem).at(place());
         findings.push(found.way_out(
-            "compare it with another member: `zoarium snapshot --verify`, or the admin command hash",
+            "compare the digest with the digest of another member: `zoarium snapshot --verify` and the admin command hash print digests",
         ));
     }
     if let Some(count @ 1..) = survey.orphan_owners {
         let problem = format!(
-            "when the server starts, it will delete the ephemerals of {} that no longer exist",
+            "when the server starts, it will delete the ephemerals of {} that ended earlier",
             number(count, "session")
         );
         findings.push(Finding::new(finding::ORPHANS, Severity::Note, problem).at(place()));
@@ -338,7 +335,7 @@ fn unrecognised_ttls(config: &Config, error: &StartError) -> Finding {
     let found = Finding::new(finding::TTL, Severity::Blocker, error.to_string());
     let found = found.at(Some(Origin::file(&config.data_dir)));
     found.key("extendedTypesEnabled").way_out(
-        "set extendedTypesEnabled=true; to run without it, delete these znodes first while it is set",
+        "set extendedTypesEnabled=true. If you want to run without this setting, delete the TTL znodes first, while the setting is on",
     )
 }
 
@@ -411,13 +408,13 @@ fn of_storage(error: &StorageError, config: &Config) -> Finding {
     let (severity, way_out) = if error.is_damage() && server::ahead::sets_damage_aside(config) {
         (
             Severity::Warning,
-            "this member would set its files aside, start without a vote and load its leader's \
-             data: start it last, after all other members are intact",
+            "start this member last, when all other members are intact: it will set its files \
+             aside, start without a vote, and load its leader's data",
         )
     } else {
         (
             Severity::Blocker,
-            "follow the instructions in the message; first copy the files",
+            "copy the files, and then follow the instructions in the message",
         )
     };
     Finding::new(id, severity, error.to_string())

@@ -11,7 +11,7 @@ use config::{Config, Origin};
 use rustix::fs::{Access, access, statvfs};
 use storage::FileName;
 
-use crate::data::DataSummary;
+use crate::data::{DataSummary, number};
 use crate::finding;
 
 /// Names that servers and their scripts create next to `version-2`.
@@ -82,7 +82,7 @@ pub(crate) fn look(dir: &Path) -> Look {
     let files = match names(&within) {
         Ok(files) => files,
         Err(error) => {
-            look.refuse(&within, &error);
+            look.refuse(&within, format!("the directory cannot be read: {error}"));
             return look;
         }
     };
@@ -93,13 +93,9 @@ pub(crate) fn look(dir: &Path) -> Look {
 }
 
 impl Look {
-    fn refuse(&mut self, path: &Path, error: &io::Error) {
+    fn refuse(&mut self, path: &Path, problem: String) {
         self.is_usable = false;
-        let found = Finding::new(
-            finding::PERMISSIONS,
-            Severity::Blocker,
-            format!("cannot be read: {error}"),
-        );
+        let found = Finding::new(finding::PERMISSIONS, Severity::Blocker, problem);
         let found = found.at(Some(Origin::file(path)));
         self.findings.push(found.way_out(AS_OWNER));
     }
@@ -128,14 +124,14 @@ impl Look {
             Finding::new(
                 finding::FOREIGN,
                 Severity::Warning,
-                format!("contains files of another program instead of ZooKeeper's data: {shown}"),
+                format!("the directory contains files of another program instead of ZooKeeper's data: {shown}"),
             )
-            .way_out("name the directory of ZooKeeper, or an empty one")
+            .way_out("name the data directory of ZooKeeper, or an empty directory")
         } else {
             Finding::new(
                 finding::STRAY,
                 Severity::Note,
-                format!("contains files that servers do not read: {shown}"),
+                format!("the directory contains files that servers do not read: {shown}"),
             )
         };
         self.findings.push(found.at(Some(Origin::file(dir))));
@@ -152,15 +148,14 @@ impl Look {
             .collect();
         if let Some(first) = closed.first() {
             let problem = format!(
-                "{first} and {} other files cannot be read",
-                closed.len() - 1
+                "the user that runs preflight cannot read {}, for example {first}",
+                number(closed.len() as u64, "file")
             );
-            let error = io::Error::new(io::ErrorKind::PermissionDenied, problem);
-            self.refuse(within, &error);
+            self.refuse(within, problem);
         }
         for path in [dir, within] {
             if !may_write(path) {
-                let problem = "is not writable for the user that runs preflight";
+                let problem = "the directory is not writable for the user that runs preflight";
                 let found = Finding::new(finding::PERMISSIONS, Severity::Blocker, problem);
                 let found = found.at(Some(Origin::file(path)));
                 self.findings
@@ -186,25 +181,28 @@ impl Look {
             .join(" and ");
         let place = || Some(Origin::file(within));
         if owners.len() > 1 {
-            let problem = format!("files belong to {named}");
+            let problem = format!("the files have different owners: {named}");
             let found = Finding::new(finding::OWNER, Severity::Warning, problem).at(place());
-            self.findings.push(
-                found.way_out("change their owner to the user that runs the server: chown -R"),
-            );
+            self.findings
+                .push(found.way_out(
+                    "make the user that runs the server the owner of all files: chown -R",
+                ));
         } else if !owners.contains(&me) {
             let problem = format!(
-                "files belong to {named}, but {} runs preflight",
+                "the files belong to {named}, but {} runs preflight",
                 user_name(me)
             );
             let found = Finding::new(finding::OWNER, Severity::Note, problem).at(place());
             self.findings.push(found.way_out(
-                "start the server as their owner, or its new files will have another owner",
+                "start the server as the owner of the files; otherwise, new files will have another owner",
             ));
         }
         if all.iter().any(|metadata| metadata.mode() & 0o002 != 0) {
-            let problem = "every user of this machine may write to it";
+            let problem =
+                "every user of this machine may write to the directory or to a file in it";
             let found = Finding::new(finding::OPEN, Severity::Warning, problem).at(place());
-            self.findings.push(found.way_out("chmod -R o-w"));
+            self.findings
+                .push(found.way_out("remove this permission: chmod -R o-w"));
         }
     }
 }
@@ -217,12 +215,12 @@ fn fault_of(dir: &Path) -> Option<Finding> {
     };
     match dir.metadata() {
         Ok(metadata) if metadata.is_dir() => names(dir).err().and_then(|error| {
-            let problem = format!("cannot be read: {error}");
+            let problem = format!("the directory cannot be read: {error}");
             found(finding::PERMISSIONS, problem, AS_OWNER)
         }),
         Ok(_) => found(
             DATA_DIRECTORY,
-            "is not a directory".to_owned(),
+            "the path does not name a directory".to_owned(),
             "move the file away, or name another directory",
         ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -232,14 +230,15 @@ fn fault_of(dir: &Path) -> Option<Finding> {
             }
             found(
                 finding::PERMISSIONS,
-                "does not exist and cannot be created".to_owned(),
-                "create it, and make the user that runs the server its owner",
+                "the directory does not exist, and the user that runs preflight cannot create it"
+                    .to_owned(),
+                "create the directory, and make the user that runs the server its owner",
             )
         }
         Err(error) => found(
             DATA_DIRECTORY,
-            format!("cannot be used: {error}"),
-            "correct the path, or the permissions of its directories",
+            format!("the directory cannot be used: {error}"),
+            "correct the path, or the permissions of the directories in it",
         ),
     }
 }
@@ -265,7 +264,7 @@ pub(crate) fn space(config: &Config, summary: &DataSummary) -> Vec<Finding> {
             _ => continue,
         };
         let problem = format!(
-            "{} MiB are free, but {} MiB are recommended",
+            "the disk has {} MiB of free space, but {} MiB are recommended",
             free >> 20,
             good.div_ceil(1 << 20)
         );

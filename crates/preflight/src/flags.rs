@@ -54,11 +54,11 @@ pub fn gather(
                 Finding::new(
                     finding::ENV_FILE,
                     Severity::Warning,
-                    format!("cannot be read: {error}"),
+                    format!("the file cannot be read: {error}"),
                 )
                 .at(Some(Origin::file(&path)))
                 .way_out(
-                    "make it readable for the user that starts the server: zkServer.sh reads its flags from this file",
+                    "make the file readable for the user that starts the server: zkServer.sh reads flags from it",
                 ),
             ),
         }
@@ -112,7 +112,7 @@ impl Flags {
 }
 
 fn command(path: &Path, line: u32) -> Finding {
-    let problem = "contains a command that preflight does not run, so flags that the command sets are unknown";
+    let problem = "the line contains a command that preflight does not run, so flags that the command sets are unknown";
     Finding::new(finding::ENV_LINE, Severity::Warning, problem)
         .at(Some(Origin::line_of(path, line)))
         .way_out(
@@ -124,7 +124,7 @@ fn command(path: &Path, line: u32) -> Finding {
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => {
-            return Err(io::Error::other("it is not a file"));
+            return Err(io::Error::other("the path does not name a file"));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,

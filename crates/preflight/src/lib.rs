@@ -89,7 +89,7 @@ pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> 
     if let Err(error) = server::ahead::check_audit(&config) {
         let found = Finding::new(finding::AUDIT_LOG, Severity::Blocker, error.to_string());
         findings.push(found.key("log.dir").way_out(
-            "set log.dir to a directory that the server may write; zkServer.sh and the unit set it to ZOO_LOG_DIR",
+            "set log.dir to a directory that is writable for the server; zkServer.sh and the systemd unit set log.dir to ZOO_LOG_DIR",
         ));
     }
     let security = question.security.then(|| {
@@ -114,5 +114,5 @@ fn not_a_file(path: &Path) -> Option<Finding> {
         Severity::Blocker,
         format!("{} is not a file", path.display()),
     );
-    (!metadata.is_file()).then(|| fault.way_out("name the zoo.cfg itself"))
+    (!metadata.is_file()).then(|| fault.way_out("name the file zoo.cfg itself"))
 }

@@ -64,7 +64,7 @@ fn files(config: &Config) -> Option<Finding> {
         "the limit is {most} open files, but the server may need {wanted} (each connection needs one)"
     );
     let found = Finding::new(finding::FILES, Severity::Warning, problem);
-    Some(found.way_out("raise `ulimit -n`, or LimitNOFILE of the unit"))
+    Some(found.way_out("raise `ulimit -n`, or LimitNOFILE of the systemd unit"))
 }
 
 fn memory(data: &DataSummary, available: Option<u64>) -> Option<Finding> {
@@ -78,7 +78,7 @@ fn memory(data: &DataSummary, available: Option<u64>) -> Option<Finding> {
         data.memory_bytes >> 20
     );
     let found = Finding::new(finding::MEMORY, Severity::Warning, problem);
-    Some(found.way_out("compare with the memory of the present server: Zoarium needs about a fifth of a JVM's memory"))
+    Some(found.way_out("add memory. If Apache ZooKeeper serves this data now, Zoarium needs about a fifth of its memory"))
 }
 
 fn clock(newest_ms: Option<i64>, now: SystemTime) -> Option<Finding> {
@@ -86,7 +86,7 @@ fn clock(newest_ms: Option<i64>, now: SystemTime) -> Option<Finding> {
     let way_out = "set the clock: TTLs and new session ids depend on it";
     if since < EARLIEST {
         let problem = format!(
-            "the clock is wrong: it shows {} days after 1970",
+            "the clock is wrong: its date is only {} days after the beginning of 1970",
             since.as_secs() / 86_400
         );
         return Some(Finding::new(finding::CLOCK, Severity::Warning, problem).way_out(way_out));

@@ -30,12 +30,12 @@ pub(crate) fn examine(config: &Config, addresses: &Addresses) -> Vec<Finding> {
             if addresses.get(&address.host).is_none_or(Option::is_none) {
                 let problem = format!("the host {} cannot be resolved", address.host);
                 let found = at(member.sid, UNRESOLVED, Severity::Warning, problem);
-                findings.push(found.way_out("add it to the name service or to /etc/hosts; the server resolves it again for every connection"));
+                findings.push(found.way_out("add the host to the name service or to /etc/hosts; the server resolves its name again for every connection"));
             }
         }
     }
     for (sid, other) in twice(ensemble) {
-        let problem = format!("has the address of server.{other}");
+        let problem = format!("this member has the address of server.{other}");
         let found = at(sid, finding::MEMBER_TWICE, Severity::Warning, problem);
         findings.push(found.way_out("give every member a different host or different ports"));
     }
@@ -97,7 +97,7 @@ fn own_address(
             problem,
         );
         return Some(found.way_out(
-            "write its network address; /etc/hosts often maps a machine's own name to 127.0.1.1",
+            "write the network address of this machine; /etc/hosts often maps a machine's own name to 127.0.1.1",
         ));
     }
     None

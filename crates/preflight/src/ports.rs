@@ -171,7 +171,7 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
         io::ErrorKind::AddrNotAvailable if one.is_member => None,
         io::ErrorKind::AddrNotAvailable => Some(
             found(finding::PORT_ADDRESS, needed, format!("{} is not an address of this machine", one.ip))
-                .way_out("write one of its addresses; with network address translation, set quorumListenOnAllIPs=true"),
+                .way_out("write an address of this machine; with network address translation, set quorumListenOnAllIPs=true"),
         ),
         _ => Some(found(finding::PORT_TAKEN, needed, format!("cannot listen on {at}: {error}"))),
     }
@@ -194,9 +194,9 @@ fn taken(
         Ok(process) => found(
             finding::PORT_TAKEN,
             needed,
-            format!("port {port} is taken by {process}"),
+            format!("port {port} is used by {process}"),
         )
-        .way_out("stop it, or choose another port"),
+        .way_out("stop this process, or choose another port"),
         Err(_) if processes.has_server() => found(
             finding::RUNNING,
             if processes.own.is_empty() {
@@ -204,15 +204,15 @@ fn taken(
             } else {
                 Severity::Note
             },
-            format!("port {port} is taken, probably by the running server"),
+            format!("port {port} is in use, probably by the running server"),
         )
         .way_out("run preflight as root to see the process"),
         Err(_) => found(
             finding::PORT_TAKEN,
             needed,
-            format!("port {port} is taken by a process that preflight cannot inspect"),
+            format!("port {port} is used by a process that preflight cannot inspect"),
         )
-        .way_out("run preflight as root to see the process. Then stop it, or choose another port"),
+        .way_out("run preflight as root to see the process. Then stop the process, or choose another port"),
     }
 }
 

@@ -49,7 +49,7 @@ fn root_open(is_open: Option<bool>) -> Point {
         finding::ROOT_OPEN,
         is_open.unwrap_or(true),
         problem,
-        "as a super user: setAcl / digest:USER:HASH:cdrwa,world:anyone:r",
+        "run as a super user: setAcl / digest:USER:HASH:cdrwa,world:anyone:r",
     )
 }
 
@@ -81,7 +81,7 @@ fn admin_no_credential(config: &Config) -> Point {
     point(
         finding::ADMIN_NO_CREDENTIAL,
         config.admin.is_enabled && !has_super && !has_token,
-        "no credential of an administrator exists, so backups over the admin port are not possible",
+        "administrators do not have a credential, so backups over the admin port are not possible",
         "run `zoarium admin-token` with this zoo.cfg, or set DigestAuthenticationProvider.superDigest",
     )
 }
@@ -166,7 +166,7 @@ fn any_host(config: &Config) -> Point {
     point(
         finding::ANY_HOST,
         admin.is_enabled && !admin.strict_host,
-        "read-only admin commands accept any name in Host",
+        "read-only admin commands accept any name in the header Host",
         "set admin.strictHost=true, and list the server's names in admin.console.hosts",
     )
 }

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use config::Config;
 use config::finding::{Finding, Severity};
 
+use crate::data::number;
 use crate::finding;
 
 /// Days before its expiry from which a certificate is reported.
@@ -36,7 +37,7 @@ pub(crate) fn examine(config: &Config, now: SystemTime) -> Vec<Finding> {
         Some(
             found
                 .key(key)
-                .way_out("renew it: peers do not trust an expired certificate"),
+                .way_out("renew the certificate: peers do not trust an expired certificate"),
         )
     });
     told.collect()
@@ -46,14 +47,19 @@ pub(crate) fn examine(config: &Config, now: SystemTime) -> Vec<Finding> {
 fn end(ends_s: i64, now_s: i64) -> Option<String> {
     match ends_s.saturating_sub(now_s) {
         left if left <= 0 => Some(format!(
-            "its certificate expired {} days ago",
-            -left / DAY_S
+            "the certificate in this store expired {} ago",
+            days(left)
         )),
-        left if left < DAYS_AHEAD * DAY_S => {
-            Some(format!("its certificate expires in {} days", left / DAY_S))
-        }
+        left if left < DAYS_AHEAD * DAY_S => Some(format!(
+            "the certificate in this store expires in {}",
+            days(left)
+        )),
         _ => None,
     }
+}
+
+fn days(seconds: i64) -> String {
+    number((seconds / DAY_S).unsigned_abs(), "day")
 }
 
 #[cfg(test)]
@@ -65,10 +71,13 @@ mod tests {
         let now = 1_800_000_000;
         assert_eq!(end(now + 31 * DAY_S, now), None);
         let in_days = |days: i64| end(now + days * DAY_S + 1, now).unwrap();
-        assert_eq!(in_days(29), "its certificate expires in 29 days");
+        assert_eq!(
+            in_days(29),
+            "the certificate in this store expires in 29 days"
+        );
         assert_eq!(
             end(now - 3 * DAY_S, now).unwrap(),
-            "its certificate expired 3 days ago"
+            "the certificate in this store expired 3 days ago"
         );
     }
 }
