@@ -46,7 +46,7 @@ pub(crate) struct AddressArgs {
     #[arg(long, value_name = "SCHEME DATA")]
     auth: Option<String>,
     /// File that `zoarium admin-token` wrote. Without this option and --auth, commands for a server on this
-    /// machine search for the file in the default data directories
+    /// machine search the usual data directories for this file
     #[arg(long, value_name = "FILE", conflicts_with = "auth")]
     token_file: Option<PathBuf>,
     #[command(flatten)]

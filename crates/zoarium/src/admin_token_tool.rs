@@ -20,7 +20,7 @@ use crate::tool::ToolError;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium admin-token conf/zoo.cfg")]
 pub(crate) struct AdminTokenArgs {
-    /// Configuration file; without it, the built-in settings apply
+    /// Configuration file; by default, the built-in settings apply
     #[arg(value_name = "ZOO.CFG")]
     config: Option<PathBuf>,
     /// Replaces an existing credential
@@ -70,7 +70,7 @@ pub(crate) fn text(config: &Config, anew: bool) -> io::Result<String> {
     let user = admin_token::USER;
     text.push_str(&format!("user:     {user}\npassword: {password}\nheader:   Authorization: digest {user}:{password}\n"));
     if !config.auth.digest_enabled {
-        text.push_str("It has no effect while DigestAuthenticationProvider.enabled=false disables the scheme digest.\n");
+        text.push_str("The credential has no effect while DigestAuthenticationProvider.enabled=false disables the scheme digest.\n");
     }
     Ok(text)
 }

@@ -46,7 +46,7 @@ struct Cli {
 enum Command {
     /// Runs a server
     ///
-    /// Its arguments are a configuration file, or a port and a data directory, or nothing.
+    /// The arguments are a configuration file, or a port and a data directory, or nothing.
     Server(ServerArgs),
     Quickstart(QuickstartArgs),
     Preflight(PreflightArgs),
@@ -117,7 +117,7 @@ struct ShellArgs {
 struct ServerArgs {
     #[command(flatten)]
     log: LogArgs,
-    /// Arguments of Apache ZooKeeper: properties, then a zoo.cfg, or port and data directory
+    /// Arguments of Apache ZooKeeper: properties, and then a zoo.cfg, or a port and a data directory
     // Taken as they are: a property begins with a hyphen but is no option of ours.
     #[arg(
         trailing_var_arg = true,

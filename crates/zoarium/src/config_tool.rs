@@ -27,16 +27,16 @@ pub(crate) struct ConfigArgs {
 enum ConfigCommand {
     /// Prints all errors of a zoo.cfg, and not only the first one
     ///
-    /// It does not check data and ports; `zoarium preflight` does. Exit code 0 means that a server would accept
-    /// the file, 1 means warnings with --strict, and 3 means that a server would refuse it.
+    /// Only `zoarium preflight` also checks data and ports. Exit code 0 means that a server would accept the
+    /// file, 1 means warnings with --strict, and 3 means that a server would refuse the file.
     Check {
         #[command(flatten)]
         file: FileArgs,
-        /// Ends with exit code 1 if there are warnings
+        /// Exits with code 1 if there are warnings
         #[arg(long)]
         strict: bool,
     },
-    /// Explains a setting, given by its name in zoo.cfg or as a system property
+    /// Explains a setting; its name may be the name in zoo.cfg or the name of the system property
     Explain {
         /// Name of the setting
         key: String,

@@ -222,7 +222,7 @@ fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
             if there.trim() != id {
                 let (path, there) = (path.display(), there.trim());
                 terminal::complain!(
-                    "{path} contains {there} and is not changed, although ZOO_MY_ID is {id}"
+                    "{path} contains {there} and is not changed, although the variables select the id {id}"
                 );
             }
             Ok(())

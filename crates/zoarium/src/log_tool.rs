@@ -12,16 +12,16 @@ use storage::tools::repair::{self, BadChecksums, Copied, Fix};
 use storage::{RealDisk, StorageError, list_logs};
 
 use crate::output::write_stdout;
-use crate::tool::{LimitArgs, ToolError, files_dir, parse_zxid};
+use crate::tool::{LimitArgs, ToolError, files_dir, number, parse_zxid};
 
 /// Without an option, the command prints every transaction.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium log --verify zoarium-data/version-2")]
 pub(crate) struct LogArgs {
-    /// Log files, or data directories; the command uses all logs of a directory
+    /// Log files, or data directories; all logs of a directory are used
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Verifies the files instead and prints their damage
+    /// Verifies the files and prints their damage, instead of the transactions
     #[arg(long, conflicts_with_all = ["chop", "repair"])]
     verify: bool,
     /// Writes a copy, `chopped.NAME`, that ends with this zxid
@@ -31,7 +31,7 @@ pub(crate) struct LogArgs {
     #[arg(long)]
     repair: bool,
     /// Recalculates wrong checksums, although the data of these records may be wrong. Without this option,
-    /// the copy ends before the first such record
+    /// the copy ends before the first record with a wrong checksum
     #[arg(long, requires = "repair")]
     accept_checksums: bool,
     /// Replaces the log with the copy and keeps the original as `damaged.NAME`; the server must be stopped
@@ -140,10 +140,11 @@ fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io
         (Some(first), Some(last)) => format!(", zxid {first} to {last}"),
         _ => String::new(),
     };
-    let (records, end, file_bytes) = (report.records, report.end, report.file_bytes);
+    let records = number(report.records, "record");
+    let (end, file_bytes) = (report.end, report.file_bytes);
     writeln!(
         out,
-        "{path}: {verdict}: {records} records{range}, {end} of {file_bytes} bytes used"
+        "{path}: {verdict}: {records}{range}, {end} of {file_bytes} bytes used"
     )?;
     if let Some(offset) = report.torn_at {
         writeln!(
@@ -211,16 +212,13 @@ fn write_copied(
         writeln!(out, "{original}: no changes are necessary")?;
     }
     let written = replaced.map_or(&*copied.path, |_| path).display();
-    let records = copied.records;
+    let records = number(copied.records, "record");
     match copied.last {
-        Some(last) => writeln!(
-            out,
-            "{written}: written, {records} records up to zxid {last}"
-        )?,
+        Some(last) => writeln!(out, "{written}: written with {records} up to zxid {last}")?,
         None => writeln!(out, "{written}: written without records")?,
     }
     match replaced {
-        Some(kept) => writeln!(out, "{}: the original log", kept.display())?,
+        Some(kept) => writeln!(out, "{}: kept as the original log", kept.display())?,
         None => writeln!(
             out,
             "{original} is unchanged; --replace replaces it with the copy"
@@ -232,27 +230,31 @@ fn write_copied(
 fn fix_text(fix: &Fix) -> String {
     match fix {
         Fix::Length { offset, zxid } => {
-            format!("offset {offset}: length of zxid {zxid} corrected, nothing is lost")
+            format!(
+                "offset {offset}: corrected the length of the record of zxid {zxid}; no data is lost"
+            )
         }
         Fix::EndByte { offset, zxid } => {
-            format!("offset {offset}: end byte of zxid {zxid} corrected, nothing is lost")
+            format!(
+                "offset {offset}: corrected the end byte of the record of zxid {zxid}; no data is lost"
+            )
         }
         Fix::Checksum { offset, zxid } => format!(
-            "offset {offset}: checksum of zxid {zxid} recalculated; at least one byte of the record is wrong"
+            "offset {offset}: recalculated the checksum of the record of zxid {zxid}; at least one byte of this record is wrong"
         ),
         Fix::Cut {
             offset,
             bytes,
             reason: Some(reason),
         } => {
-            format!("offset {offset}: {reason}; {bytes} bytes from this offset are left out")
+            format!("offset {offset}: {reason}; the copy omits {bytes} bytes from this offset")
         }
         Fix::Cut {
             offset,
             bytes,
             reason: None,
         } => format!(
-            "offset {offset}: {bytes} bytes of a record that a crash cut short are left out"
+            "offset {offset}: the copy omits an incomplete record of {bytes} bytes, as after a crash"
         ),
     }
 }

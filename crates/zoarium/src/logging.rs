@@ -75,7 +75,8 @@ pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
         }
         None => (logging.levels.clone(), EnvFilter::new(&logging.levels)),
     };
-    let output = log_output::begin().map_err(|error| format!("standard error: {error}"))?;
+    let output = log_output::begin()
+        .map_err(|error| format!("cannot write the log to standard error: {error}"))?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(output.and(|| &RECENT_LOG))
@@ -99,7 +100,7 @@ pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
 fn format_of_environment() -> Result<LogFormat, String> {
     match std::env::var(FORMAT_VARIABLE) {
         Ok(text) if !text.is_empty() => LogFormat::from_str(&text, false)
-            .map_err(|_| format!("{FORMAT_VARIABLE} is `{text}`; write `text` or `json`")),
+            .map_err(|_| format!("{FORMAT_VARIABLE} is `{text}`, but must be `text` or `json`")),
         _ => Ok(LogFormat::Text),
     }
 }

@@ -12,7 +12,7 @@ use clap_mangen::Man;
 
 use crate::tool::ToolError;
 
-/// Prints a shell script that completes the commands and options of zoarium
+/// Prints a script with which a shell completes commands and options of zoarium
 ///
 /// For bash: `zoarium completions bash > ~/.local/share/bash-completion/completions/zoarium`
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub(crate) fn run_man(args: &ManArgs, mut command: Command) -> ExitCode {
     command.build();
     match write_pages(&args.dir, &command) {
         Ok(count) => {
-            terminal::say!("{}: {count} pages", args.dir.display());
+            terminal::say!("{}: {count} manual pages written", args.dir.display());
             ExitCode::SUCCESS
         }
         Err(error) => ToolError::Refused(format!("{}: {error}", args.dir.display())).report("man"),

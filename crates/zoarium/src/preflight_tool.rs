@@ -14,8 +14,8 @@ use crate::tool::ToolError;
 
 /// Checks whether a server can start on this machine with a zoo.cfg and its data
 ///
-/// It changes nothing, does not listen on a port, and can run while the server is running. Exit code 0 means
-/// go, 1 means warnings with --strict, and 3 means no-go.
+/// Preflight changes nothing, does not listen on a port, and can run while the server is running. Exit code 0
+/// means go, 1 means warnings with --strict, and 3 means no-go.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium preflight conf/zoo.cfg")]
 pub(crate) struct PreflightArgs {
@@ -28,10 +28,10 @@ pub(crate) struct PreflightArgs {
     /// Form of the output
     #[arg(long, value_enum, default_value = "table")]
     output: Output,
-    /// Also checks and prints the checklist in docs/SECURITY.md; each open point is a warning
+    /// Also checks and prints the points of the checklist in docs/SECURITY.md; each open point is a warning
     #[arg(long)]
     security: bool,
-    /// Ends with exit code 1 if there are warnings
+    /// Exits with code 1 if there are warnings
     #[arg(long)]
     strict: bool,
 }

@@ -19,15 +19,15 @@ use self::members::Members;
 
 /// Starts an ensemble on this machine for a trial
 ///
-/// It writes a zoo.cfg with free ports for each member, starts each member as a separate process, and prints
-/// their addresses. Ctrl-C stops all members and removes their files, unless --dir names the directory.
+/// The command writes a zoo.cfg with free ports for each member, starts each member as a separate process, and
+/// prints their addresses. Ctrl-C stops all members and removes their files, unless --dir names the directory.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium quickstart --members 3 --dir try-zoarium")]
 pub(crate) struct QuickstartArgs {
     /// Number of voting members
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=9))]
     members: u32,
-    /// Directory for the members' files, which is not removed; it must be empty or new
+    /// Directory for the members' files; it must be empty or new, and is not removed
     #[arg(long)]
     dir: Option<PathBuf>,
 }

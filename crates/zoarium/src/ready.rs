@@ -6,6 +6,7 @@ use config::Config;
 use server::Started;
 
 use crate::admin_token_tool;
+use crate::tool::number;
 
 /// Returns the line for programs.
 pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
@@ -26,13 +27,20 @@ pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
         }
         (None, None) => "running without a client port".to_owned(),
     };
+    let has_clients = client_address.is_some() || secure_client_address.is_some();
     let listens = match member {
-        Some(sid) => format!("member {sid} of an ensemble, {listens} once there is a leader"),
+        Some(sid) if has_clients => {
+            format!("member {sid} of an ensemble, {listens} once there is a leader")
+        }
+        Some(sid) => format!("member {sid} of an ensemble, {listens}"),
         None => listens,
     };
     format!(
-        "zoarium: {listens}; data in {}: zxid {zxid}, {znodes} znodes, {sessions} sessions, {replayed} transactions replayed",
+        "zoarium: {listens}; data in {}: zxid {zxid}, {}, {}, {} replayed",
         config.data_dir.display(),
+        number(znodes, "znode"),
+        number(sessions, "session"),
+        number(replayed, "transaction"),
     )
 }
 
@@ -55,11 +63,11 @@ pub(crate) fn welcome(started: &Started, config: &Config) -> String {
             Some((user, password)) => format!("{address} (user {user}, password {password})"),
             None => address,
         },
-        None => "switched off (admin.enableServer, admin.console.enabled)".to_owned(),
+        None => "disabled by admin.enableServer or admin.console.enabled".to_owned(),
     };
-    let (znodes, data) = (started.znodes, config.data_dir.display());
+    let (znodes, data) = (number(started.znodes, "znode"), config.data_dir.display());
     format!(
-        "Zoarium {version}\n  clients: {clients}\n  console: {console}\n  data:    {data} ({znodes} znodes)\n  Ctrl-C stops the server."
+        "Zoarium {version}\n  clients: {clients}\n  console: {console}\n  data:    {data} ({znodes})\n  Ctrl-C stops the server."
     )
 }
 

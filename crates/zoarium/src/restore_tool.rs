@@ -16,7 +16,7 @@ use storage::{
 use crate::backup;
 use crate::history_tool::typed_moment;
 use crate::staging::Staging;
-use crate::tool::{LimitArgs, ToolError};
+use crate::tool::{LimitArgs, ToolError, number};
 use history::Moment;
 
 /// Creates a data directory with the state at a moment, from a snapshot and the log up to that moment
@@ -42,8 +42,8 @@ pub(crate) struct RestoreArgs {
     /// dataLogDir to create, if it is different
     #[arg(long, value_name = "DIR")]
     to_log: Option<PathBuf>,
-    /// Moment: after this transaction, or after the last transaction up to this time; by default the end of the
-    /// backup
+    /// Moment to restore: after this transaction, or after the last transaction up to this time; by default the
+    /// end of the backup
     #[arg(long, value_name = "ZXID|TIME", value_parser = typed_moment)]
     at: Option<Moment>,
     #[command(flatten)]
@@ -55,11 +55,11 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     match restore(args) {
         Ok(made) => {
             terminal::say!(
-                "{}: the tree after {}, from {} and {} transactions",
+                "{}: restored the tree after {} from {} and {}",
                 args.to.display(),
                 made.zxid,
                 made.snapshot.display(),
-                made.txns
+                number(made.txns, "transaction")
             );
             ExitCode::SUCCESS
         }
@@ -160,7 +160,7 @@ fn from_backup(
     };
     if upto < first || upto > last {
         return Err(ToolError::Usage(format!(
-            "the backup {} contains {first} to {last}, but not {upto}",
+            "the backup {} contains the states after transactions {first} to {last}, but not after {upto}",
             called.display()
         )));
     }
@@ -171,7 +171,7 @@ fn from_backup(
     };
     if wanted < first {
         return Err(ToolError::Usage(format!(
-            "the backup {} begins later, with {first}",
+            "the moment of --at is before the first state in the backup {}, which is the state after {first}",
             called.display()
         )));
     }
@@ -214,7 +214,7 @@ fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, ToolErr
     match at {
         Moment::Zxid(zxid) if last == Some(zxid) || has_snapshot(zxid)? => Ok(zxid),
         Moment::Zxid(zxid) => Err(ToolError::Usage(format!(
-            "the log does not contain transaction {zxid}; it ends at {}",
+            "the log does not contain transaction {zxid}; the log ends at {}",
             newest.unwrap_or(Zxid::ZERO)
         ))),
         Moment::Time(_) => last.ok_or_else(|| {
@@ -249,7 +249,7 @@ pub(crate) fn snapshot_before(
         }
     }
     Err(ToolError::Usage(format!(
-        "{} does not contain a snapshot from before {wanted}",
+        "{} does not contain a usable snapshot that ends at transaction {wanted} or earlier",
         source.snap.display()
     )))
 }

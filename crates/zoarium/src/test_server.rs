@@ -13,9 +13,9 @@ use crate::testing::TestEnsemble;
 
 /// Starts a server, or an ensemble, for a test
 ///
-/// When it serves clients, it prints one line of JSON: `connectString` for all members, and `members` with
-/// one entry per member. It ends when its standard input is closed, for example because its parent process
-/// ended, and deletes its data.
+/// When the servers serve clients, the command prints one line of JSON: `connectString` for all members, and
+/// `members` with one entry per member. When its standard input is closed, for example because its parent
+/// process ended, the command stops the servers and deletes their data.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium test-server --members 3")]
 pub(crate) struct TestServerArgs {
@@ -25,7 +25,7 @@ pub(crate) struct TestServerArgs {
     /// Number of observers
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=31))]
     observers: u32,
-    /// Line of zoo.cfg for all members; may be repeated
+    /// Line of zoo.cfg for all members; the option may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 }

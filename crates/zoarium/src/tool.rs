@@ -1,5 +1,6 @@
 //! Common parts of the tools: limits, errors and exit codes. docs/COMMANDS.md contains the table of exit codes.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -108,6 +109,13 @@ impl LimitArgs {
         // The default of the extra size is the buffer's size. Source: BinaryInputArchive.
         Limits::from_max_buffer(self.jute_maxbuffer, self.jute_maxbuffer)
     }
+}
+
+/// Formats a number with its noun.
+pub(crate) fn number(count: impl Display, noun: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 /// Returns the directory of the files for a dataDir: its `version-2`, if it exists.

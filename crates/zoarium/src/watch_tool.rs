@@ -20,10 +20,10 @@ use crate::tool::ToolError;
 
 /// Prints changes below a path as they happen
 ///
-/// Without other options it sets a watch on the live tree, which every server supports. With --from, --after,
-/// a filter or an admin port it follows the change history: each committed change once and in order, even if
-/// a member fails. It ends when the members no longer store the next changes, and then reports where to
-/// continue.
+/// Without other options, the command sets a watch on the live tree, which every server supports. With --from,
+/// --after, a filter or an admin port, it follows the change history, and prints each committed change once
+/// and in order, even if a member fails. The command ends when the members no longer store the next changes,
+/// and then reports where to continue.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  zoarium watch /app\n  zoarium watch /app --from 0x1 --op delete"
@@ -37,7 +37,7 @@ pub(crate) struct WatchArgs {
     /// First transaction to print; by default the next transaction
     #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
     from: Option<proto::Zxid>,
-    /// Last change that you have already seen: its `position` or its zxid
+    /// Prints the changes after this `position` or zxid
     #[arg(long, value_name = "POSITION", conflicts_with = "from", value_parser = Position::parse)]
     after: Option<Position>,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct WatchArgs {
     /// Form of the output
     #[arg(long, value_enum, default_value = "table")]
     output: Output,
-    /// With `--output json`: also prints the progress from time to time
+    /// With `--output json`, also prints the progress from time to time
     #[arg(long)]
     progress: bool,
 }

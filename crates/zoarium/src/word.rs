@@ -36,7 +36,7 @@ pub(crate) struct WordArgs {
     /// Connects over TLS to a secureClientPort, with the stores that CLIENT_JVMFLAGS and JVMFLAGS name
     #[arg(long)]
     tls: bool,
-    /// With --tls: uses the stores of this zoo.cfg if the flags do not name stores
+    /// With --tls, uses the stores of this zoo.cfg if the flags do not name stores
     #[arg(long, value_name = "FILE", requires = "tls")]
     zoo_cfg: Option<PathBuf>,
 }

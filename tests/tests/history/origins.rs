@@ -269,7 +269,7 @@ fn an_administrator_sees_the_clients_of_all_members_and_which_member_is_down() {
         .iter()
         .find(|change| change["zxid"] == *zxid)
         .expect("the change");
-    assert_eq!(change["client_missing"], "no member knows it");
+    assert_eq!(change["client_missing"], "no member knows the client");
     assert_eq!(change["members_missing"], Value::Array(Vec::new()));
     assert_names(&found[3], created);
 }

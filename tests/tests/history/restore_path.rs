@@ -215,7 +215,7 @@ async fn random_trees_come_back_from_random_damage() {
         assert_eq!(kinds(&site, &now), kinds(&site, &at), "round {round}");
         let again = restore(&site, &at, &["--dry-run", "--force"]);
         assert!(
-            stdout(&again).contains("everything matches the state"),
+            stdout(&again).contains(" matches the state after "),
             "{}",
             stdout(&again)
         );
@@ -332,7 +332,7 @@ async fn a_newer_write_is_not_overwritten() {
     assert!(!done && said.contains("/t: "), "{said}");
     assert_eq!(client.get_acl(TOP).await.expect("an ACL").0, acl);
     // The earlier steps were executed, and the output reports them.
-    assert!(said.contains("earlier steps were executed"), "{said}");
+    assert!(said.contains("steps executed before: "), "{said}");
 
     let (done, said) = agree_late(&site, &at, async || {}).await;
     assert!(done, "{said}");
@@ -381,7 +381,7 @@ async fn znodes_that_cannot_be_restored_are_reported() {
     for said in [
         "/t/ephemeral was an ephemeral of session",
         "/t/container is a container",
-        "/t/ttl is deleted after 3600000 ms without changes and children",
+        "/t/ttl has a TTL: servers delete it after 3600000 ms without changes and children",
         "/t/newer is not changed: it is an ephemeral",
         "/t/unrecorded is not changed: the change history does not record it",
     ] {

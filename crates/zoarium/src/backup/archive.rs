@@ -110,7 +110,7 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
     let damaged = |reason: &dyn std::fmt::Display| {
         let archive = archive.display();
         ToolError::Refused(format!(
-            "{archive} is damaged or not a backup: {reason}; use another backup"
+            "{archive} is damaged or is not a backup: {reason}; use another backup"
         ))
     };
     let mut entries = Archive::new(io::BufReader::new(file));

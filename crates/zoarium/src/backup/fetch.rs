@@ -61,7 +61,7 @@ fn check_end(path: &Path, upto: Zxid, after: Zxid, server: &str) -> Result<(), T
         jute::Limits::from_max_buffer(MAX, MAX),
     )?;
     if upto > after && last != Some(upto) {
-        let reason = format!("its log ends before {upto}");
+        let reason = format!("its log ends before transaction {upto}");
         return Err(unreachable(server, &reason).into());
     }
     Ok(())
@@ -84,12 +84,12 @@ async fn download(
     let zxid = header
         .and_then(|value| value.to_str().ok())
         .and_then(|text| parse_zxid(text).ok())
-        .ok_or_else(|| failed(&"does not report its last transaction"))?;
+        .ok_or_else(|| failed(&"the server does not report its last transaction"))?;
     let mut file = files::create(path).map_err(file_error("create", path))?;
     let mut body = response.into_body();
     loop {
         let frame = tokio::time::timeout(SILENCE_LIMIT, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| failed(&"stopped sending"))? else {
+        let Some(frame) = frame.map_err(|_| failed(&"the server stopped sending data"))? else {
             break;
         };
         let frame = frame.map_err(|error| failed(&error))?;

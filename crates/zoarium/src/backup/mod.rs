@@ -46,11 +46,11 @@ pub(crate) use unpack::unpack;
 use crate::address::AddressArgs;
 use crate::restore_tool::snapshot_before;
 use crate::staging::lock;
-use crate::tool::{LimitArgs, ToolError};
+use crate::tool::{LimitArgs, ToolError, number};
 
 /// Backs up a running server, or the files of a server, to a directory or one file
 ///
-/// The first backup is complete; later ones add the transactions since then. Each backup becomes valid only
+/// The first backup is complete; each later backup adds new transactions. Each backup becomes valid only
 /// after the command has verified it with the digests in the log.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  zoarium backup /backups/zk1 -s zk1:2181")]
@@ -66,7 +66,7 @@ pub(crate) struct BackupArgs {
     /// dataLogDir of this server, if it is different
     #[arg(long, value_name = "DIR", requires = "data_dir")]
     data_log_dir: Option<PathBuf>,
-    /// Starts again with a snapshot; the old backup is removed when the new one is complete
+    /// Creates a new complete backup, and then removes the old backup
     #[arg(long, conflicts_with = "verify")]
     full: bool,
     /// Verifies all hashes and digests of the existing backup instead of creating a new one
@@ -156,7 +156,7 @@ fn take(args: &BackupArgs) -> Result<String, ToolError> {
         None => Some(taking.begin()?),
     };
     let Some(mut new) = new else {
-        return Ok("no new transactions".to_owned());
+        return Ok("the server has no new transactions".to_owned());
     };
     // The tree is rebuilt from the backup, not from its sources.
     taking.unfinished.clear()?;
@@ -173,11 +173,11 @@ fn take(args: &BackupArgs) -> Result<String, ToolError> {
 fn described(manifest: &Manifest) -> String {
     let bytes: u64 = manifest.files().map(|kept| kept.bytes).sum();
     format!(
-        "{} znodes after {}, digest {:#x}, in {} files of {bytes} bytes; can restore any transaction from {} on",
-        manifest.znodes,
+        "{} after {}, digest {:#x}, in {} with {bytes} bytes; `zoarium restore` can restore any state from {} on",
+        number(manifest.znodes, "znode"),
         manifest.last(),
         manifest.digest,
-        manifest.files().count(),
+        number(manifest.files().count(), "file"),
         manifest.snapshot.last,
     )
 }
@@ -408,11 +408,13 @@ pub(crate) fn recovered(
     let found = server::recover_tree(&config, dirs)?;
     let end = found.recovered.last_zxid;
     if end != last {
-        return Err(odd(format!("the files end at {end}, not at {last}")));
+        return Err(odd(format!(
+            "the files end at transaction {end}, not at {last}"
+        )));
     }
     if found.digest_mismatches > 0 {
         return Err(odd(format!(
-            "the tree after {last} does not match the logged digests ({} mismatches), so the data was altered",
+            "the tree after {last} does not match the logged digests (mismatches: {}), so the data was altered",
             found.digest_mismatches
         )));
     }

@@ -151,7 +151,7 @@ pub(super) fn foreign(zxid: Zxid) -> ToolError {
 
 pub(super) fn not_kept(zxid: Zxid) -> ToolError {
     ToolError::Refused(format!(
-        "the log does not continue from {zxid}, where the backup ends: its files were purged, it ends earlier, or it belongs to another ensemble. Back up to another directory, or start again with --full"
+        "the log does not continue from {zxid}, where the backup ends: log files were purged, or the log ends earlier or belongs to another ensemble. Back up to another directory, or start again with --full"
     ))
 }
 

@@ -68,12 +68,13 @@ fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<Stri
         Err(Broken::Read(error)) => Some(error.to_string()),
         Ok(()) => match io::copy(&mut source, &mut io::sink()) {
             Err(error) => Some(error.to_string()),
-            Ok(_) if source.bytes != kept.bytes => {
-                Some(format!("{} bytes instead of {}", source.bytes, kept.bytes))
-            }
+            Ok(_) if source.bytes != kept.bytes => Some(format!(
+                "it has {} bytes instead of {}",
+                source.bytes, kept.bytes
+            )),
             Ok(_) => {
                 let is_equal = sha256_hex(source.hash) == kept.sha256;
-                (!is_equal).then(|| "its SHA-256 differs".to_owned())
+                (!is_equal).then(|| "its SHA-256 is wrong".to_owned())
             }
         },
     };

@@ -24,8 +24,8 @@ const PAGE_BYTES_MAX: usize = 256 << 20;
 /// Writes changes as protobuf messages (ExportedChange of history.proto), each preceded by its length as a
 /// varint
 ///
-/// The oldest change comes first. The command reads the files of a stopped server, or queries a running one.
-/// With several servers, it uses only the first one that answers.
+/// The oldest change comes first. The command reads the files of a stopped server, or queries a running
+/// server. With several servers, it uses only the first server that answers.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// Top of the subtree
@@ -40,7 +40,7 @@ pub(crate) struct ExportArgs {
     /// Output file, instead of standard output; it appears when it is complete
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Prints history.proto instead
+    /// Prints history.proto instead of changes
     #[arg(long)]
     definition: bool,
 }

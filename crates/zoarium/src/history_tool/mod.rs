@@ -55,15 +55,15 @@ struct ListArgs {
     path: Option<String>,
     #[command(flatten)]
     source: SourceArgs,
-    /// Earliest moment
+    /// Prints only changes from this moment on
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     since: Option<String>,
-    /// Latest moment
+    /// Prints only changes up to this moment
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     until: Option<String>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Also prints the changes of all znodes below the path
+    /// Also prints changes of all znodes below the path
     #[arg(long, short)]
     recursive: bool,
     /// Prints the oldest change first
@@ -77,13 +77,13 @@ struct ListArgs {
 /// Selected changes, and their details.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
-    /// Selects only changes by this identity (scheme:id) or from this host
+    /// Prints only changes by this identity (scheme:id) or from this host
     #[arg(long, value_name = "WHO")]
     pub(crate) by: Option<String>,
-    /// Selects only changes in this session
+    /// Prints only changes in this session
     #[arg(long, value_name = "0xID", value_parser = parse_session)]
     pub(crate) session: Option<i64>,
-    /// Selects only this operation: create, set, setAcl, delete, deleteByServer, closeSession, reconfig
+    /// Prints only this operation: create, set, setAcl, delete, deleteByServer, closeSession, reconfig
     #[arg(long, value_name = "OPERATION", value_parser = parse_operation)]
     pub(crate) op: Vec<Operation>,
     /// Prints data and ACL before and after each change
@@ -116,7 +116,7 @@ pub(crate) fn run_history(args: &HistoryArgs) -> ExitCode {
         (Some(HistoryCommand::Blame(args)), _) => blame(args, out),
         (Some(HistoryCommand::Export(args)), _) => export::export(args, out),
         (None, Some(path)) => list(path, &args.list, out),
-        (None, None) => Err(ToolError::Usage("name a znode".to_owned())),
+        (None, None) => Err(ToolError::Usage("name the path of a znode".to_owned())),
     })
 }
 
@@ -211,7 +211,7 @@ fn cat(path: &str, at: &str, source: &SourceArgs, out: &mut dyn Write) -> Result
             Some(bytes) => Ok(out.write_all(&bytes)?),
             None if znode["data"].is_null() => Ok(()),
             None => Err(ToolError::NotFound(format!(
-                "the {} bytes of {path} were not stored",
+                "the change history does not contain the data of {path} ({} bytes)",
                 znode["data"]["size"]
             ))),
         }

@@ -185,8 +185,8 @@ impl Origins {
         let reasons: Vec<String> = failed.chain(lagging).collect();
         let reason = match (reasons.is_empty(), members.len()) {
             (false, _) => reasons.join("; "),
-            (true, 0 | 1) => "the server does not know it".to_owned(),
-            (true, _) => "no member knows it".to_owned(),
+            (true, 0 | 1) => "the server does not know the client".to_owned(),
+            (true, _) => "no member knows the client".to_owned(),
         };
         (known, reason)
     }
@@ -256,7 +256,7 @@ impl Member {
             AdminError::Unreachable { reason, .. } => format!("did not answer: {reason}"),
             AdminError::Unprotected { reason, .. } => format!("was not queried: {reason}"),
             AdminError::Refused { status, .. } if status.as_u16() == 404 => {
-                "has no change history, or is an older version".to_owned()
+                "does not record a change history, or runs an older version".to_owned()
             }
             AdminError::Refused { text, .. } => format!("refused the query: {text}"),
             other => format!("did not answer: {other}"),
@@ -270,7 +270,7 @@ impl Member {
         let found = found.map_or("another server".to_owned(), |id| format!("member {id}"));
         let key = self.id.map_or(String::new(), |id| id.to_string());
         self.note_failure(format!(
-            "was not queried: {found} answers there (set zoarium.admin.{key})"
+            "was not queried: {found} answers at this address (set zoarium.admin.{key})"
         ));
     }
 
@@ -488,7 +488,7 @@ mod tests {
         origins.complete(&mut [&mut change]).await;
         server.join().unwrap();
         let reason = change["client_missing"].as_str().unwrap();
-        let expected = "was not queried: member 1 answers there (set zoarium.admin.2)";
+        let expected = "was not queried: member 1 answers at this address (set zoarium.admin.2)";
         assert!(reason.ends_with(expected), "{reason}");
     }
 

@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::tool::ToolError;
 
 /// Reason for a missing client in files.
-const OF_FILES: &str = "these files contain the clients of one member only";
+const OF_FILES: &str = "these files contain only the clients of one member";
 
 /// Location of the history.
 #[derive(Debug, Clone, Args)]

@@ -96,7 +96,7 @@ pub(crate) fn write_extent(page: &Value, out: &mut dyn Write) -> Result<(), Tool
     if let Some(hidden @ 1..) = page["hidden"].as_u64() {
         writeln!(
             out,
-            "({hidden} more changes on this page require permission)"
+            "(changes on this page that are hidden because they require permission: {hidden})"
         )?;
     }
     for hole in list(&extent["holes"]) {

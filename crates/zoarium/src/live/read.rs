@@ -42,7 +42,7 @@ pub(crate) struct LsArgs {
     /// Prints versions, sizes and times
     #[arg(long, short)]
     long: bool,
-    /// Prints the paths of all znodes below the parent
+    /// Prints the paths of all znodes below the path
     #[arg(long, short = 'R')]
     recursive: bool,
     #[command(flatten)]
@@ -95,9 +95,9 @@ pub(crate) struct FindArgs {
 
 /// Compares two subtrees, or one subtree at two moments
 ///
-/// With a second path it compares two live subtrees, which may belong to different ensembles
-/// (HOST:PORT/PATH). The exit code is 1 if they differ. With --from and --to it compares two moments of the
-/// change history.
+/// With a second path, the command compares two live subtrees, which may belong to different ensembles
+/// (HOST:PORT/PATH). The exit code is 1 if they differ. With --from and --to, the command compares two moments
+/// of the change history.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  zoarium diff /app zk2:2181/app\n  zoarium diff /app --from yesterday --to now"
@@ -106,7 +106,7 @@ pub(crate) struct DiffArgs {
     /// Top of the subtree
     #[arg(default_value = "/")]
     path: String,
-    /// Other subtree
+    /// Top of the other subtree
     #[arg(conflicts_with_all = ["from", "to"], required_unless_present = "from")]
     other: Option<String>,
     /// Earlier moment

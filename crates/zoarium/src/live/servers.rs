@@ -23,7 +23,7 @@ pub(crate) struct StatusArgs {
     session: SessionArgs,
 }
 
-/// Shows members and busy clients, refreshed until q or Ctrl-C
+/// Shows members and busy clients, and refreshes them until q or Ctrl-C
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  zoarium top\n  zoarium top -n 1 --output json")]
 pub(crate) struct TopArgs {
@@ -33,19 +33,19 @@ pub(crate) struct TopArgs {
     /// Number of samples; by default unlimited
     #[arg(long, short = 'n')]
     count: Option<u64>,
-    /// Key by which clients are grouped
+    /// Property by which clients are grouped
     #[arg(long, value_enum, default_value = "address")]
     by: By,
     #[command(flatten)]
     session: SessionArgs,
 }
 
-/// Key by which clients are grouped.
+/// Property by which clients are grouped.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum By {
-    /// Address
+    /// Address of the client
     Address,
-    /// Identity
+    /// Identity of the client
     Identity,
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct RmArgs {
     /// Also deletes all znodes below the path
     #[arg(long, short)]
     recursive: bool,
-    /// Succeeds if the znode does not exist
+    /// Also succeeds if the znode does not exist
     #[arg(long, short)]
     force: bool,
     /// Fails unless the znode has this version
@@ -148,7 +148,7 @@ pub(crate) struct AclArgs {
     path: String,
     /// New ACL: entries SCHEME:ID:PERMS, separated by commas, with the permissions cdrwa
     acl: Option<String>,
-    /// Also sets the ACL of all znodes below the path
+    /// Also prints or replaces the ACLs of all znodes below the path
     #[arg(long, short = 'R')]
     recursive: bool,
     /// Fails unless the ACL has this version

@@ -46,8 +46,8 @@ impl Layout {
                 let scratch = tempfile::Builder::new()
                     .prefix("zoarium-quickstart-")
                     .tempdir();
-                let scratch =
-                    scratch.map_err(|error| format!("cannot create a directory: {error}"))?;
+                let scratch = scratch
+                    .map_err(|error| format!("cannot create a temporary directory: {error}"))?;
                 (scratch.path().to_owned(), Some(scratch))
             }
         };
@@ -95,7 +95,10 @@ impl Layout {
     /// Returns a sentence about the files after the end.
     pub(super) fn farewell(&self) -> String {
         match self.scratch {
-            Some(_) => format!("{} will be removed.", self.directory.display()),
+            Some(_) => format!(
+                "Their directory {} will be removed.",
+                self.directory.display()
+            ),
             None => format!("Their files are in {}.", self.directory.display()),
         }
     }
@@ -152,7 +155,7 @@ fn empty_directory(directory: &Path) -> Result<PathBuf, String> {
         fs::read_dir(directory).map_err(|error| format!("cannot read {shown}: {error}"))?;
     if entries.next().is_some() {
         return Err(format!(
-            "{shown} is not empty; name another directory, or start its members with \
+            "{shown} is not empty; name another directory, or start the members in it with \
              `zoarium server {shown}/1/zoo.cfg` and so on"
         ));
     }

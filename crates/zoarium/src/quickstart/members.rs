@@ -44,7 +44,8 @@ impl Members {
     /// If a process or its log file cannot be created.
     pub(super) fn start(layout: &Layout) -> Result<Self, String> {
         let program = std::env::current_exe();
-        let program = program.map_err(|error| format!("cannot find this program: {error}"))?;
+        let program = program
+            .map_err(|error| format!("cannot find the executable of this program: {error}"))?;
         let mut members = Self(Vec::with_capacity(layout.members.len()));
         for member in &layout.members {
             let process = start(&program, member)

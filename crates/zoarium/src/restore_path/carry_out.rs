@@ -65,7 +65,7 @@ fn stopped(error: &Error, step: Option<&Step>, done: usize) -> ToolError {
         _ => "it is unknown whether this step was executed",
     };
     ToolError::Refused(format!(
-        "{at}: {error}; {known}; {done} earlier steps were executed. Repeat the command for a new plan"
+        "{at}: {error}; {known}; steps executed before: {done}. Repeat the command to make a new plan"
     ))
 }
 

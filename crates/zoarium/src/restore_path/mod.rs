@@ -17,19 +17,20 @@ use self::present::Kinds;
 use crate::history_tool::parse_moment;
 use crate::history_tool::source::{Parameters, PlaceArgs};
 use crate::output::write_stdout;
-use crate::tool::ToolError;
+use crate::tool::{ToolError, number};
 
 /// Restores a subtree to a moment: prints a plan, requests a confirmation, and executes the plan
 ///
-/// The plan consists of multis with creates, sets and deletes. Each operation requires the version that the
-/// plan expects, so a concurrent write stops the plan and is not overwritten. Ephemerals are neither created
-/// nor deleted. Paths that the history does not record are not changed.
+/// The plan consists of multis with creates, sets and deletes, and of changes of ACLs. Each step requires the
+/// state that the plan expects, so the plan stops at a concurrent write and does not overwrite it. The plan
+/// does not create ephemerals, and deletes them only with --force. It does not change paths that the history
+/// does not record.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  zoarium restore-path /app --at 10m --dry-run")]
 pub(crate) struct RestorePathArgs {
     /// Top of the subtree
     path: String,
-    /// Moment: after this transaction, or after the last change up to this time
+    /// Moment to restore: after this transaction, or after the last change up to this time
     #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
     at: String,
     /// Client ports of the servers to restore, if they differ from --server
@@ -90,7 +91,7 @@ fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
     hidden += last["hidden"].as_u64().unwrap_or_default();
     if hidden > 0 {
         let text = format!(
-            "no permission to read {hidden} znodes below {}: use an identity that may read them (--auth)",
+            "no permission to read some znodes below {} (number: {hidden}); use an identity that may read them (--auth)",
             args.path
         );
         return Err(ToolError::Refused(text));
@@ -145,7 +146,7 @@ async fn restore_with(
     }
     let done = carry_out::carry_out(client, &plan, args.force).await?;
     write_stdout(|out| {
-        writeln!(out, "executed {done} steps")?;
+        writeln!(out, "executed {}", number(done, "step"))?;
         Ok(())
     })
 }
@@ -153,6 +154,7 @@ async fn restore_with(
 fn agrees() -> Result<bool, ToolError> {
     write_stdout(|out| write!(out, "execute this plan? (yes/no) "))?;
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| ToolError::Refused(format!("cannot read the confirmation: {error}")))?;
     Ok(answer.trim() == "yes")
 }

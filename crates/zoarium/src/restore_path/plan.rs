@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::present::Present;
 use crate::history_tool::text::data_bytes;
-use crate::tool::ToolError;
+use crate::tool::{ToolError, number};
 
 /// Subtree of znodes that servers manage themselves.
 const SYSTEM: &str = "/zookeeper";
@@ -182,8 +182,13 @@ impl Plan {
         }
         let at = self.zxid.unwrap_or_default();
         match self.steps.len() + self.acls.len() {
-            0 => writeln!(out, "everything matches the state after {at}")?,
-            steps => writeln!(out, "{steps} steps to the state after {at}")?,
+            0 if self.obstacles.is_empty() && self.notes.is_empty() => {
+                writeln!(out, "everything matches the state after {at}")?;
+            }
+            0 if self.obstacles.is_empty() => {
+                writeln!(out, "everything else matches the state after {at}")?;
+            }
+            steps => writeln!(out, "{} to the state after {at}", number(steps, "step"))?,
         }
         Ok(())
     }
@@ -242,8 +247,9 @@ impl Planner<'_> {
                 continue;
             }
             if self.kept.contains(path.as_str()) {
-                let text =
-                    format!("{path} is not changed because it is now a znode of another kind");
+                let text = format!(
+                    "{path} is now a znode of another kind, but cannot be replaced, because it or a znode below it must not be changed"
+                );
                 self.plan.obstacles.push(text);
                 continue;
             }
@@ -305,7 +311,7 @@ impl Planner<'_> {
                 ));
             }
             Kind::Ttl => self.note(format!(
-                "{path} is deleted after {} ms without changes and children",
+                "{path} has a TTL: servers delete it after {} ms without changes and children",
                 wanted.ttl_ms
             )),
             Kind::Persistent | Kind::Ephemeral => {}

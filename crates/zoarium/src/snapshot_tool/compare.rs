@@ -18,10 +18,10 @@ use crate::tool::{LimitArgs, ToolError};
 
 /// Compares two snapshots, and prints for each level which parts of the tree have grown or shrunk
 ///
-/// It compares data by length, like Apache ZooKeeper's SnapshotComparer (zkSnapshotComparer.sh).
+/// The command compares data by length, like Apache ZooKeeper's SnapshotComparer (zkSnapshotComparer.sh).
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// A plain or compressed snapshot, or a data directory, whose newest snapshot is used
+    /// First snapshot, plain or compressed; for a data directory, its newest snapshot is used
     left: PathBuf,
     /// Second snapshot
     right: PathBuf,

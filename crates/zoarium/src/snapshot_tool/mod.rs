@@ -15,7 +15,7 @@ use storage::tools::snapshot;
 use storage::{RealDisk, list_snapshots};
 
 use crate::output::write_stdout;
-use crate::tool::{LimitArgs, ToolError, files_dir};
+use crate::tool::{LimitArgs, ToolError, files_dir, number};
 use compare::CompareArgs;
 use summary::SummaryArgs;
 
@@ -38,13 +38,13 @@ enum SnapshotCommand {
 
 #[derive(Debug, Args)]
 struct PrintArgs {
-    /// A plain or compressed snapshot, or a data directory, whose newest snapshot is used
+    /// Snapshot, plain or compressed; for a data directory, its newest snapshot is used
     #[arg(required = true)]
     path: Option<PathBuf>,
-    /// Verifies every checksum and every field of the file instead
+    /// Verifies every checksum and every field of the file, instead of printing znodes
     #[arg(long, conflicts_with_all = ["json", "data"])]
     verify: bool,
-    /// Prints JSON instead: sessions, and znodes with data (base64), ACL and all other fields
+    /// Prints the output as JSON: sessions, and znodes with data (base64), ACL and all other fields
     #[arg(long, conflicts_with = "data")]
     json: bool,
     /// Also prints the data, in base64
@@ -108,7 +108,9 @@ fn write_verdict(path: &Path, info: &SnapshotInfo, out: &mut dyn Write) -> Resul
     let path = path.display();
     writeln!(
         out,
-        "{path}: good: {znodes} znodes, {sessions} sessions{digest}{last}"
+        "{path}: good: {}, {}{digest}{last}",
+        number(znodes, "znode"),
+        number(sessions, "session")
     )?;
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::tool::{LimitArgs, ToolError};
 /// The output matches Apache ZooKeeper's SnapshotRecursiveSummary; znodes without children are left out.
 #[derive(Debug, Args)]
 pub(crate) struct SummaryArgs {
-    /// A plain or compressed snapshot, or a data directory, whose newest snapshot is used
+    /// Snapshot, plain or compressed; for a data directory, its newest snapshot is used
     path: PathBuf,
     /// Top of the subtree
     #[arg(default_value = "/", value_name = "ZNODE")]
@@ -43,7 +43,7 @@ enum Form {
     Json,
     /// YAML, one document per object
     Yaml,
-    /// Input for the program ncdu, which browses it: `ncdu -f FILE`. It contains all znodes
+    /// Input with all znodes for the program ncdu (`ncdu -f FILE`)
     Ncdu,
 }
 

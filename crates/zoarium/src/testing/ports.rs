@@ -30,7 +30,7 @@ pub(crate) fn free(count: usize) -> Result<Vec<SocketAddr>, ServerError> {
     match addresses {
         Ok(addresses) if addresses.len() == count => Ok(addresses),
         _ => Err(ServerError::Test {
-            what: "no free ports",
+            what: "too few free ports",
             why: format!(
                 "{count} are needed between {FIRST} and {}",
                 FIRST + COUNT - 1

@@ -31,7 +31,7 @@ pub(super) fn of_tests(builder: ServerBuilder) -> ServerBuilder {
 
 pub(super) fn directory() -> Result<TempDir, ServerError> {
     tempfile::tempdir().map_err(|error| ServerError::Test {
-        what: "no directory for the data",
+        what: "cannot create a directory for the data",
         why: error.to_string(),
     })
 }

@@ -137,7 +137,7 @@ fn a_log_is_cut_into_a_copy() {
     assert_eq!(code, Some(0), "{text}");
     let copy = dir.path().join("chopped.log.1");
     assert!(
-        text.contains("chopped.log.1: written, 3 records up to zxid 0x3"),
+        text.contains("chopped.log.1: written with 3 records up to zxid 0x3"),
         "{text}"
     );
     assert_eq!(fs::read(&path).unwrap(), original);
@@ -159,7 +159,7 @@ fn a_repaired_log_takes_the_place_of_the_damaged_one() {
     let (code, text) = log(&["--repair"], &[&path]);
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("length of zxid 0x3 corrected, nothing is lost"),
+        text.contains("corrected the length of the record of zxid 0x3; no data is lost"),
         "{text}"
     );
     assert!(
@@ -187,7 +187,7 @@ fn a_wrong_checksum_ends_the_copy_unless_it_is_accepted() {
     let (code, text) = log(&["--repair"], &[&path]);
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("its checksum is wrong; 277 bytes from this offset are left out"),
+        text.contains("its checksum is wrong; the copy omits 277 bytes from this offset"),
         "{text}"
     );
     assert!(text.contains("2 records up to zxid 0x2"), "{text}");
