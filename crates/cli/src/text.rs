@@ -39,6 +39,12 @@ pub(crate) fn time(ms: i64) -> String {
     }
 }
 
+/// Formats a number with its noun.
+pub(crate) fn number(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// Returns data as text. Invalid UTF-8 is replaced.
 pub(crate) fn data(data: Option<&[u8]>) -> String {
     match data {

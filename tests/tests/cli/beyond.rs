@@ -102,14 +102,14 @@ async fn an_export_is_imported_elsewhere() {
     let exported = ask(&server, &["export", "/from"], None);
     let told = String::from_utf8_lossy(&exported.stderr).into_owned();
     assert!(
-        told.contains("znodes exported: 3, ephemerals not exported: 1"),
+        told.contains("3 znodes exported, 1 ephemeral not exported"),
         "{told}"
     );
     let lines = printed(&exported).join("\n");
     let imported = ask(&server, &["import", "/to"], Some(&lines));
     let told = String::from_utf8_lossy(&imported.stderr).into_owned();
     assert!(
-        told.contains("znodes created: 3, replaced: 0, kept unchanged: 0"),
+        told.contains("3 znodes created, 0 replaced, 0 kept unchanged"),
         "{told}"
     );
     let data = |path: &'static str| async {

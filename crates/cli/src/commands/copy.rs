@@ -15,6 +15,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::options::Arguments;
 use crate::shell::Shell;
+use crate::text::number;
 
 /// Results of a copy.
 #[derive(Debug, Default)]
@@ -252,17 +253,18 @@ impl CopyCounts {
     }
 
     fn text(&self) -> String {
-        let mut text = format!(
-            "znodes created: {}, replaced: {}",
-            self.created, self.replaced
-        );
+        let created = number(self.created, "znode");
+        let mut text = format!("{created} created, {} replaced", self.replaced);
+        if self.ephemerals > 0 {
+            let ephemerals = number(self.ephemerals, "ephemeral");
+            text.push_str(&format!(", {ephemerals} not copied"));
+        }
         for (count, what) in [
-            (self.ephemerals, "ephemerals not copied"),
             (self.gone, "deleted during the copy"),
             (self.unreadable, "not readable"),
         ] {
             if count > 0 {
-                text.push_str(&format!(", {what}: {count}"));
+                text.push_str(&format!(", {count} {what}"));
             }
         }
         text

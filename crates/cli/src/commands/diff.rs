@@ -14,6 +14,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::options::Arguments;
 use crate::shell::Shell;
+use crate::text::number;
 
 /// Exit code if it is unknown whether there is a difference, as in diff(1).
 pub(super) const TROUBLE: u8 = 2;
@@ -42,12 +43,19 @@ pub(super) async fn diff(
         ephemerals,
         unreadable,
     } = tally;
-    let mut text = format!("znodes compared: {znodes}, differences: {differences}");
+    let mut text = format!(
+        "{} compared, {}",
+        number(znodes, "znode"),
+        number(differences, "difference")
+    );
     if ephemerals > 0 {
-        text.push_str(&format!(", ephemerals not compared: {ephemerals}"));
+        text.push_str(&format!(
+            ", {} not compared",
+            number(ephemerals, "ephemeral")
+        ));
     }
     if unreadable > 0 {
-        text.push_str(&format!(", not readable: {unreadable}"));
+        text.push_str(&format!(", {unreadable} not readable"));
         return Err(trouble(Failure::new(text).with_exit(exit::DENIED)));
     }
     if differences > 0 {

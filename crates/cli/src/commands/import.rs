@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
+use crate::text::number;
 
 /// Longest line that `import` reads: a znode of the maximum size, in base64.
 const LINE_BYTES_MAX: u64 = 512 << 20;
@@ -184,7 +185,8 @@ impl ImportCounts {
             replaced,
             kept,
         } = self;
-        format!("znodes created: {created}, replaced: {replaced}, kept unchanged: {kept}")
+        let created = number(*created, "znode");
+        format!("{created} created, {replaced} replaced, {kept} kept unchanged")
     }
 }
 

@@ -14,6 +14,7 @@ use crate::options::Arguments;
 use crate::path;
 use crate::shell::Shell;
 use crate::start::Format;
+use crate::text::number;
 
 /// Bytes of an export that are printed together, because each print is a system call.
 const LINES_BYTES: usize = 64 << 10;
@@ -289,7 +290,9 @@ pub(super) async fn export(
         shell.print(&lines);
     }
     shell.complain(&format!(
-        "znodes exported: {count}, ephemerals not exported: {ephemerals}"
+        "{} exported, {} not exported",
+        number(count, "znode"),
+        number(ephemerals, "ephemeral")
     ));
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::commands::write::{BATCH, subtree};
 use crate::exit;
 use crate::failure::Failure;
 use crate::shell::Shell;
+use crate::text::number;
 
 /// Bytes of a request for a znode in addition to its path, data and ACL.
 const ENTRY_BYTES: usize = 64;
@@ -74,7 +75,9 @@ async fn remove_all(shell: &mut Shell, root: &str) -> Result<usize, Failure> {
                     _ => None,
                 };
                 let failure = Failure::of(&error, path.map_or(root, String::as_str));
-                return Err(failure.with_note(&format!("Not finished: znodes deleted: {count}")));
+                return Err(
+                    failure.with_note(&format!("Not finished: {} deleted", number(count, "znode")))
+                );
             }
         }
     }
@@ -121,7 +124,7 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
     let count = seen.len();
     shell.report(
         json!({ "from": from, "to": to, "moved": count }),
-        &format!("znodes moved: {count}"),
+        &format!("{} moved", number(count, "znode")),
     );
     Ok(())
 }
