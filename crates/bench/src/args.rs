@@ -19,17 +19,17 @@ pub struct BenchArgs {
 /// What `zoarium bench` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// getData of random znodes
+    /// Reads the data of random znodes (getData)
     Get(LoadArgs),
-    /// exists of random znodes
+    /// Checks whether random znodes exist (exists)
     Exists(LoadArgs),
-    /// setData of random znodes
+    /// Replaces the data of random znodes (setData)
     Set(LoadArgs),
     /// Creates znodes, and deletes them after the measurement
     Create(LoadArgs),
-    /// getData and setData of random znodes
+    /// Reads and replaces the data of random znodes (getData and setData)
     Mixed(MixedArgs),
-    /// multi with several setData operations
+    /// Replaces the data of several znodes with each multi
     Multi(MultiArgs),
     /// Watch fan-out: znodes change while every session watches them
     #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
@@ -99,13 +99,13 @@ pub(crate) struct ServersArgs {
 pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) servers: ServersArgs,
-    /// Rounds for each server in a comparison
+    /// Number of rounds for each server in a comparison
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
     /// Number of sessions, each with its own connection
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sessions: u32,
-    /// Requests in flight per session
+    /// Number of requests in flight per session
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) pipeline: u32,
     /// Bytes of data per znode
@@ -179,7 +179,7 @@ pub(crate) struct WatchArgs {
 /// Rounds of one load among many.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TurnsArgs {
-    /// Rounds for each server and load
+    /// Number of rounds for each server and load
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
     /// Duration of each round

@@ -34,7 +34,7 @@ use crate::word::{self, WordArgs};
 
 /// Coordination server with the protocol of Apache ZooKeeper, and its tools.
 ///
-/// Without a command, it runs a server with built-in settings: port 2181, data in ./zoarium-data.
+/// Without a command, zoarium runs a server with built-in settings: port 2181, data in ./zoarium-data.
 #[derive(Debug, Parser)]
 #[command(name = "zoarium", version = monitoring::version::PRODUCT, max_term_width = 100)]
 struct Cli {

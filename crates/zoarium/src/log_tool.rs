@@ -149,7 +149,7 @@ fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io
     if let Some(offset) = report.torn_at {
         writeln!(
             out,
-            "{path}: an incomplete record begins at offset {offset}, as after a crash; the record was never acknowledged"
+            "{path}: an incomplete record begins at offset {offset}, as after a crash; the record was not acknowledged"
         )?;
     }
     for (offset, damage) in &report.faults {

@@ -163,7 +163,7 @@ impl Logging {
                 ),
                 Err(error) => tracing::error!(
                     err = error,
-                    "cannot change the log levels, keeping the present ones"
+                    "cannot change the log levels, keeping the present levels"
                 ),
             }
         }

@@ -12,7 +12,7 @@ use crate::tool::{LimitArgs, ToolError};
 /// Minimum number of kept snapshots, as with Apache ZooKeeper.
 const KEPT_MIN: usize = 3;
 
-/// Removes old snapshots, and the logs that only they need
+/// Removes old snapshots, and the logs that only these snapshots need
 ///
 /// The server may run meanwhile. With `autopurge.purgeInterval`, a server purges automatically.
 #[derive(Debug, Args)]

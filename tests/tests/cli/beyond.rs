@@ -135,7 +135,7 @@ async fn an_export_is_imported_elsewhere() {
     assert_eq!(refused.status.code(), Some(1));
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        told.contains("line 1: the field data must be text or null"),
+        told.contains("line 1: the field `data` must be text or null"),
         "{told}"
     );
 }

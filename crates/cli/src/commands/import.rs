@@ -215,7 +215,7 @@ fn parse(text: &str, number: usize, below: &str) -> Result<ImportLine, Failure> 
     let znode: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
     let name = znode["path"]
         .as_str()
-        .ok_or_else(|| wrong("the field path is missing"))?;
+        .ok_or_else(|| wrong("the field `path` is missing"))?;
     let path = match name {
         "/" => below.to_owned(),
         name => format!("{below}{name}"),
@@ -228,13 +228,13 @@ fn parse(text: &str, number: usize, below: &str) -> Result<ImportLine, Failure> 
         Value::String(text) => {
             let data = STANDARD.decode(text);
             let data =
-                data.map_err(|error| wrong(&format!("the field data is not base64: {error}")))?;
+                data.map_err(|error| wrong(&format!("the field `data` is not base64: {error}")))?;
             Some(Bytes::from(data))
         }
-        _ => return Err(wrong("the field data must be text or null")),
+        _ => return Err(wrong("the field `data` must be text or null")),
     };
     let acl = acl_of_json(&znode["acl"])
-        .ok_or_else(|| wrong("the field acl does not have the form that `export` writes"))?;
+        .ok_or_else(|| wrong("the field `acl` does not have the form that `export` writes"))?;
     Ok(ImportLine {
         number,
         path,

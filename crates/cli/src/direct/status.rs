@@ -162,12 +162,12 @@ impl MemberStatus {
                     let line = answer.lines().next().unwrap_or_default();
                     self.problem = Some(match line {
                         line if line.ends_with(&format!("{NOT_ALLOWED}.")) => {
-                            "does not answer srvr; allow it in 4lw.commands.whitelist".to_owned()
+                            "the server does not answer srvr; allow this word in 4lw.commands.whitelist".to_owned()
                         }
                         line if line.contains("not currently serving") => {
-                            "does not serve clients, because it has no leader".to_owned()
+                            "the server does not serve clients, because it has no leader".to_owned()
                         }
-                        _ => "is not a client port".to_owned(),
+                        _ => "the port is not a client port".to_owned(),
                     });
                 }
             }

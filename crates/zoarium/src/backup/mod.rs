@@ -69,7 +69,7 @@ pub(crate) struct BackupArgs {
     /// Creates a new complete backup, and then removes the old backup
     #[arg(long, conflicts_with = "verify")]
     full: bool,
-    /// Verifies all hashes and digests of the existing backup instead of creating a new one
+    /// Verifies all hashes and digests of the existing backup instead of creating a new backup
     #[arg(long, conflicts_with_all = ["server", "admin", "data_dir"])]
     verify: bool,
     #[command(flatten)]

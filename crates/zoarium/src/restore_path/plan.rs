@@ -58,7 +58,7 @@ impl Wanted {
         } else if entries.is_none() {
             Some("its ACL was not stored")
         } else if is_masked {
-            Some("only super users see the password hashes in its ACL (--auth)")
+            Some("only super users see the password hashes in its ACL; use --auth")
         } else {
             None
         };
@@ -370,11 +370,11 @@ fn is_ephemeral(present: &Present) -> bool {
 
 impl Step {
     fn text(&self, force: bool) -> String {
-        let if_version = |version: &i32| {
+        let only_if = |what: &str, version: &i32| {
             if force {
                 String::new()
             } else {
-                format!(", if its version is {version}")
+                format!(", if {what} has version {version}")
             }
         };
         let len = |data: &Option<Bytes>| match data {
@@ -396,7 +396,11 @@ impl Step {
                 path,
                 data,
                 version,
-            } => format!("set {path} ({}){}", len(data), if_version(version)),
+            } => format!(
+                "set {path} ({}){}",
+                len(data),
+                only_if("the znode", version)
+            ),
             Self::SetAcl {
                 path,
                 acl,
@@ -405,9 +409,11 @@ impl Step {
                 let entries = acl.iter();
                 let entries = entries.map(|e| format!("{}:{}:{}", e.id.scheme, e.id.id, e.perms));
                 let list = entries.collect::<Vec<_>>().join(",");
-                format!("setAcl {path} {list}{}", if_version(aversion))
+                format!("setAcl {path} {list}{}", only_if("the ACL", aversion))
             }
-            Self::Delete { path, version } => format!("delete {path}{}", if_version(version)),
+            Self::Delete { path, version } => {
+                format!("delete {path}{}", only_if("the znode", version))
+            }
         }
     }
 }
