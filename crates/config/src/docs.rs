@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::registry::{DefaultValue, Fate, Key, PREFIX, Refusal, Scope, Section, ValueKind, all};
+use crate::registry::{
+    Asks, DefaultValue, Fate, Key, PREFIX, Refusal, Scope, Section, ValueKind, all,
+};
 
 /// Returns the reference of all settings as Markdown.
 pub fn render_markdown() -> String {
@@ -22,7 +24,7 @@ pub fn render_markdown() -> String {
     for refusal in refusals() {
         let why = format!(
             "**{}** {}",
-            sentence(refusal.reason),
+            reason_sentence(refusal),
             sentence(refusal.way_out)
         );
         let _ = write!(out, "\n{}\n\n{REFUSED_TABLE_HEAD}", wrapped(&why));
@@ -60,6 +62,32 @@ fn refusals() -> Vec<&'static Refusal> {
         }
     }
     refusals
+}
+
+/// Returns the reason as a sentence. Adds a subject if the reason lacks one.
+fn reason_sentence(refusal: &Refusal) -> String {
+    if refusal.reason.starts_with(char::is_uppercase) {
+        sentence(refusal.reason)
+    } else {
+        sentence(&format!("{} {}", subject(refusal), refusal.reason))
+    }
+}
+
+/// Returns a name for the refused settings or values, which the table below lists.
+fn subject(refusal: &Refusal) -> &'static str {
+    let mut refused = Vec::new();
+    for (_, case) in cases() {
+        if let Fate::Refused(asks, given) = case
+            && *given == refusal
+        {
+            refused.push(*asks);
+        }
+    }
+    match refused.as_slice() {
+        [Asks::OneOf([_])] => "this value",
+        all if all.iter().all(|asks| *asks == Asks::Any) => "each setting below",
+        _ => "each value below",
+    }
 }
 
 fn case_row(key: &Key, values: &str, what: &str) -> String {
@@ -189,21 +217,21 @@ Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 unchanged.
 
 * The file has the syntax of Java's `.properties`: `key=value` lines. `#` starts a comment line, and
   `\\` at the end of a line continues it. `#` after a value belongs to the value.
-* System properties are arguments (`zoarium server -Dname=value ... zoo.cfg`), or part of the
+* Set system properties with arguments (`zoarium server -Dname=value ... zoo.cfg`), or in the
   variables `SERVER_JVMFLAGS` and `JVMFLAGS`. An argument overrides `JVMFLAGS`, and `JVMFLAGS`
   overrides `SERVER_JVMFLAGS`.
-* If a setting has both forms, **the file overrides the property**. The exceptions are `syncEnabled`
-  and `znode.container.*`, where the property overrides the file.
-* A setting without a property name works in the file only. A setting without a file name works as a
-  property only.
-* If a setting works in the file only, a wrong value prevents the start. The error (exit code 2)
-  contains file, line, key and reason. For most other settings, a wrong value is reported and the
-  default is used, as in Apache ZooKeeper.
-* A setting that requires a missing feature also prevents the start. The error (exit code 2)
-  contains file, line, key and solution: see [Refused](#refused).
+* If a setting is written in both places, **the file overrides the property**. The exceptions are
+  `syncEnabled` and `znode.container.*`, where the property overrides the file.
+* A setting without a system property works in the file only. A setting without a name in zoo.cfg
+  works as a property only.
+* An invalid value of a setting that works in the file only prevents the start. The error (exit
+  code 2) contains file, line, key and reason. An invalid value of most other settings is reported,
+  and the default is used, as in Apache ZooKeeper.
+* A value that requires a missing feature also prevents the start. The error then contains a
+  solution: see [Refused](#refused).
 * A setting without an effect is accepted with a warning: see [Without effect](#without-effect).
-* An unknown key is accepted, becomes the property `zookeeper.<key>`, and is reported with the
-  nearest known name.
+* An unknown key is accepted, becomes the property `zookeeper.<key>`, and is reported with the most
+  similar known name.
 
 In the tables, `<name>` is any name, and N is a number.
 ";
@@ -216,8 +244,7 @@ const TABLE_HEAD: &str = "\
 const REFUSED_HEAD: &str = "
 ## Refused
 
-These values require features that Zoarium lacks. The server does not start with them. Other
-values and empty values are accepted.
+Zoarium does not support these values, and does not start with them. Other values are accepted.
 ";
 
 const REFUSED_TABLE_HEAD: &str = "\
@@ -228,8 +255,8 @@ const REFUSED_TABLE_HEAD: &str = "\
 const NO_EFFECT_HEAD: &str = "
 ## Without effect
 
-Zoarium does not need these settings. At the start, it reports each setting in a
-warning, and all flags of a JVM, such as `-Xmx`, in one warning.
+Zoarium does not need these settings. At its start, it logs one warning for each setting, and one
+for all flags of a JVM, such as `-Xmx`.
 
 | Setting | Values | Meaning, and reason for the missing effect |
 |---|---|---|

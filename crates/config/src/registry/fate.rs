@@ -39,7 +39,8 @@ pub enum Asks {
 /// Reason why the server does not start, and the recommended action.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Reason, as a text that follows the name of the setting.
+    /// Reason, as a text that follows the name of the setting. A complete sentence begins with a
+    /// capital letter.
     pub reason: &'static str,
     /// Recommended action.
     pub way_out: &'static str,
@@ -129,9 +130,8 @@ impl Asks {
 }
 
 pub(super) const TLS_PROVIDER: Refusal = Refusal {
-    reason: "selects a provider other than x509 for TLS clients, but this server does not load \
-             Java classes",
-    way_out: "remove it",
+    reason: "selects a provider other than x509 for TLS clients, which is not supported",
+    way_out: "remove the setting",
 };
 pub(super) const BCFKS: Refusal = Refusal {
     reason: "BCFKS stores are not supported",
@@ -139,34 +139,33 @@ pub(super) const BCFKS: Refusal = Refusal {
 };
 pub(super) const REVOCATION: Refusal = Refusal {
     reason: "enables revocation checks over the network, which this release does not support",
-    way_out: "remove it, and set ssl.crl.location to a file with revocation lists (between \
-              members ssl.quorum.crl.location)",
+    way_out: "remove the setting, and set ssl.crl.location to a file with revocation lists (between \
+              members: ssl.quorum.crl.location)",
 };
 pub(super) const CONTEXT_SUPPLIER: Refusal = Refusal {
-    reason: "names a Java class that creates the TLS context, but this server does not load Java classes",
-    way_out: "remove it, and use the settings of the key and trust stores",
+    reason: "names a Java class for the TLS context, but this server does not load Java classes",
+    way_out: "remove the setting, and use the settings of the key and trust stores",
 };
 pub(super) const METRICS_TLS: Refusal = Refusal {
-    reason: "enables TLS for the metrics exporter, as in release 3.10, but this exporter supports \
-             only plain HTTP",
-    way_out: "remove it, and block metricsProvider.httpPort with a firewall, or read the metrics \
-              from the admin port with admin.forceHttps=true",
+    reason: "enables TLS for the metrics exporter, but Zoarium's exporter supports only plain HTTP",
+    way_out: "remove the setting, and block metricsProvider.httpPort with a firewall, or read the \
+              metrics from the admin port with admin.forceHttps=true",
 };
 /// Applies only to builds without the feature `gssapi`.
 pub(crate) const KERBEROS: Refusal = Refusal {
-    reason: "requires Kerberos (GSSAPI), which this build does not support",
-    way_out: "use a build with the feature `gssapi`, or remove it and use SASL with DIGEST-MD5",
+    reason: "requires Kerberos (GSSAPI), which a build without the feature `gssapi` does not support",
+    way_out: "use a build with this feature, or remove the Kerberos settings and use DIGEST-MD5",
 };
 pub(super) const KEY_SCHEME: Refusal = Refusal {
-    reason: "requires the scheme key, which this release does not support",
-    way_out: "remove it; clients can authenticate with the scheme digest",
+    reason: "requires the scheme `key`, which this release does not support",
+    way_out: "remove the setting; clients can authenticate with the scheme `digest`",
 };
 pub(super) const UNKNOWN_PROVIDER: Refusal = Refusal {
     reason: "names an unknown authentication provider, but this server does not load Java classes",
-    way_out: "remove it; the schemes ip, digest, x509, sasl and ensemble are supported",
+    way_out: "remove the setting; the schemes ip, digest, x509, sasl and ensemble are supported",
 };
 pub(super) const SCHEMES: Refusal = Refusal {
-    reason: "names a scheme with which clients cannot authenticate",
+    reason: "contains a scheme with which clients cannot authenticate",
     way_out: "use digest, ip, x509 or sasl",
 };
 pub(super) const MD5: Refusal = Refusal {

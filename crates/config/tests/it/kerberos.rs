@@ -71,9 +71,9 @@ fn a_build_without_kerberos_refuses_it_and_names_the_feature() {
     let refused = with(Machine::alone(PROVIDER), &jaas).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "/conf/jaas.conf:2: the section Server requires Kerberos (GSSAPI), which this build does \
-         not support (use a build with the feature `gssapi`, or remove it and use SASL with \
-         DIGEST-MD5)"
+        "/conf/jaas.conf:2: the section Server requires Kerberos (GSSAPI), which a build without \
+         the feature `gssapi` does not support (use a build with this feature, or remove the \
+         Kerberos settings and use DIGEST-MD5)"
     );
     let lines = "kerberos.removeHostFromPrincipal=true\nkerberos.removeRealmFromPrincipal=true\n\
                  kerberos.canonicalizeHostNames=true\nsecurity.auth_to_local=RULE:[1:$1]\n\

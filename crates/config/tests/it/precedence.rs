@@ -118,7 +118,10 @@ fn unknown_flags_get_the_nearest_name() {
     assert!(told_of_flag("user.timezone=UTC").is_empty());
     assert_eq!(
         told_of_flag("zookeeper.log.file=zk.log"),
-        ["-Dzookeeper.log.file: no effect: logback is not read; see RUST_LOG"]
+        [
+            "-Dzookeeper.log.file: no effect: this server does not read settings of Java's logging; \
+          the variable RUST_LOG sets the log levels"
+        ]
     );
 }
 
