@@ -11,9 +11,9 @@ const INTRODUCTION: &str = "\
 
 <!-- Made by `ZOARIUM_BLESS=1 cargo test -p zoarium-monitoring metrics_md`. -->
 
-Names and kinds match Apache ZooKeeper 3.9.5, so its dashboards and alerts work unchanged. Metrics that begin with
-`zoarium_` are additional, and appear with their first value. `mntr` adds the prefix `zk_` to each name, and prints a
-summary as several figures:
+Names and kinds match Apache ZooKeeper 3.9.5, so dashboards and alerts for ZooKeeper work unchanged. Metrics with the
+prefix `zoarium_` are additional, and appear with their first value. `mntr` adds the prefix `zk_` to each name, and
+prints a summary as several figures:
 
 | kind | in `mntr` |
 |---|---|
@@ -22,29 +22,29 @@ summary as several figures:
 | summary with percentiles | also `zk_p50_<name>` `zk_p95_<name>` `zk_p99_<name>` `zk_p999_<name>` |
 | one per key | `zk_<key>_<name>`, `zk_avg_<key>_<name>` and so on |
 
-The key is a namespace (the first element of a path) or the id of a server. A metric keeps at most 1000 namespaces per
+A key is a namespace (the first element of a path) or the id of a server. A metric keeps at most 1000 namespaces per
 processor. Averages are rounded to four decimals. Percentiles cover all values since the start or the last `srst`. They
 are exact below 64, and deviate by at most 3 % above. `srst` resets all counters and summaries, and the gauges of
 latencies, packets and reply sizes.
 
-The [Prometheus exporter](MONITORING.md#prometheus) uses the names on this page. A summary has the quantile 0.5, and a
-summary with percentiles has 0.5, 0.9 and 0.99. The quantile 0.5 of a plain summary is correct within a factor of two.
-Further names are `process_*`, `jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (memory of the
-process and of its machine), and `jvm_threads_current`, unless `metricsProvider.exportJvmInfo=false`. Other `jvm_*`
-metrics do not exist.
+The [Prometheus exporter](MONITORING.md#prometheus) uses the names on this page. A summary without percentiles has only
+the quantile 0.5, which is correct within a factor of two. A summary with percentiles has 0.5, 0.9 and 0.99. Unless
+`metricsProvider.exportJvmInfo=false`, the exporter adds `process_*`, `jvm_threads_current`, and
+`jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (memory of the process and its machine).
 
 `zoarium_stage_seconds{stage=...}` is a histogram of the time that requests spend in each stage:
 
 | stage | time |
 |---|---|
-| `throttle` | waiting for a slot |
-| `wait_for_preparation`, `wait_for_log` | waiting for this stage |
-| `fsync` | sync of the log |
+| `throttle` | waiting because too many requests are in progress |
+| `wait_for_preparation`, `wait_for_log` | waiting for the preparation, or for the log |
+| `fsync` | waiting for the sync of the log |
 | `quorum` | from the proposal to the acknowledgements |
 | `propagation` | from the time stamp of the leader to the change at this member |
 | `read`, `update` | from the request to the reply |
 
-Metrics of ZooKeeper's stages that Zoarium lacks stay at zero, for the reasons in the [last section](#never-fed).
+A metric stays at zero if Zoarium lacks the part of ZooKeeper that it measures; the [last section](#never-fed) gives
+the reasons.
 ";
 
 fn title(kind: Kind) -> &'static str {

@@ -247,7 +247,7 @@ metrics! {
             = |g| shown(g.server.uptime_ms);
         watch_count Every "Watches that clients have set."
             = |g| shown(g.state.watch_count);
-        znode_count Every "Znodes, including the root and the reserved ones."
+        znode_count Every "Znodes, including the root and the reserved znodes."
             = |g| shown(g.state.znode_count);
         zoarium_blocking_work_on_workers Every
             "File operations and name lookups that ran on a network thread; a value above 0 is a bug in Zoarium."
@@ -257,7 +257,7 @@ metrics! {
         learners Leader "Followers and observers connected to the leader."
             = |g| g.leader.and_then(|l| shown(l.learners.connected));
         synced_followers Leader
-            "Followers with and without a vote that are up to date with the leader."
+            "Followers, with and without a vote, that are up to date with the leader."
             = |g| g.leader.and_then(|l| shown(l.learners.synced_followers));
         synced_non_voting_followers Leader
             "Followers without a vote that are up to date with the leader."
@@ -295,7 +295,7 @@ metrics! {
         connection_drop_count "Connections that clients ended without closing their session.";
         connection_rejected
             "Connections that a limit on connections or connection throttling refused.";
-        connection_request_count "Handshakes received.";
+        connection_request_count "Requests to create or resume a session.";
         connection_revalidate_count "Sessions that reconnected.";
         dead_watchers_cleared "Closed connections whose watches were removed by the watch cleaner.";
         dead_watchers_queued "Closed connections that were passed to the watch cleaner.";
@@ -306,37 +306,37 @@ metrics! {
         ensemble_auth_skip "Connections whose client did not name an ensemble.";
         ensemble_auth_success "Connections whose client named this ensemble.";
         insecure_admin_count "Plain HTTP connections to an admin port that also accepts HTTPS.";
-        large_requests_rejected "Requests refused because too many large ones were in progress.";
+        large_requests_rejected "Requests refused because too many large requests were in progress.";
         learner_commit_received_count "Commits received from the leader.";
         learner_proposal_received_count "Proposals received from the leader.";
         looking_count "Number of times that this server began to search for a leader.";
-        outstanding_changes_queued "Changes that were prepared.";
-        outstanding_changes_removed "Prepared changes that were applied.";
+        outstanding_changes_queued "Transactions that were prepared.";
+        outstanding_changes_removed "Prepared transactions that were applied.";
         prep_processor_request_queued "Requests that were queued for preparation.";
         proposal_count "Transactions proposed by this leader.";
         quit_leading_due_to_disloyal_voter
             "Number of times that this leader stepped down because a voter had joined another leader.";
         request_commit_queued "Commits that were queued to be applied.";
-        request_throttle_wait_count "Number of requests that waited because too many were in progress.";
+        request_throttle_wait_count "Number of times that requests waited because too many requests were in progress.";
         requests_not_forwarded_to_commit_processor
             "Requests that were answered without waiting for commits.";
         response_bytes "Bytes of replies sent.";
         response_packet_cache_hits "Replies to getData from a cache.";
-        response_packet_cache_misses "Replies to getData that were not in a cache; all replies, because no cache exists.";
-        response_packet_get_children_cache_hits "Replies to getChildren from a cache.";
-        response_packet_get_children_cache_misses "Replies to getChildren2 that were not in a cache; all replies, because no cache exists.";
+        response_packet_cache_misses "Replies to getData that were not from a cache. These are all replies, because no cache exists.";
+        response_packet_get_children_cache_hits "Replies to getChildren2 from a cache.";
+        response_packet_get_children_cache_misses "Replies to getChildren2 that were not from a cache. These are all replies, because no cache exists.";
         restore_error_count "Restores over the admin server that failed.";
         restore_rate_limited_count "Restores over the admin server that were refused because they were too frequent.";
         revalidate_count "Sessions that learners asked this leader to confirm.";
-        sessionless_connections_expired "Connections closed because no handshake arrived in time.";
+        sessionless_connections_expired "Connections closed because they did not request a session in time.";
         skip_learner_request_to_next_processor_count
             "Requests of learners that skipped a stage.";
         snap_count "Learners that this leader brought up to date with a snapshot.";
         snapshot_error_count "Snapshots over the admin server that failed.";
         snapshot_rate_limited_count "Snapshots over the admin server that were refused because they were too frequent.";
         stale_replies "Replies dropped because their connection was closed.";
-        stale_requests "Requests that were too old to be useful.";
-        stale_requests_dropped "Requests that were dropped because they were too old.";
+        stale_requests "Requests that waited longer than their session's timeout.";
+        stale_requests_dropped "Requests dropped because their connection was closed, or because they waited too long.";
         stale_sessions_expired "Sessions that expired.";
         sync_processor_request_queued "Transactions that were queued for the log.";
         throttled_ops "Requests that were answered with a throttling error.";
@@ -347,14 +347,14 @@ metrics! {
         watch_bytes "Bytes of watch events sent.";
         zoarium_budget_requests_delayed "Requests that had to wait because of a budget.";
         zoarium_budget_requests_refused "Requests refused because of a budget.";
-        zoarium_session_secrets_differ "Comparisons that found another `zoarium.sessionSecretFile` at another member.";
+        zoarium_session_secrets_differ "Comparisons that found a different `zoarium.sessionSecretFile` at another member.";
     }
     counter_sets {
         quota_exceeded_error_per_namespace "Requests refused because of a quota.";
     }
     summaries {
         commit_commit_proc_req_queued "Commits that wait to be applied.";
-        commit_process_time "Time that the leader takes to commit a transaction (mean of its group), ms.";
+        commit_process_time "Time that the leader takes to commit a transaction (mean of a group of transactions), ms.";
         concurrent_request_processing_in_commit_processor
             "Requests in progress while another request is processed.";
         connection_token_deficit "Tokens that a new session lacked in connection throttling.";
@@ -364,7 +364,7 @@ metrics! {
         fsynctime "Duration of an fsync of the transaction log, ms.";
         inflight_diff_count "Diffs that are being sent to learners.";
         inflight_snap_count "Snapshots that are being sent to learners.";
-        leader_unavailable_time "Time from the start of leading to serving, ms.";
+        leader_unavailable_time "Time from the start of the search for a leader until this server serves as leader, ms.";
         learner_request_processor_queue_size "Messages that wait while requests are forwarded to the leader.";
         netty_queued_buffer_capacity
             "Bytes of unfinished requests in Netty; always empty in Zoarium.";
@@ -376,7 +376,7 @@ metrics! {
         pending_session_queue_size "Sessions with a request that waits for a write.";
         prep_process_time "Time to prepare a transaction, ms.";
         prep_processor_queue_size "Requests that wait for preparation.";
-        proposal_process_time "Time to propose a transaction (mean of its group), ms.";
+        proposal_process_time "Time to propose a transaction (mean of a group of transactions), ms.";
         read_commit_proc_issued "Reads of one connection that were answered together.";
         read_commit_proc_req_queued "Same value as `read_commit_proc_issued`.";
         reads_after_write_in_session_queue "Reads of a session that wait for its write.";
@@ -394,10 +394,10 @@ metrics! {
         sync_processor_queue_size "Transactions that wait for the log.";
         time_waiting_empty_pool_in_commit_processor_read_ms
             "Time that writes waited for reads in progress, ms.";
-        unavailable_time "Time from the search for a leader to serving, ms.";
+        unavailable_time "Time from the start of the search for a leader until this server serves, ms.";
         write_batch_time_in_commit_processor "Time to apply a group of writes, ms.";
         write_commit_proc_issued "Writes applied in one group.";
-        write_commit_proc_req_queued "Requests of this server's clients in progress.";
+        write_commit_proc_req_queued "Requests in progress of this server's clients.";
     }
     percentiles {
         close_session_prep_time "Time to prepare the end of a session, ms.";
@@ -405,18 +405,18 @@ metrics! {
         dead_watchers_cleaner_latency "Duration of a round of the watch cleaner, ms.";
         jvm_pause_time_ms "Pauses of the process, ms (`jvm.pause.monitor`).";
         local_write_committed_time_ms "Time that the commit of a write by a client of this server waits to be applied, ms.";
-        om_commit_process_time_ms "Time to forward a commit to observers (mean of its group), ms.";
-        om_proposal_process_time_ms "Time to forward a proposal to observers (mean of its group), ms.";
+        om_commit_process_time_ms "Time to forward a commit to observers (mean of a group of commits), ms.";
+        om_proposal_process_time_ms "Time to forward a proposal to observers (mean of a group of proposals), ms.";
         prep_processor_queue_time_ms "Time that a request waits for preparation, ms.";
         propagation_latency
-            "Time from the time stamp of a transaction to its change at this server, by the wall clocks of both servers, ms.";
+            "Time from the leader's time stamp of a transaction to its change at this server, by the wall clocks of both servers, ms.";
         proposal_ack_creation_latency "Time from a proposal to this server's acknowledgement, ms.";
         proposal_latency "Time from a request at the leader to the arrival of its proposal at this server, ms.";
         quorum_ack_latency "Time from a proposal to the acknowledgements of a quorum, ms.";
         read_commitproc_time_ms "Time that a read waits for writes, ms.";
         read_final_proc_time_ms "Time to answer a read, ms.";
         readlatency "Time from a read to its reply, ms.";
-        request_throttle_queue_time_ms "Time that a request waits because too many are in progress, ms.";
+        request_throttle_queue_time_ms "Time that a request waits because too many requests are in progress, ms.";
         server_write_committed_time_ms
             "Time that the commit of a write by a client of another server waits to be applied, ms.";
         sync_processor_queue_and_flush_time_ms "Time that a transaction spends in the log's queue and in the sync, ms.";
@@ -434,7 +434,7 @@ metrics! {
     }
     percentiles_sets {
         learner_handler_qp_time_ms "Time that a packet waits to be sent, per learner, ms.";
-        ack_latency "Time from a proposal to the acknowledgement, per server, ms.";
+        ack_latency "Time from a proposal to its acknowledgement, per server, ms.";
     }
 }
 
