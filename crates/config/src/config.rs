@@ -406,7 +406,7 @@ fn check_before_use(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
             return Err(ConfigError::new(reason)
                 .at(Some(&setting.origin))
                 .key(*key)
-                .hint("move it to the file that dynamicConfigFile names"));
+                .hint("move the line to the file that dynamicConfigFile names"));
         }
     }
     QuorumSasl::check(settings)
@@ -433,7 +433,7 @@ fn read_directories(settings: &mut WrittenSettings) -> Result<(PathBuf, PathBuf)
     let Some(data_dir) = settings.path(&keys::DATA_DIR) else {
         return Err(ConfigError::new("dataDir is not set")
             .at(Some(&Origin::file(settings.raw.path())))
-            .hint("such as dataDir=/var/lib/zookeeper"));
+            .hint("add a line such as dataDir=/var/lib/zookeeper"));
     };
     let data_log_dir = settings
         .path(&keys::DATA_LOG_DIR)
@@ -505,7 +505,7 @@ fn read_tick_time(settings: &mut WrittenSettings) -> Result<u32, ConfigError> {
         Some(found) => found.refused(reason),
         None => ConfigError::new(reason),
     }
-    .hint("such as tickTime=2000"))
+    .hint("write a line such as tickTime=2000"))
 }
 
 /// Warns of a server id whose highest byte collides with TTLs. The leader would refuse such a

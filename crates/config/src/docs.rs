@@ -224,9 +224,9 @@ Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 unchanged.
   `syncEnabled` and `znode.container.*`, where the property overrides the file.
 * A setting without a system property works in the file only. A setting without a name in zoo.cfg
   works as a property only.
-* An invalid value of a setting that works in the file only prevents the start. The error (exit
-  code 2) contains file, line, key and reason. An invalid value of most other settings is reported,
-  and the default is used, as in Apache ZooKeeper.
+* An invalid value prevents the start if the setting works in the file only. The error (exit code 2)
+  contains file, line, key and reason. For most other settings, an invalid value is reported and the
+  default is used, as in Apache ZooKeeper.
 * A value that requires a missing feature also prevents the start. The error then contains a
   solution: see [Refused](#refused).
 * A setting without an effect is accepted with a warning: see [Without effect](#without-effect).
@@ -244,7 +244,7 @@ const TABLE_HEAD: &str = "\
 const REFUSED_HEAD: &str = "
 ## Refused
 
-Zoarium does not support these values, and does not start with them. Other values are accepted.
+Zoarium does not start with these values. Other values and empty values are accepted.
 ";
 
 const REFUSED_TABLE_HEAD: &str = "\

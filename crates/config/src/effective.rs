@@ -48,7 +48,7 @@ impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Written(origin) => write!(f, "{origin}"),
-            Self::Corrected(origin) => write!(f, "instead of {origin}"),
+            Self::Corrected(origin) => write!(f, "replaces the value at {origin}"),
             Self::Default => f.write_str("default"),
         }
     }

@@ -199,7 +199,7 @@ impl Parser<'_> {
     fn mark(&mut self, mark: char) -> Result<(), FaultyLine> {
         match self.scanner.next()? {
             (_, Token::Mark(found)) if found == mark => Ok(()),
-            (line, found) => Err((line, Fault::expected(&mark.to_string(), &found))),
+            (line, found) => Err((line, Fault::expected(&format!("{mark:?}"), &found))),
         }
     }
 }

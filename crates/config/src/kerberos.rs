@@ -133,10 +133,14 @@ impl KerberosNames {
 impl fmt::Display for NoUserName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Malformed => "it is not a Kerberos name",
+            Self::Malformed => "the name does not have the form of a Kerberos name",
             Self::NoRule => "no rule of security.auth_to_local matches",
-            Self::NotSimple => "a rule of security.auth_to_local does not remove its slash or @",
-            Self::NoPart => "a rule of security.auth_to_local names a part that is missing",
+            Self::NotSimple => {
+                "the result of a rule of security.auth_to_local contains a slash or @"
+            }
+            Self::NoPart => {
+                "a rule of security.auth_to_local uses a part that the name does not have"
+            }
         })
     }
 }

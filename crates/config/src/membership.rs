@@ -76,7 +76,7 @@ pub enum MembershipFault {
     #[error("Server {0} is not in a group")]
     InNoGroup(Sid),
     /// A group contains a server that does not vote and does not have a weight.
-    #[error("a group contains server {0}, which is not a participant or does not have a weight")]
+    #[error("a group contains server {0}, which is not a participant and does not have a weight")]
     NotAParticipant(Sid),
     /// The key does not belong to a member list.
     #[error("Unrecognised parameter: {0}")]

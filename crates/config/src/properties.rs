@@ -35,7 +35,7 @@ pub enum PropertiesError {
         raw_key: String,
     },
     /// The input exceeds [`MAX_BYTES`].
-    #[error("the configuration has {len} bytes, the limit is {MAX_BYTES}")]
+    #[error("the configuration has {len} bytes; the limit is {MAX_BYTES}")]
     TooLong {
         /// Number of bytes of the input.
         len: usize,

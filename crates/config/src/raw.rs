@@ -46,7 +46,7 @@ impl RawConfig {
                     .with_id(finding::FILE)
                     .at(Some(&Origin::line_of(path, *line)))
                     .key(raw_key)
-                    .hint("\\u is followed by four hexadecimal digits; write \\\\ for a backslash")
+                    .hint("four hexadecimal digits must follow \\u; write \\\\ for a backslash")
             }
             PropertiesError::TooLong { .. } => {
                 let error = ConfigError::new(error.to_string()).with_id(finding::FILE);

@@ -90,7 +90,7 @@ pub enum ReconfigFault {
     },
     /// The list contains a character that would be interpreted differently when the list is read
     /// again.
-    #[error("cannot write the new member list as text")]
+    #[error("the new member list contains a character that its text form cannot represent")]
     Unwritable,
 }
 

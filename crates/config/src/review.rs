@@ -87,7 +87,9 @@ fn review_file(
             Scope::PropertyOrFile => say(
                 NoticeLevel::Warn,
                 finding::MISPLACED,
-                format!("read from the file; Apache ZooKeeper reads it only from -D{name}"),
+                format!(
+                    "this line works, but Apache ZooKeeper reads the setting only from -D{name}"
+                ),
             ),
             Scope::FileUnderProperty(property) if settings.properties.get(property).is_some() => {
                 say(
@@ -110,7 +112,9 @@ fn unknown_in_file(name: &str) -> String {
     if let Some(rest) = name.strip_prefix(PREFIX) {
         return match registry::find(rest) {
             Some(_) => format!("no effect; in a file this setting is called {rest}"),
-            None => "no effect; in a file, write settings without `zookeeper.`".to_owned(),
+            None => {
+                "no effect; in a file, write settings without the prefix `zookeeper.`".to_owned()
+            }
         };
     }
     if let Some((_, real)) = MISNAMED.iter().find(|(written, _)| *written == name) {
@@ -148,7 +152,7 @@ fn review_flags(
                 {
                     warn(
                         finding::OVERRIDDEN,
-                        format!("{} overrides this", line.origin),
+                        format!("{} overrides this property", line.origin),
                     );
                 }
                 let name = name.to_owned();
@@ -166,7 +170,7 @@ fn review_flags(
         }
     }
     for (name, origin) in settings.overridden_flags() {
-        let text = format!("{origin} overrides this");
+        let text = format!("{origin} overrides this property");
         let key = Some(format!("-D{name}"));
         notices.push(Notice {
             level: NoticeLevel::Warn,

@@ -172,14 +172,18 @@ impl WrittenSettings {
                     .refused(java::bad_number(&found.text))
                     .hint(expected(key)));
             }
-            let text = format!("`{}` is not a number; {}", found.text, default_holds(key));
+            let text = format!(
+                "`{}` is not a valid number; {}",
+                found.text,
+                default_holds(key)
+            );
             self.notices.push(found.warning(text));
             return Ok(default);
         };
         if key.kind == ValueKind::Port {
             if u16::try_from(number).is_err() {
                 let reason = format!("port out of range:{number}");
-                return Err(found.refused(reason).hint("0 to 65535"));
+                return Err(found.refused(reason).hint("write a port from 0 to 65535"));
             }
         } else if let Some(range) = key.range.filter(|r| !(r.min..=r.max).contains(&number)) {
             return self.outside(key, &found, number, range);
@@ -255,7 +259,11 @@ impl WrittenSettings {
                 .refused(java::bad_number(&found.text))
                 .hint(expected(key))),
             None => {
-                let text = format!("`{}` is not a number; {}", found.text, default_holds(key));
+                let text = format!(
+                    "`{}` is not a valid number; {}",
+                    found.text,
+                    default_holds(key)
+                );
                 self.notices.push(found.warning(text));
                 Ok(default)
             }
@@ -449,7 +457,7 @@ fn default_holds(key: &Key) -> String {
     match key.default {
         DefaultValue::Value("") | DefaultValue::Unset => "the value is ignored".to_owned(),
         DefaultValue::Value(text) => format!("the default {text} is used"),
-        DefaultValue::Derived(words) => format!("the default is used, {words}"),
+        DefaultValue::Derived(words) => format!("the default ({words}) is used"),
     }
 }
 

@@ -26,10 +26,10 @@ pub static LOG_LEVELS: LogLevels = LogLevels::new();
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LevelsError {
     /// Another program embeds this server and owns the log.
-    #[error("cannot change the log levels of this process")]
+    #[error("cannot change the log levels: the program that embeds this server configures the log")]
     Fixed,
     /// The levels exceed the size limit.
-    #[error("the log levels have {0} bytes, the limit is {LEVELS_BYTES_MAX}")]
+    #[error("the log levels have {0} bytes; the limit is {LEVELS_BYTES_MAX}")]
     TooLong(usize),
     /// The levels are invalid.
     #[error("`{levels}` is not a list of log levels such as `info,server::client=debug`: {reason}")]

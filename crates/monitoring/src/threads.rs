@@ -43,9 +43,9 @@ impl ThreadState {
         match self {
             Self::Running => "running",
             Self::Sleeping => "sleeping",
-            Self::Disk => "waits for the disk",
+            Self::Disk => "waiting for the disk",
             Self::Other('T' | 't') => "stopped",
-            Self::Other(_) => "ends",
+            Self::Other(_) => "ending",
         }
     }
 }

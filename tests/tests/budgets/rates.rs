@@ -272,7 +272,7 @@ fn an_invalid_budget_prevents_the_start() {
     assert_eq!(failure.status.and_then(|status| status.code()), Some(2));
     let log = failure.log;
     assert!(
-        log.contains("budget.a.requestPerSecond: `requestPerSecond` is not a setting of a budget"),
+        log.contains("budget.a.requestPerSecond: this is not a setting of a budget"),
         "{log}"
     );
     assert!(log.contains("budget.<name>.requestsPerSecond"), "{log}");

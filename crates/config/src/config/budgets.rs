@@ -145,7 +145,7 @@ pub(super) fn read(settings: &WrittenSettings) -> Result<Vec<Budget>, ConfigErro
         let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
         let known = BOUNDS.into_iter().chain([WHO]);
         let Some(field) = known.into_iter().find(|known| *known == field) else {
-            let reason = format!("`{field}` is not a setting of a budget");
+            let reason = "this is not a setting of a budget";
             let hint = format!(
                 "write budget.<name>.{WHO}, and at least one of {}; a name must not contain a dot",
                 BOUNDS
@@ -178,7 +178,8 @@ fn budget(
             Some(found) => found.refused(reason),
             None => ConfigError::new(reason),
         };
-        let hint = format!("add budget.{name}.{WHO}, such as ip:10.0.0.0/8 or sasl:alice");
+        let hint =
+            format!("add budget.{name}.{WHO} with a value such as ip:10.0.0.0/8 or sasl:alice");
         return Err(error.hint(hint));
     };
     // With a rate of zero, clients could never continue.
@@ -223,7 +224,9 @@ fn number(found: Option<&FoundSetting>, least: u32) -> Result<Option<u32>, Confi
         Ok(number) if number >= least => Ok(Some(number)),
         _ => {
             let reason = format!("{number} is out of range ({least} to {})", u32::MAX);
-            Err(found.refused(reason).hint("remove it for no limit"))
+            Err(found
+                .refused(reason)
+                .hint("remove the line to disable the limit"))
         }
     }
 }

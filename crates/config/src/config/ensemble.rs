@@ -304,7 +304,7 @@ fn refuse_under_fips(
     if !learner_requires || !settings.flag(&security::FIPS_MODE)? {
         return Ok(());
     }
-    let reason = "requires DIGEST-MD5 between members, which fips-mode forbids (on by default)";
+    let reason = "requires DIGEST-MD5 between members, which the default fips-mode=true forbids";
     let error = match settings.find(&keys::QUORUM_SASL_LEARNER) {
         Some(found) => found.refused(reason),
         None => ConfigError::new(reason),

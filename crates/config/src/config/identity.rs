@@ -150,7 +150,8 @@ pub(super) fn read_my_id(
         None => {
             let shown = if bytes.is_empty() { "null" } else { &line };
             let reason = format!("serverid {shown} is not a number");
-            let hint = "its first line must contain only the N of this server's server.N";
+            let hint =
+                "the first line must contain only this server's id, the N of its line server.N";
             let error = ConfigError::new(reason).with_id(finding::MY_ID);
             Err(error.at(Some(&origin)).hint(hint))
         }
@@ -253,8 +254,8 @@ pub(super) fn check_quorum(
 ) -> Result<Sid, ConfigError> {
     let file = Origin::file(settings.raw.path());
     let hints = [
-        (&keys::INIT_LIMIT, "such as initLimit=10"),
-        (&keys::SYNC_LIMIT, "such as syncLimit=5"),
+        (&keys::INIT_LIMIT, "write a line such as initLimit=10"),
+        (&keys::SYNC_LIMIT, "write a line such as syncLimit=5"),
     ];
     for (key, hint) in hints {
         let number = settings.number(key)?.unwrap_or_default();
@@ -272,7 +273,7 @@ pub(super) fn check_quorum(
     }
     let my_id_file = data_dir.join("myid");
     let Some(my_id) = my_id else {
-        let hint = "create it with one line: the N of this server's server.N";
+        let hint = "create the file with one line: this server's id, the N of its line server.N";
         let error = ConfigError::new("myid file is missing").at(Some(&Origin::file(&my_id_file)));
         return Err(error.with_id(finding::MY_ID_MISSING).hint(hint));
     };
@@ -282,7 +283,7 @@ pub(super) fn check_quorum(
             ConfigError::new(format!("My id {my_id} not in the peer list"))
                 .with_id(finding::MY_ID_NOT_LISTED)
                 .at(Some(&Origin::file(&my_id_file)))
-                .hint(format!("the list contains {}", listed.join(", ")))
+                .hint(format!("the member list contains {}", listed.join(", ")))
                 .exit_code(exit_code::UNEXPECTED_ERROR),
         );
     }
@@ -313,7 +314,7 @@ fn parse_dynamic_file(raw: &RawConfig, multi_address: bool) -> Result<Membership
             _ if !is_member_key(key) => format!("Unrecognised parameter: {key}"),
             _ => continue,
         };
-        let hint = "a dynamic file may contain server.N, group.N and weight.N; its name contains its version";
+        let hint = "a dynamic file may contain only server.N, group.N and weight.N; its name contains its version";
         return Err(ConfigError::new(reason)
             .with_id(finding::DYNAMIC_FILE)
             .at(Some(&setting.origin))
@@ -324,12 +325,12 @@ fn parse_dynamic_file(raw: &RawConfig, multi_address: bool) -> Result<Membership
 }
 
 /// Hint for a damaged file of the current list.
-const RESTORE_COMMITTED: &str = "if it is damaged, copy the file of the same name from another \
+const RESTORE_COMMITTED: &str = "if the file is damaged, copy the file of the same name from another \
      member, or write the content of another member's /zookeeper/config into it, without the \
      version line";
 
 /// Hint for a damaged file of a proposed list.
-const RESTORE_PROPOSED: &str = "if it is damaged, copy the file of the same name from another \
+const RESTORE_PROPOSED: &str = "if the file is damaged, copy the file of the same name from another \
      member; if no other member has this file, no reconfiguration is in progress, so you may \
      remove it";
 
@@ -340,8 +341,9 @@ fn check_written_list(path: &Path, list: &Membership) -> Result<(), ConfigError>
     if list.version == ConfigVersion::default() || list.participants().next().is_some() {
         return Ok(());
     }
-    let error =
-        ConfigError::new("it does not contain a voter, so it was changed after it was written");
+    let error = ConfigError::new(
+        "the file does not contain a voter, so it was changed after a server wrote it",
+    );
     Err(error
         .with_id(finding::MEMBERS)
         .at(Some(&Origin::file(path))))
@@ -361,7 +363,7 @@ fn parse_proposed_file(raw: &RawConfig, multi_address: bool) -> Result<Membershi
     }
     let list = parse_list(raw, multi_address)?;
     if list.version == ConfigVersion::default() {
-        return Err(ConfigError::new("its version is missing")
+        return Err(ConfigError::new("the line with the version is missing")
             .with_id(finding::MEMBERS)
             .at(Some(&Origin::file(raw.path()))));
     }
@@ -403,7 +405,10 @@ pub(super) fn read_next(
                 .hint(RESTORE_PROPOSED))
         }
         Err(error) => {
-            let text = format!("cannot read {}, ignoring it: {error}", path.display());
+            let text = format!(
+                "cannot read {}, so the file is ignored: {error}",
+                path.display()
+            );
             settings.notice(NoticeLevel::Warn, finding::MEMBERS, text);
             Ok(None)
         }

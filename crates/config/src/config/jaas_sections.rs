@@ -88,8 +88,8 @@ fn read_jaas_file(
         return Ok(None);
     }
     Err(found.refused(reason).hint(
-        "nobody could log in, and clients would be accepted without a login; name a file that \
-         this server may read",
+        "without the file, SASL logins would fail, and clients would be accepted without a login; \
+         name a file that this server may read",
     ))
 }
 
@@ -122,7 +122,7 @@ fn required<'a>(
         return Ok(found);
     }
     let reason = format!(
-        "requires SASL, but {}, so everybody would be accepted without a login",
+        "requires SASL, but {}, so every member would be accepted without a login",
         why_missing(jaas, section)
     );
     let error = match settings.find(asking) {
@@ -131,7 +131,7 @@ fn required<'a>(
     };
     let error = error.with_id(crate::finding::JAAS);
     Err(error.hint(format!(
-        "start with -D{}=<file> and a section {section} in the file, or remove the SASL settings",
+        "start with -D{}=<file> and write a section {section} into the file, or remove the SASL settings",
         keys::JAAS_FILE.name
     )))
 }
@@ -143,7 +143,7 @@ pub(super) fn why_missing(jaas: Option<&JaasFile>, section: &str) -> String {
     };
     let names: Vec<&str> = jaas.names().collect();
     format!(
-        "the JAAS file {} does not contain the section {section} (it contains: {})",
+        "the JAAS file {} does not contain the section {section} (its sections: {})",
         jaas.path().display(),
         if names.is_empty() {
             "none".to_owned()

@@ -262,8 +262,8 @@ pub(super) fn check_one_key_tab(
         return Ok(());
     }
     let reason = format!(
-        "clients log in with a key of {}, and members with a key of {}, but the Kerberos library \
-         reads only one file",
+        "clients log in with a key in {}, and members with a key in {}, but the Kerberos library \
+         reads only one key tab",
         one.key_tab.display(),
         other.key_tab.display()
     );
@@ -303,8 +303,10 @@ fn read_acceptor(
             Some(replaced) => *replaced = password,
             None => {
                 if let Some(found) = settings.find(&keys::SASL_SUPER_PASSWORD) {
-                    let text =
-                        format!("no effect because the section does not contain {USER}{SUPER}");
+                    let text = format!(
+                        "no effect because the section {section} of the JAAS file does not \
+                         contain {USER}{SUPER}"
+                    );
                     settings.notices.push(found.no_effect(text));
                 }
             }

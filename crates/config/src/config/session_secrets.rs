@@ -45,7 +45,7 @@ pub(super) fn read(
         .read(&path, FILE_BYTES_MAX)
         .map_err(|error| found.refused(format!("{} cannot be read: {error}", path.display())))?;
     let refused = |reason: String| refusal(&found, &path.display().to_string(), &reason);
-    let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8".to_owned()))?;
+    let text = String::from_utf8(bytes).map_err(|_| refused("the file is not UTF-8".to_owned()))?;
     parse(&text).map_err(refused)
 }
 
@@ -70,14 +70,14 @@ fn parse(text: &str) -> Result<Vec<SessionSecret>, String> {
             line => SessionSecret::Secret(Secret::new(line)),
         };
         if secrets.contains(&secret) {
-            return Err(format!("line {number} occurs twice"));
+            return Err(format!("line {number} repeats an earlier line"));
         }
         secrets.push(secret);
     }
     match secrets.len() {
-        0 => Err("it does not contain a secret".to_owned()),
+        0 => Err("the file does not contain a secret".to_owned()),
         1..=LINES_MAX => Ok(secrets),
-        _ => Err(format!("it contains more than {LINES_MAX} secrets")),
+        _ => Err(format!("the file contains more than {LINES_MAX} secrets")),
     }
 }
 
@@ -97,14 +97,14 @@ mod tests {
             .map(|letter| letter.to_string().repeat(32) + "\n")
             .collect();
         for (text, reason) in [
-            ("", "it does not contain a secret"),
+            ("", "the file does not contain a secret"),
             (
                 "hunter2",
                 "the secret in line 1 has fewer than 32 characters",
             ),
-            ("legacy\nlegacy", "line 2 occurs twice"),
-            (&format!("{a}\n{a}"), "line 2 occurs twice"),
-            (&many, "it contains more than 8 secrets"),
+            ("legacy\nlegacy", "line 2 repeats an earlier line"),
+            (&format!("{a}\n{a}"), "line 2 repeats an earlier line"),
+            (&many, "the file contains more than 8 secrets"),
         ] {
             assert_eq!(parse(text), Err(reason.to_owned()));
         }

@@ -54,7 +54,7 @@ fn collector(text: &str) -> Result<Uri, String> {
         None => return Err(format!("`{text}` is not an http URL")),
     }
     if authority.as_str().contains('@') {
-        return Err("the URL must not contain a user and a password".to_owned());
+        return Err("the URL must not contain a user or a password".to_owned());
     }
     let host = authority.host();
     let port = match authority.as_str().strip_prefix(host).unwrap_or_default() {
@@ -96,7 +96,7 @@ mod tests {
             ("/v1/traces", "does not contain a host"),
             (
                 "http://user:word@collector",
-                "must not contain a user and a password",
+                "must not contain a user or a password",
             ),
             ("http://", "not a URL"),
             ("http://collector:99999", "valid port"),

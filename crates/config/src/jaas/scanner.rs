@@ -45,7 +45,7 @@ impl fmt::Display for Fault {
                  module, found {found}"
             ),
             Self::Twice(name) => write!(f, "the file contains two sections {name:?}"),
-            Self::Property(name) => write!(f, "the system property {name:?} does not exist"),
+            Self::Property(name) => write!(f, "the system property {name:?} is not set"),
             Self::OpenQuote => f.write_str("the quote is not closed on its line"),
             Self::Number => {
                 f.write_str("a value that begins with a digit, a dot or a minus requires quotes")
@@ -57,7 +57,7 @@ impl fmt::Display for Fault {
 impl Token {
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Text(_) => "a word or text".to_owned(),
+            Self::Text(_) => "a word or a quoted text".to_owned(),
             Self::Mark(mark) => format!("{mark:?}"),
             Self::End => "the end of the file".to_owned(),
         }

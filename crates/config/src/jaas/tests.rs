@@ -96,7 +96,7 @@ const FAULTS: &[(&str, u32, &str)] = &[
     (
         "Server { a.B required user_x=\"${nosuch}\"; };",
         1,
-        "the system property \"nosuch\" does not exist",
+        "the system property \"nosuch\" is not set",
     ),
     (
         "Server { a.B sometimes user_x=\"secret\"; };",
@@ -106,7 +106,7 @@ const FAULTS: &[(&str, u32, &str)] = &[
     (
         "Server { a.B required user_x=\"secret\"; }\n",
         2,
-        "expected ;, found the end",
+        "expected ';', found the end",
     ),
     (
         "Server { a.B required user_x=\"secret\" };",
@@ -126,7 +126,7 @@ const FAULTS: &[(&str, u32, &str)] = &[
     (
         "Server { a.B required user_a:b=\"x\"; };",
         1,
-        "expected =, found ':'",
+        "expected '=', found ':'",
     ),
     ("Server { a.B required, user_x=\"p\"; };", 1, "found ','"),
     (
@@ -134,11 +134,11 @@ const FAULTS: &[(&str, u32, &str)] = &[
         1,
         "the name of a section, found ';'",
     ),
-    ("Server", 1, "expected {, found the end"),
+    ("Server", 1, "expected '{', found the end"),
     (
         "Server { a.B required; }; secret",
         1,
-        "expected {, found the end",
+        "expected '{', found the end",
     ),
     ("Server { 1a.B required; };", 1, "requires quotes"),
     (
@@ -149,18 +149,18 @@ const FAULTS: &[(&str, u32, &str)] = &[
     (
         "Server { a.B required user_x; };",
         1,
-        "expected =, found ';'",
+        "expected '=', found ';'",
     ),
     (
         "Server { a.B required user_x=secret secret secret; };",
         1,
-        "expected =, found a word",
+        "expected '=', found a word",
     ),
     ("Server { a.B", 1, "found the end of the file"),
     (
         "Server /* { a.B required; };",
         1,
-        "expected {, found the end",
+        "expected '{', found the end",
     ),
 ];
 

@@ -60,10 +60,7 @@ impl fmt::Display for RuleFault {
         match self {
             Self::NoRule(text) => write!(f, "Invalid rule: {text}"),
             Self::Pattern { pattern, reason } => {
-                write!(
-                    f,
-                    "the pattern {pattern} of a rule cannot be used: {reason}"
-                )
+                write!(f, "the pattern {pattern} of a rule is invalid: {reason}")
             }
         }
     }

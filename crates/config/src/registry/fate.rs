@@ -139,8 +139,8 @@ pub(super) const BCFKS: Refusal = Refusal {
 };
 pub(super) const REVOCATION: Refusal = Refusal {
     reason: "enables revocation checks over the network, which this release does not support",
-    way_out: "remove the setting, and set ssl.crl.location to a file with revocation lists (between \
-              members: ssl.quorum.crl.location)",
+    way_out: "remove the setting, and set ssl.crl.location or ssl.quorum.crl.location to a file with \
+              revocation lists",
 };
 pub(super) const CONTEXT_SUPPLIER: Refusal = Refusal {
     reason: "names a Java class for the TLS context, but this server does not load Java classes",
@@ -158,10 +158,10 @@ pub(crate) const KERBEROS: Refusal = Refusal {
 };
 pub(super) const KEY_SCHEME: Refusal = Refusal {
     reason: "requires the scheme `key`, which this release does not support",
-    way_out: "remove the setting; clients can authenticate with the scheme `digest`",
+    way_out: "remove the setting, and use the scheme `digest`",
 };
 pub(super) const UNKNOWN_PROVIDER: Refusal = Refusal {
-    reason: "names an unknown authentication provider, but this server does not load Java classes",
+    reason: "names an authentication provider in Java, which this server does not load",
     way_out: "remove the setting; the schemes ip, digest, x509, sasl and ensemble are supported",
 };
 pub(super) const SCHEMES: Refusal = Refusal {

@@ -79,7 +79,7 @@ keys! {
     JVM_PAUSE_MONITOR = Key::file("jvm.pause.monitor", Flag, "Whether the server detects pauses of its process.").default("false").should();
     JVM_PAUSE_WARN = Key::file("jvm.pause.warn-threshold.ms", Long, "Length from which a pause is logged as a warning.").default("10000").unit("ms").should();
     JVM_PAUSE_INFO = Key::file("jvm.pause.info-threshold.ms", Long, "Length from which a pause is logged.").default("1000").unit("ms").should();
-    JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Interval between two checks of the clock.").default("500").unit("ms").at_least(1, OutOfRange::Refused).should();
+    JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Interval at which the server checks the clock for a pause.").default("500").unit("ms").at_least(1, OutOfRange::Refused).should();
 
     MESSAGE_TRACKER = Key::prefixed("messageTracker.*", Text, "Java's buffer of the last packets between members.").internal(NO_RING);
     PATH_STATS = Key::prefixed("pathStats.*", Text, "Java's log of the busiest paths.").internal(NO_PATH_STATS);

@@ -25,12 +25,12 @@ keys! {
     DATADIR_AUTOCREATE = Key::prefixed("datadir.autocreate", Flag, "Whether missing data directories are created.").default("true").should();
     DB_AUTOCREATE = Key::prefixed("db.autocreate", Flag, "Whether a server may create a new database in an empty data directory. Otherwise it requires the file `initialize`.").default("true").should();
     FLUSH_DELAY = Key::prefixed("flushDelay", Long, "Time for which writes are collected before they are synced together.").default("0").unit("ms").at_least(0, OutOfRange::Default).should();
-    MAX_WRITE_QUEUE_POLL_TIME = Key::prefixed("maxWriteQueuePollTime", Long, "Time to wait for a further write that can be synced together with the collected ones.").derived("`flushDelay` / 3").unit("ms").at_least(0, OutOfRange::Default).should();
+    MAX_WRITE_QUEUE_POLL_TIME = Key::prefixed("maxWriteQueuePollTime", Long, "Time to wait for a further write that can be synced together with the collected writes.").derived("`flushDelay` / 3").unit("ms").at_least(0, OutOfRange::Default).should();
     MAX_BATCH_SIZE = Key::prefixed("maxBatchSize", Int, "Maximum number of writes that are synced together.").default("1000").unit("transactions").at_least(1, OutOfRange::Default).should();
     INT_BUFFER_STARTING_SIZE = Key::prefixed("intBufferStartingSizeBytes", Int, "Initial size of Java's reply buffers.").default("1024").unit("bytes").internal("replies are written into the connection's own buffer");
 
     REQUEST_THROTTLE_MAX_REQUESTS = Key::prefixed("request_throttle_max_requests", Int, "Number of requests in the pipeline above which new requests wait, including reads; 0 disables the limit.").default("0").unit("requests").should();
-    REQUEST_THROTTLE_STALL_TIME = Key::prefixed("request_throttle_stall_time", Int, "Interval at which waiting requests are checked for staleness; they continue as soon as a slot is free.").default("100").unit("ms").at_least(1, OutOfRange::Default).should();
+    REQUEST_THROTTLE_STALL_TIME = Key::prefixed("request_throttle_stall_time", Int, "Interval at which waiting requests are checked for staleness. They continue as soon as `request_throttle_max_requests` permits.").default("100").unit("ms").at_least(1, OutOfRange::Default).should();
     REQUEST_THROTTLE_DROP_STALE = Key::prefixed("request_throttle_drop_stale", Flag, "Whether stale requests are dropped.").default("true").should();
     REQUEST_STALE_CONNECTION_CHECK = Key::prefixed("request_stale_connection_check", Flag, "Whether a request is stale when its connection is closed.").default("true").should();
     REQUEST_STALE_LATENCY_CHECK = Key::prefixed("request_stale_latency_check", Flag, "Whether a request is stale when it has waited longer than its session's timeout.").default("false").should();

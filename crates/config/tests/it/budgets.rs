@@ -67,13 +67,13 @@ fn an_invalid_bound_is_refused_with_its_line_and_a_hint() {
     let with = |line: &str| format!("budget.a.who=ip:*\n{line}");
     let rate = "budget.a.requestsPerSecond";
     let lines = with("budget.a.requestsPerSecond=0");
-    is_refused(&lines, 4, rate, ("0 is out of range", "remove it"));
+    is_refused(&lines, 4, rate, ("0 is out of range", "remove the line"));
     let lines = with("budget.a.requestsPerSecond=many");
     let no_number = ("For input string: \"many\"", "a whole number");
     is_refused(&lines, 4, rate, no_number);
     let lines = with("budget.a.requestPerSecond=5");
     let unknown = (
-        "`requestPerSecond` is not a setting of a budget",
+        "this is not a setting of a budget",
         "budget.<name>.requestsPerSecond",
     );
     is_refused(&lines, 4, "budget.a.requestPerSecond", unknown);
@@ -82,11 +82,11 @@ fn an_invalid_bound_is_refused_with_its_line_and_a_hint() {
 #[test]
 fn an_invalid_name_is_refused_with_its_line_and_a_hint() {
     let dotted = (
-        "`b.who` is not a setting of a budget",
+        "this is not a setting of a budget",
         "must not contain a dot",
     );
     is_refused("budget.a.b.who=ip:*", 3, "budget.a.b.who", dotted);
-    let empty = ("`` is not a setting of a budget", "budget.<name>.who");
+    let empty = ("this is not a setting of a budget", "budget.<name>.who");
     is_refused("budget.=5", 3, "budget.", empty);
     let foreign = ("`a+b` is not a valid name of a budget", "letters");
     is_refused("budget.a+b.who=ip:*", 3, "budget.a+b.who", foreign);

@@ -63,7 +63,7 @@ fn c5_the_file_beats_a_flag_for_settings_that_become_properties() {
     assert_eq!(config.properties.get("zookeeper.snapCount"), Some("500"));
     assert_eq!(
         warnings(&config),
-        ["-Dzookeeper.snapCount: /conf/zoo.cfg:3 overrides this"]
+        ["-Dzookeeper.snapCount: /conf/zoo.cfg:3 overrides this property"]
     );
 }
 
@@ -187,7 +187,7 @@ fn c16_an_own_id_that_is_not_listed_ends_with_code_1() {
     );
     assert_eq!(
         error.to_string(),
-        "/data/myid: My id 9 not in the peer list (the list contains 1, 2, 3)"
+        "/data/myid: My id 9 not in the peer list (the member list contains 1, 2, 3)"
     );
     assert_eq!(error.sentence(), "Unexpected exception, exiting abnormally");
 }

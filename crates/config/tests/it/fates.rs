@@ -169,8 +169,8 @@ fn one_refusal_names_all_others_in_the_order_of_the_lines() {
     assert_eq!(
         error.to_string(),
         "/conf/zoo.cfg:3: ssl.crl: enables revocation checks over the network, which this release \
-         does not support (remove the setting, and set ssl.crl.location to a file with revocation \
-         lists (between members: ssl.quorum.crl.location); also refused: /conf/zoo.cfg:4: ssl.ocsp, \
+         does not support (remove the setting, and set ssl.crl.location or \
+         ssl.quorum.crl.location to a file with revocation lists; also refused: /conf/zoo.cfg:4: ssl.ocsp, \
          /conf/zoo.cfg:5: kerberos.removeRealmFromPrincipal, the command line: \
          -Dzookeeper.kerberos.removeHostFromPrincipal)"
     );

@@ -73,8 +73,8 @@ fn containers_are_read_from_the_file_unless_a_flag_says_otherwise() {
     assert_eq!(config.containers.max_per_minute, 7);
     assert_eq!(
         warnings(&config)[0],
-        "/conf/zoo.cfg:3: znode.container.checkIntervalMs: read from the file; Apache ZooKeeper \
-         reads it only from -Dznode.container.checkIntervalMs"
+        "/conf/zoo.cfg:3: znode.container.checkIntervalMs: this line works, but Apache \
+         ZooKeeper reads the setting only from -Dznode.container.checkIntervalMs"
     );
     let config = Machine::alone(lines)
         .flag("znode.container.checkIntervalMs=900")
@@ -182,7 +182,7 @@ fn numbers_of_properties_fall_back_to_the_default_and_say_so() {
     assert_eq!(config.storage.snap_count, 100_000);
     assert_eq!(
         warnings(&config),
-        ["/conf/zoo.cfg:3: snapCount: `many` is not a number; the default 100000 is used"]
+        ["/conf/zoo.cfg:3: snapCount: `many` is not a valid number; the default 100000 is used"]
     );
     let config = Machine::alone("globalOutstandingLimit=0x10\npreAllocSize=0x10").config();
     assert_eq!(config.limits.global_outstanding_limit, 16);

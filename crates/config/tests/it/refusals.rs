@@ -89,7 +89,7 @@ fn ports_and_hosts_are_checked() {
     let error = Machine::with("dataDir=/data\nclientPort=70000").refusal();
     assert_eq!(
         error.to_string(),
-        "/conf/zoo.cfg:2: clientPort: port out of range:70000 (0 to 65535)"
+        "/conf/zoo.cfg:2: clientPort: port out of range:70000 (write a port from 0 to 65535)"
     );
     let lines = "clientPortAddress=zoo.example";
     assert_eq!(reason(lines), "zoo.example: Name or service not known");

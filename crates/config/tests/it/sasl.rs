@@ -111,7 +111,7 @@ fn a_missing_or_empty_section_is_a_warning_that_names_the_others() {
         let config = named(jaas).config();
         let text = format!(
             "/conf/zoo.cfg:3: authProvider.sasl: SASL logins will fail because the JAAS file \
-             /conf/jaas.conf does not contain the section Server (it contains: {names}), and the \
+             /conf/jaas.conf does not contain the section Server (its sections: {names}), and the \
              server accepts clients"
         );
         assert!(has_warning(&config, &[&text]), "{:?}", warnings(&config));

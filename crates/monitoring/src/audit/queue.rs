@@ -163,7 +163,7 @@ impl Queue {
 
     async fn has_room(&self) {
         if !self.has_room_now() {
-            log_limiter::limited!(in self.log_limiter => warn, "the queue of the audit log is full, requests wait for the disk (auditlog.neverBlock=false)");
+            log_limiter::limited!(in self.log_limiter => warn, "the queue of the audit log is full, so requests wait for the disk (auditlog.neverBlock=false)");
         }
         loop {
             let emptied = self.emptied.notified();

@@ -43,8 +43,7 @@ the quantile 0.5, which is correct within a factor of two. A summary with percen
 | `propagation` | from the time stamp of the leader to the change at this member |
 | `read`, `update` | from the request to the reply |
 
-A metric stays at zero if Zoarium lacks the part of ZooKeeper that it measures; the [last section](#never-fed) gives
-the reasons.
+Some metrics stay at zero; the [last section](#never-fed) gives the reasons.
 ";
 
 fn title(kind: Kind) -> &'static str {
