@@ -43,7 +43,7 @@ keys! {
     SESSIONLESS_CNXN_TIMEOUT = Key::prefixed("nio.sessionlessCnxnTimeout", Int, "Time after which a connection without a session is closed.").default("10000").unit("ms").at_least(1, OutOfRange::Default).should();
     REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that a stopping server waits for requests that are delayed by `request_throttle_max_requests`.").default("10000").unit("ms").at_least(0, OutOfRange::Default).should();
 
-    CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").no_effect(Asks::Any, "only a test tool of Java reads it");
-    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read them");
-    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read them");
+    CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").no_effect(Asks::Any, "only a test tool of Java reads this setting");
+    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read this setting");
+    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read this setting");
 }

@@ -35,7 +35,7 @@ keys! {
     ADMIN_IDLE_TIMEOUT = Key::prefixed("admin.idleTimeout", Int, "Time after which an idle admin connection is closed.").default("30000").unit("ms").at_least(1, OutOfRange::Default).should();
     ADMIN_HTTP_VERSION = Key::prefixed("admin.httpVersion", Int, "Version of HTTP that Jetty uses.").default("11").internal("the client chooses the version of HTTP");
     ADMIN_PORT_UNIFICATION = Key::prefixed("admin.portUnification", Flag, "Whether the admin port accepts both HTTP and HTTPS, with the stores of `ssl.quorum.*`.").default("false").should();
-    ADMIN_FORCE_HTTPS = Key::prefixed("admin.forceHttps", Flag, "Whether the admin port accepts HTTPS only; it overrides `admin.portUnification`.").default("false").should();
+    ADMIN_FORCE_HTTPS = Key::prefixed("admin.forceHttps", Flag, "Whether the admin port accepts HTTPS only, even if `admin.portUnification` is `true`.").default("false").should();
     ADMIN_NEED_CLIENT_AUTH = Key::prefixed("admin.needClientAuth", Flag, "Whether admin clients must send a certificate when they use TLS.").default("false").should();
     ADMIN_SNAPSHOT_ENABLED = Key::prefixed("admin.snapshot.enabled", Flag, "Whether a snapshot can be downloaded from the admin port.").default("true");
     ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be uploaded to the admin port and restored.").default("true");
@@ -68,7 +68,7 @@ keys! {
     HISTORY_MIN_FREE_MEGABYTES = Key::prefixed("history.minFreeMegabytes", Int, "Free space on the disk below which recording pauses. Below half of this value, the history is removed.").default("512").unit("MiB").at_least(0, OutOfRange::Refused);
     TRACES_ENDPOINT = Key::file_or_property("zoarium.traces.endpoint", "zoarium.traces.endpoint", Text, "URL of the collector to which traces of writes are sent by OTLP over HTTP, such as `http://host:4318/v1/traces`. Zoarium only.");
     TRACES_EVERY = Key::file_or_property("zoarium.traces.every", "zoarium.traces.every", Int, "One in this number of writes is traced. Use the same value on all members. Zoarium only.").default("1000").unit("writes").at_least(1, OutOfRange::Refused).strict();
-    AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether changes and refused changes of clients are written to the audit log.").default("false");
+    AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether clients' changes, including refused changes, are written to the audit log.").default("false");
     AUDIT_FILE = Key::prefixed("auditlog.file", Path, "File of the audit log, in `log.dir` unless the path is absolute.").derived("zookeeper_audit.log").should();
     AUDIT_THRESHOLD = Key::prefixed("auditlog.threshold", Choice(&["INFO", "ERROR"]), "With `ERROR`, only refused changes are written.").default("INFO").should();
     AUDIT_FILE_SIZE = Key::prefixed("auditlog.maxfilesize", Text, "Size from which the audit log's file is renamed to `<file>.1`.").default("10MB").should();
@@ -89,7 +89,7 @@ keys! {
     MAX_CHILDREN_CACHE_SIZE = Key::prefixed("maxGetChildrenResponseCacheSize", Int, "Size of Java's cache of getChildren replies.").default("400").unit("replies").should().no_effect(Asks::Any, NO_CACHE);
     WATCH_MANAGER_NAME = Key::prefixed("watchManagerName", Class, "Java's choice between two watch tables.").should().no_effect(Asks::Any, ONE_WATCH_TABLE);
     WATCHER_CLEAN_THREADS = Key::prefixed("watcherCleanThreadsNum", Int, "Number of Java's threads that remove dead watches.").default("2").internal(NO_DEAD_WATCHES);
-    WATCHER_CLEAN_THRESHOLD = Key::prefixed("watcherCleanThreshold", Int, "Number of dead watches at which Java's threads start to remove them.").default("1000").internal(NO_DEAD_WATCHES);
+    WATCHER_CLEAN_THRESHOLD = Key::prefixed("watcherCleanThreshold", Int, "Number of dead watches at which Java's threads start to remove dead watches.").default("1000").internal(NO_DEAD_WATCHES);
     WATCHER_CLEAN_INTERVAL = Key::prefixed("watcherCleanIntervalInSeconds", Int, "Time after which Java's threads start to remove dead watches.").default("600").unit("s").internal(NO_DEAD_WATCHES);
     MAX_DEAD_WATCHERS = Key::prefixed("maxInProcessingDeadWatchers", Int, "Number of dead watches above which Java delays connections.").default("-1").internal(NO_DEAD_WATCHES);
     BIT_HASH_CACHE_SIZE = Key::prefixed("bitHashCacheSize", Int, "Size of a cache in Java's second watch table.").default("10").internal(ONE_WATCH_TABLE);

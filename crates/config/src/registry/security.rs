@@ -113,16 +113,16 @@ macro_rules! tls_keys {
             keys! {
                 KEY_STORE_LOCATION = Key::prefixed(concat!($prefix, "keyStore.location"), Path, "File with the server's key and certificates.");
                 KEY_STORE_PASSWORD = Key::prefixed(concat!($prefix, "keyStore.password"), Secret, "Password of the key store.");
-                KEY_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "keyStore.passwordPath"), Path, concat!("File with the password of the key store; it overrides `", $prefix, "keyStore.password`."));
+                KEY_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "keyStore.passwordPath"), Path, concat!("File with the password of the key store; the file overrides `", $prefix, "keyStore.password`."));
                 KEY_STORE_TYPE = Key::prefixed(concat!($prefix, "keyStore.type"), Choice(STORE_TYPES), "Format of the key store.").derived("by extension: .jks .pem .p12 .bcfks").strict().partly(&[Fate::Refused(Asks::OneOf(&["BCFKS"]), &BCFKS)]);
                 TRUST_STORE_LOCATION = Key::prefixed(concat!($prefix, "trustStore.location"), Path, "File with the certificates that are trusted.").derived("the system's root certificates");
                 TRUST_STORE_PASSWORD = Key::prefixed(concat!($prefix, "trustStore.password"), Secret, "Password of the trust store.");
-                TRUST_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "trustStore.passwordPath"), Path, concat!("File with the password of the trust store; it overrides `", $prefix, "trustStore.password`."));
+                TRUST_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "trustStore.passwordPath"), Path, concat!("File with the password of the trust store; the file overrides `", $prefix, "trustStore.password`."));
                 TRUST_STORE_TYPE = Key::prefixed(concat!($prefix, "trustStore.type"), Choice(STORE_TYPES), "Format of the trust store.").derived("by extension: .jks .pem .p12 .bcfks").strict().partly(&[Fate::Refused(Asks::OneOf(&["BCFKS"]), &BCFKS)]);
                 PROTOCOL = Key::prefixed(concat!($prefix, "protocol"), Text, $protocol).default("TLSv1.3").should();
                 ENABLED_PROTOCOLS = Key::prefixed(concat!($prefix, "enabledProtocols"), List, "TLS versions that are accepted.").derived($protocols);
                 CIPHER_SUITES = Key::prefixed(concat!($prefix, "ciphersuites"), List, "TLS cipher suites that are accepted.").derived("the secure suites");
-                CLIENT_AUTH = Key::prefixed(concat!($prefix, "clientAuth"), Choice(&["none", "want", "need"]), "Whether the connecting side must send a certificate; `want` only requests it.").default("need").strict();
+                CLIENT_AUTH = Key::prefixed(concat!($prefix, "clientAuth"), Choice(&["none", "want", "need"]), "Whether the connecting side must send a certificate; `want` only requests a certificate.").default("need").strict();
                 HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "hostnameVerification"), Flag, "Whether a server's host must be in its certificate.").default("true");
                 CLIENT_HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "clientHostnameVerification"), Flag, "Whether a client's host must be in its certificate.").default($hosts).should();
                 ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, concat!("Whether `", $prefix, "clientHostnameVerification` looks up the host name from the client's address.")).default($hosts).should();

@@ -20,7 +20,7 @@ keys! {
     DIGEST_ENABLED = Key::prefixed("digest.enabled", Flag, "Whether the digest of the tree is calculated, logged and checked.").default("true").should();
     CLOSE_SESSION_TXN_ENABLED = Key::prefixed("closeSessionTxn.enabled", Flag, "Whether the end of a session is logged together with the ephemerals that it deletes.").default("true").should();
     FSYNC_WARNING_THRESHOLD = Key::prefixed("fsync.warningthresholdms", Long, "Duration from which an fsync is logged as slow.").also(&["fsync.warningthresholdms"]).default("1000").unit("ms");
-    FORCE_SYNC = Key::prefixed("forceSync", Word { special: "no", other: "yes" }, "`no` acknowledges writes before they are on disk. A crash of the machine loses these writes.").default("yes");
+    FORCE_SYNC = Key::prefixed("forceSync", Word { special: "no", other: "yes" }, "With `no`, the server acknowledges writes before they are on disk. A crash of the machine loses these writes.").default("yes");
     FILE_MODE = Key::file_or_property("zoarium.fileMode", "zoarium.fileMode", Choice(&["0640", "0600", "0644", "0660", "0664"]), "Mode of new files with data: snapshots, logs, the change history, epochs and member lists. Users that can read the files can also search new directories. The umask is applied to files and directories. Existing files, log output and files with secrets (0600) keep their modes. Zoarium only.").default("0640").strict().should();
     DATADIR_AUTOCREATE = Key::prefixed("datadir.autocreate", Flag, "Whether missing data directories are created.").default("true").should();
     DB_AUTOCREATE = Key::prefixed("db.autocreate", Flag, "Whether a server may create a new database in an empty data directory. Otherwise it requires the file `initialize`.").default("true").should();
