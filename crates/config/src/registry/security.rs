@@ -102,7 +102,8 @@ pub(crate) struct TlsKeys {
 const STORE_TYPES: &[&str] = &["JKS", "PEM", "PKCS12", "BCFKS"];
 
 macro_rules! tls_keys {
-    ($module:ident, $prefix:literal, hosts: $hosts:literal, protocol: $protocol:literal, protocols: $protocols:literal) => {
+    ($module:ident, $prefix:literal, hosts: $hosts:literal, protocol: $protocol:literal,
+     protocols: $protocols:literal) => {
         pub(crate) mod $module {
             use super::super::key::ValueKind::{Choice, Flag, Int, List, Path, Secret, Text};
             use super::super::fate::{Asks, BCFKS, CONTEXT_SUPPLIER as NO_SUPPLIER, Fate, REVOCATION};
