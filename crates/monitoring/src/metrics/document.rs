@@ -30,7 +30,8 @@ latencies, packets and reply sizes.
 The [Prometheus exporter](MONITORING.md#prometheus) uses the names on this page. A summary without percentiles has only
 the quantile 0.5, which is correct within a factor of two. A summary with percentiles has 0.5, 0.9 and 0.99. Unless
 `metricsProvider.exportJvmInfo=false`, the exporter adds `process_*`, `jvm_threads_current`, and
-`jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (memory of the process and its machine).
+`jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (memory of the process and its machine). Other
+`jvm_*` metrics do not exist.
 
 `zoarium_stage_seconds{stage=...}` is a histogram of the time that requests spend in each stage:
 
