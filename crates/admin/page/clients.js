@@ -55,11 +55,11 @@ export function clients(place) {
     h(
       "div",
       { class: "tools" },
-      choice("By", kinds, by, (value) => {
+      choice("Group by", kinds, by, (value) => {
         by = value;
         again();
       }),
-      choice("Most", SORTS, sort, (value) => {
+      choice("Sort by", SORTS, sort, (value) => {
         sort = value;
         again();
       }),
@@ -90,7 +90,7 @@ export function clients(place) {
     at = now;
     const heads = [label, "Connections", "Rate", "Requests", "Received", "Sent", "Unanswered", "Watches", "Ephemerals", "Longest wait"];
     show(found, table("Clients", heads, rows, "no requests yet"));
-    const hidden = answer.left_out > 0 ? ` ${count(answer.left_out)} more clients are not shown.` : "";
+    const hidden = answer.left_out > 0 ? ` Rows that are not shown: ${count(answer.left_out)}.` : "";
     about.textContent = `Figures of this member since its start.${hidden}`;
   }
 
@@ -112,9 +112,9 @@ export function clients(place) {
         { class: "quiet" },
         isOff
           ? "Slow requests are not listed because zoarium.slowRequestThresholdMs is not set."
-          : `Requests that took ${count(answer.threshold)} ms or more: ${count(answer.count)} since the start, newest first.`,
+          : `Requests that took ${count(answer.threshold)} ms or more since the start of the server: ${count(answer.count)}. Newest first.`,
       ),
-      !isOff && table("Slow requests", ["At", "Took", "Operation", "Znode", "Client", "Session"], rows, "none yet"),
+      !isOff && table("Slow requests", ["Time", "Duration", "Operation", "Znode", "Client", "Session"], rows, "none yet"),
     );
   }
 
@@ -132,7 +132,7 @@ export function clients(place) {
         drawNothing(found, null, error.message);
       }
     } else {
-      drawNothing(found, null, "Only administrators see identities and connections. Log in to see them.");
+      drawNothing(found, null, "Only administrators see identities and connections. Log in as an administrator to see them.");
     }
     if (!mayAsk) {
       drawNothing(slow, "Slow requests", "The list contains clients and paths. Log in as an administrator to see it.");

@@ -69,7 +69,7 @@ export function createBelow({ path }, after) {
           options([
             ["persistent", "persistent"],
             ["sequential", "persistent, with a number at the end of its name"],
-            ["container", "container: deleted after its last child"],
+            ["container", "container: deleted when it has no children any more"],
           ]),
         ),
       ),
@@ -125,7 +125,7 @@ export function editAcl({ path, known }, after) {
 export function remove({ path, known }, after) {
   dialog(
     `Delete ${oneLine(path)}?`,
-    h("p", {}, `Deletes version ${known.stat.version}. You cannot undo this.`),
+    h("p", {}, `Deletes the znode if its version is still ${known.stat.version}. You cannot undo this.`),
     "Delete",
     async () => {
       await change("DELETE", "node", { path, version: known.stat.version });

@@ -62,7 +62,7 @@ export function history(place, first) {
       },
     },
     h("label", { class: "inline" }, "At and below ", where),
-    h("button", { type: "submit" }, "Look"),
+    h("button", { type: "submit" }, "Show"),
   );
   show(
     place,
@@ -134,7 +134,7 @@ export function history(place, first) {
       then.value
         ? table(
             "The tree at that moment",
-            ["Znode", "Version", "Set", "Data"],
+            ["Znode", "Version", "Modified", "Data"],
             then.value.results.map((one) => [
               path_(one.path),
               count(one.version),
@@ -163,9 +163,9 @@ export function history(place, first) {
       // The reader has moved on while the answer was on its way: what is shown stays.
       if (isMoved) return;
       changes = answer.results.reverse();
-      const hidden = answer.hidden > 0 ? ` ${count(answer.hidden)} more changes are hidden from this identity.` : "";
+      const hidden = answer.hidden > 0 ? ` Changes hidden from this identity: ${count(answer.hidden)}.` : "";
       const more = answer.next ? ` Only the last ${CHANGES} are shown.` : "";
-      about.textContent = `${count(changes.length)} changes, up to ${answer.extent.head}.${more}${hidden}`;
+      about.textContent = `Changes up to ${answer.extent.head}: ${count(changes.length)}.${more}${hidden}`;
     } catch (error) {
       changes = [];
       about.textContent = error.message;
@@ -181,7 +181,7 @@ export function history(place, first) {
       h("h2", {}, "Changes, newest first"),
       table(
         "Changes",
-        ["When", "What", "Znode", "By", "Data"],
+        ["Time", "Operation", "Znode", "Client", "Data"],
         changes
           .map((change, at) => [change, at])
           .reverse()
@@ -234,7 +234,7 @@ export function history(place, first) {
       if (isLoading) return;
       const newest = (await json("history/changes", { path, recursive: true, limit: 1 })).results[0];
       if (!newest || newest.position === changes.at(-1)?.position) return;
-      if (isMoved) about.textContent = "Newer changes exist. Press Look to show them.";
+      if (isMoved) about.textContent = "Newer changes exist. Press Show to show them.";
       else await load();
     },
   };

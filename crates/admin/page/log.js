@@ -38,7 +38,7 @@ export function log(place) {
       }
       try {
         const answer = await json("log");
-        about.textContent = `The last ${answer.lines.length} lines since the start; ${answer.lost} older lines are not stored.`;
+        about.textContent = `Lines since the start of the server: the last ${answer.lines.length} are stored, ${answer.lost} older ones are not.`;
         all = answer.lines;
       } catch (error) {
         about.textContent = error.message;

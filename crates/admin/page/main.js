@@ -99,13 +99,13 @@ function askIdentity() {
     return;
   }
   if (!visit.may_log_in) {
-    dialog("No login at this address", h("p", {}, visit.why_not ?? "Credentials are not accepted at present."), "Understood", async () => {});
+    dialog("Login is not possible at this address", h("p", {}, visit.why_not ?? "Credentials are not accepted at present."), "OK", async () => {});
     return;
   }
   dialog(
     "ZooKeeper identity",
     [
-      h("p", { class: "quiet" }, "Scheme digest. The server creates this identity and does not verify it, unless it is the super user. The ACL of each znode determines its permissions. SASL and x509 identities are verified."),
+      h("p", { class: "quiet" }, "The scheme is digest. The server verifies only the password of the super user, and accepts any password for other users. The ACL of each znode determines the permissions of the identity. SASL and x509 identities are verified."),
       field("User", h("input", { name: "user", required: true, autocomplete: "username", spellcheck: "false" })),
       field("Password", h("input", { name: "password", type: "password", autocomplete: "current-password" })),
     ],

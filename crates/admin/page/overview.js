@@ -63,7 +63,7 @@ function facts(pairs) {
 function mismatches(now) {
   const found = now.digest_mismatches_count;
   if (!found) return count(found ?? 0);
-  return h("span", { class: "level-warn" }, `${count(found)}: this member and a leader hold different data, see the log`);
+  return h("span", { class: "level-warn" }, `${count(found)}: the data of this member differed from a leader's data, see the log`);
 }
 
 /** What the admin commands of this member say of the ensemble. */
@@ -108,7 +108,7 @@ function membersOf(now, { zab, voters, leader, observers }) {
     observer.remote_socket_address.replace(/^\//, ""),
     "–",
     `0x${BigInt(observer.last_zxid).toString(16)} (sent)`,
-    `${count(observer.queued_packets)} packets waiting`,
+    `waiting packets: ${count(observer.queued_packets)}`,
     "",
   ]);
   return table(
@@ -213,12 +213,12 @@ export function overview(place) {
       show(
         hot,
         h("h2", {}, "Busiest namespaces"),
-        table("Busiest namespaces", ["Namespace", "Reads", "Writes", "Bytes"], namespaces(now), "no request yet"),
+        table("Busiest namespaces", ["Namespace", "Reads", "Writes", "Bytes"], namespaces(now), "no requests yet"),
         h(
           "p",
           { class: "quiet" },
           "The server has counted requests by the first part of their path since its start. It does not count requests per znode. ",
-          "The page Sessions shows the longest wait of each client.",
+          "The page Clients shows the longest wait of each client.",
         ),
       );
     },

@@ -9,7 +9,7 @@ function pathsOf({ total, paths }, what) {
   return h(
     "details",
     { open: total <= 3 },
-    h("summary", {}, `${count(total)} ${what}`),
+    h("summary", {}, `${what}: ${count(total)}`),
     h(
       "ul",
       { class: "paths" },
@@ -60,7 +60,7 @@ export function sessions(place, like) {
       const connection = one.connection;
       return [
         h("code", {}, one.id),
-        connection ? `${connection.address}:${connection.port}` : h("span", { class: "quiet" }, "connected to another member"),
+        connection ? `${connection.address}:${connection.port}` : h("span", { class: "quiet" }, "not connected to this member"),
         connection ? h("span", { title: moment(connection.established_ms) }, duration(Date.now() - connection.established_ms)) : "–",
         connection ? count(connection.received) : "–",
         connection ? connection.last_operation : "–",
@@ -75,7 +75,7 @@ export function sessions(place, like) {
         "Sessions",
         ["Session", "Client", "Connected for", "Requests", "Last operation", "Latency mean / max", "Ephemerals", "Watches"],
         rows,
-        "no session matches",
+        "no matching sessions",
       ),
       turn(answer),
     );
@@ -91,7 +91,7 @@ export function sessions(place, like) {
 
   async function refresh() {
     const answer = await json("sessions", { skip: pages.at(-1), like: filter.value.trim() });
-    about.textContent = `Known: ${count(answer.total)}, connected to this member: ${count(answer.connected)}.`;
+    about.textContent = `Known sessions: ${count(answer.total)}, connected to this member: ${count(answer.connected)}.`;
     draw(answer);
   }
 

@@ -56,7 +56,7 @@ export function tree(place, first) {
     if (has || item.open) item.node.setAttribute("aria-expanded", String(item.open));
     else item.node.removeAttribute("aria-expanded");
     const said = [item.path === "/" ? "root" : oneLine(item.path.slice(item.path.lastIndexOf("/") + 1))];
-    if (has) said.push(`${known.children} children`);
+    if (has) said.push(`children: ${known.children}`);
     if (known.is_ephemeral) said.push("ephemeral");
     item.node.setAttribute("aria-label", said.join(", "));
   }

@@ -111,11 +111,11 @@ function aclOf(acl) {
   if (acl === null) return h("p", { class: "quiet" }, "This identity may not see the ACL.");
   return table(
     "ACL",
-    ["Scheme", "Id", "May"],
+    ["Scheme", "Id", "Permissions"],
     acl.map(({ scheme, id, perms }) => [
       scheme,
       oneLine(id),
-      h("span", { title: [...perms].map((letter) => PERMISSIONS[letter]).join(", ") }, perms || "nothing"),
+      h("span", { title: [...perms].map((letter) => PERMISSIONS[letter]).join(", ") }, perms || "none"),
     ]),
     "empty",
   );

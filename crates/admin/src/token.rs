@@ -6,7 +6,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "runs in the tool, at the start, and on `Workers`"
+    reason = "runs in the tool, at the start of the server, and on `Workers`"
 )]
 
 use std::fs::{File, Metadata};
@@ -62,7 +62,7 @@ pub fn read(file: &Path) -> io::Result<Option<Secret>> {
     match password {
         Some(password) if password.len() >= BYTES => Ok(Some(Secret::new(text))),
         _ => Err(io::Error::other(
-            "it does not contain a credential: remove it and run `zoarium admin-token`",
+            "the file does not contain a credential: remove it and run `zoarium admin-token`",
         )),
     }
 }
@@ -73,7 +73,7 @@ fn check_owner_only(metadata: &Metadata) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::other(format!(
-            "its mode {mode:04o} permits access to other users; remove it and run `zoarium admin-token`"
+            "it must be a regular file that only its owner may access, but its mode is {mode:04o}; remove it and run `zoarium admin-token`"
         )))
     }
 }

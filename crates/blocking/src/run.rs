@@ -8,7 +8,7 @@ use crate::{IS_WORKER, permit};
 /// the handle is dropped, so a permit that bounds it belongs into the closure.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the wrapper that the lint asks for"
+    reason = "this is the wrapper that the lint recommends"
 )]
 pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     tokio::task::spawn_blocking(move || permit(work))
@@ -22,7 +22,7 @@ pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Join
 /// On a runtime with one thread.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the wrapper that the lint asks for"
+    reason = "this is the wrapper that the lint recommends"
 )]
 pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(|| permit(work))

@@ -68,7 +68,7 @@ pub enum LossReason {
     #[error("{0}")]
     Frame(#[from] FrameError),
     /// The server sent a reply that does not answer the next request.
-    #[error("received a reply with xid {got} instead of {expected}")]
+    #[error("received a reply with xid {got}, expected {expected}")]
     OutOfOrder {
         /// Xid of the reply.
         got: i32,
@@ -106,7 +106,7 @@ pub enum LoginFailure {
     #[error("the server refused the user name or password: {}", Code(*.0))]
     Refused(i32),
     /// The server refused a Kerberos ticket. Contains the error code.
-    #[error("the server refused the Kerberos ticket: {}; its log contains the reason", Code(*.0))]
+    #[error("the server refused the Kerberos ticket: {}; the server's log contains the reason", Code(*.0))]
     TicketRefused(i32),
     /// The server answered without a token.
     #[error(
@@ -135,8 +135,8 @@ pub struct XidOrNothing(pub Option<i32>);
 impl fmt::Display for XidOrNothing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(xid) => xid.fmt(f),
-            None => f.write_str("nothing"),
+            Some(xid) => write!(f, "xid {xid}"),
+            None => f.write_str("no reply"),
         }
     }
 }
@@ -179,7 +179,7 @@ pub enum Error {
         reason: LoginFailure,
     },
     /// The server does not know the session any more, or the password of the session is wrong.
-    #[error("session {session} has expired at {server}")]
+    #[error("session {session} has expired according to {server}")]
     SessionExpired {
         /// The session.
         session: SessionId,

@@ -32,7 +32,7 @@ use crate::limits::{BUFFER_BYTES_KEPT, READ_BYTES};
 #[non_exhaustive]
 pub enum FrameError {
     /// The length before a frame is negative or above the limit.
-    #[error("frame length {len} is outside 0..={limit}")]
+    #[error("frame length {len} is not between 0 and {limit}")]
     Length {
         /// Length that was read.
         len: i32,

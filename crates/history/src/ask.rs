@@ -211,10 +211,7 @@ impl QueryParameters<'_> {
         match self.0.iter().find(|(key, _)| !known.contains(&&**key)) {
             Some((key, _)) => Err(refuse(
                 key,
-                format!(
-                    "unknown parameter; known parameters are {}",
-                    known.join(", ")
-                ),
+                format!("unknown parameter; known parameters: {}", known.join(", ")),
             )),
             None => Ok(()),
         }
@@ -222,7 +219,7 @@ impl QueryParameters<'_> {
 
     fn needed(&self, name: &str) -> Result<&str, AskError> {
         self.one(name)
-            .ok_or_else(|| refuse(name, "is required".to_owned()))
+            .ok_or_else(|| refuse(name, "this parameter is required".to_owned()))
     }
 
     fn parse<T>(
@@ -252,7 +249,7 @@ impl QueryParameters<'_> {
     fn moment(&self, name: &str) -> Result<Moment, AskError> {
         self.needed(name)?;
         let moment = self.parse(name, Moment::parse)?;
-        moment.ok_or_else(|| refuse(name, "is required".to_owned()))
+        moment.ok_or_else(|| refuse(name, "this parameter is required".to_owned()))
     }
 
     /// Parses the filters, the range of moments and the start of the page.
@@ -274,7 +271,7 @@ impl QueryParameters<'_> {
             let operation = Operation::parse(name).ok_or_else(|| {
                 refuse(
                     "op",
-                    format!("not an operation; known operations are {}", names()),
+                    format!("not an operation; known operations: {}", names()),
                 )
             })?;
             query.operations.push(operation);
@@ -406,7 +403,7 @@ fn origins(
 ) -> Result<Value, AskError> {
     asked.check_known(&["zxid"])?;
     if asked.0.len() > ORIGINS_MAX {
-        return Err(refuse("zxid", format!("more than {ORIGINS_MAX} values")));
+        return Err(refuse("zxid", format!("the limit is {ORIGINS_MAX} values")));
     }
     let zxids = asked.0.iter().map(|(name, text)| {
         let zxid = parse_zxid(text);

@@ -48,7 +48,7 @@ pub enum HistoryError {
     /// The history contains a transaction that is not in the log, so it belongs to another
     /// ensemble.
     #[error(
-        "the history belongs to another ensemble: its transaction {zxid} differs from the log's"
+        "the history belongs to another ensemble: the log does not contain its transaction {zxid}"
     )]
     OtherEnsemble {
         /// Zxid of the transaction.
@@ -85,7 +85,7 @@ pub enum HistoryError {
         to: Zxid,
     },
     /// All recorded changes are later than the time.
-    #[error("the history begins later{}", begin_text(*oldest_ms))]
+    #[error("the history begins after the requested time{}", begin_text(*oldest_ms))]
     TooEarly {
         /// Time of the earliest known moment; 0 if it is the empty tree before the first change.
         oldest_ms: i64,

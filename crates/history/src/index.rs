@@ -467,7 +467,10 @@ impl Index {
         files::create_dir_all(dir).map_err(io_error("create", dir))?;
         let rows = SledRows::open(&dir.join(ROWS_DIR))?;
         if !rows.scan(keys::INDEX)?.is_empty() {
-            return Err(HistoryError::damaged(dir, "a history already exists"));
+            return Err(HistoryError::damaged(
+                dir,
+                "the directory already contains a history",
+            ));
         }
         let state = IndexRow {
             format: FORMAT,

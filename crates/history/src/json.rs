@@ -27,7 +27,7 @@ pub fn lines(results: &[ExportedChange]) -> Vec<u8> {
         let written = serde_json::to_writer(&mut lines, &ExportedView(result));
         debug_assert!(
             written.is_ok(),
-            "memory takes everything, and keys are text"
+            "JSON with text keys can always be written to memory"
         );
         lines.push(b'\n');
     }

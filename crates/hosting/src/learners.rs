@@ -48,7 +48,7 @@ pub(crate) fn read_tree(
     settings: Arc<TreeSettings>,
 ) -> Result<(Tree, u64), String> {
     let mut restore = Restore::new(settings);
-    let name = Path::new("the leader's snapshot");
+    let name = Path::new("from the leader");
     let info = read_body(body, name, limits, &mut restore).map_err(|error| error.to_string())?;
     let tree = restore
         .finish(zxid)

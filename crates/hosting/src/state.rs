@@ -148,13 +148,17 @@ impl Deref for FairGuard<'_> {
     type Target = Tree;
 
     fn deref(&self) -> &Tree {
-        self.0.as_ref().expect("it is held until it is dropped")
+        self.0
+            .as_ref()
+            .expect("the lock is held until the guard is dropped")
     }
 }
 
 impl DerefMut for FairGuard<'_> {
     fn deref_mut(&mut self) -> &mut Tree {
-        self.0.as_mut().expect("it is held until it is dropped")
+        self.0
+            .as_mut()
+            .expect("the lock is held until the guard is dropped")
     }
 }
 

@@ -88,12 +88,12 @@ pub(crate) enum AuthError {
     Length(i32),
     /// The other side refuses the login.
     #[error(
-        "the other member refused the SASL login: its section QuorumServer does not contain the name and password of the section QuorumLearner"
+        "the other member refused the SASL login: its section QuorumServer does not contain the name and password in this server's section QuorumLearner"
     )]
     Denied,
     /// The other side refuses a login with a ticket.
     #[error(
-        "the other member refused the SASL login of {principal} with the ticket for {service}; its log contains the reason"
+        "the other member refused the SASL login of {principal} with the ticket for {service}; the other member's log contains the reason"
     )]
     TicketDenied {
         /// Principal of this server.

@@ -118,7 +118,9 @@ impl Instance {
             None | Some(Value::Null) => Ok(None),
             Some(port) => {
                 let number = port.as_u64().and_then(|port| u16::try_from(port).ok());
-                number.map(Some).ok_or_else(|| format!("{key:?} is {port}"))
+                number
+                    .map(Some)
+                    .ok_or_else(|| format!("{key:?} is not a port number: {port}"))
             }
         };
         let other = |key: &str| value.get(key).cloned().unwrap_or_default();

@@ -39,7 +39,7 @@ pub enum Error {
         path: String,
     },
     /// The data is not a number of the recipe's width, or the number exceeds this width.
-    #[error("the number at {path} cannot be {what}")]
+    #[error("{what} is not a valid number for the recipe at {path}")]
     Number {
         /// Path of the number.
         path: String,

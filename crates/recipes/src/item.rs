@@ -39,7 +39,11 @@ pub(crate) fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
         match data.try_get_u8().map_err(|_| SHORT)? {
             END => return Ok(items),
             ITEM => {}
-            _ => return Err("it contains a byte that is not the start of an item or the end"),
+            _ => {
+                return Err(
+                    "it contains a byte that is neither the start of an item nor the end mark",
+                );
+            }
         }
         let len = data.try_get_u32().map_err(|_| SHORT)?;
         let len = usize::try_from(len).map_err(|_| SHORT)?;
@@ -109,7 +113,7 @@ mod tests {
         }
         for (bad, what) in [
             (&b"\x00\x01\x00\x02\x02"[..], "version"),
-            (b"\x00\x01\x00\x01\x03", "not the start of an item"),
+            (b"\x00\x01\x00\x01\x03", "neither the start of an item"),
             (b"\x00\x01\x00\x01\x01\xff\xff\xff\xff", "too early"),
         ] {
             let reason = decode(Bytes::from_static(bad)).unwrap_err();

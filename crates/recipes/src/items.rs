@@ -38,7 +38,7 @@ impl Items {
         check_path(locks)?;
         if path == locks {
             let path = path.to_owned();
-            let reason = "the locks of a queue need a directory of their own";
+            let reason = "the locks of a queue need a separate directory";
             return Err(Error::Path { path, reason });
         }
         let contenders = Contenders {

@@ -61,7 +61,7 @@ pub fn recover_tree<D: Disk>(
     if restore.unmatched_digests > 0 {
         tracing::warn!(
             unmatched = restore.unmatched_digests,
-            "cannot verify the tree: no digest in the log after the snapshot matches it, because the snapshot was taken during writes and too few transactions follow it"
+            "cannot verify the tree: no digest in the log after the snapshot matches the tree, because the snapshot was taken during writes and too few transactions follow it"
         );
     }
     Ok(RecoveredTree {
@@ -90,7 +90,7 @@ pub fn recover_member<D: Disk>(
     tree: Arc<TreeSettings>,
 ) -> Result<RecoveredTree, StorageError> {
     let reason = if is_untrusted(disk, dirs)? {
-        "they were damaged at an earlier start".to_owned()
+        "the logs and snapshots were damaged at an earlier start".to_owned()
     } else {
         let lost = match recover_tree(disk, dirs, recovery, tree.clone()) {
             Err(error) if error.is_damage() => error,
@@ -100,7 +100,7 @@ pub fn recover_member<D: Disk>(
     };
     let moved = set_history_aside(disk, dirs, &reason)?;
     for file in &moved {
-        tracing::warn!(file = %file.display(), "moved aside");
+        tracing::warn!(file = %file.display(), "moved a file aside");
     }
     tracing::error!(reason, marker = %untrusted_marker(dirs).display(), "the logs and snapshots are incomplete, so this server does not vote until it has received a snapshot from its leader");
     recover_tree(disk, dirs, recovery, tree)
@@ -139,7 +139,7 @@ pub fn complete_start<D: Disk>(
 /// would wait for a seam that was never completed, or have an unnecessary hole.
 pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
     if let Err(error) = forget_seams_behind(disk, dirs, end) {
-        tracing::warn!(err = %error, "cannot update the file of history boundaries in the log");
+        tracing::warn!(err = %error, "cannot update the file of history boundaries");
     }
 }
 
@@ -251,7 +251,9 @@ impl Restore {
         }
         match &mut self.stage {
             Stage::Replaying(tree) => tree,
-            Stage::Loading(_) | Stage::Empty => unreachable!("set to Replaying just above"),
+            Stage::Loading(_) | Stage::Empty => {
+                unreachable!("the stage was set to Replaying above")
+            }
         }
     }
 

@@ -254,7 +254,7 @@ pub fn write_snapshot<D: Disk>(
     let mut snapshot = NewSnapshot::new(disk, dirs, settings, reader)?;
     let (mut chunk, same) = (
         Vec::new(),
-        "the tree is lent, and its generation is one number",
+        "the tree is borrowed, so nothing can replace it",
     );
     let mut more = true;
     while more {

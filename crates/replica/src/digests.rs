@@ -97,7 +97,7 @@ fn log(zxid: Zxid, record: Option<&TxnRecord>, mismatch: DigestMismatch) {
     let end = ends.find(|end| path.is_char_boundary(*end));
     let path = path.get(..end.unwrap_or_default()).unwrap_or_default();
     let DigestMismatch { recorded, computed } = mismatch;
-    tracing::error!(%zxid, ?path, recorded, computed, "members hold different data: after this transaction, this server's tree has another digest than theirs (docs/ENSEMBLES.md, \"Members that hold different data\")");
+    tracing::error!(%zxid, ?path, recorded, computed, "members hold different data: after this transaction, the digest of this server's tree differs from the digest of the other members; see docs/ENSEMBLES.md, \"Members that hold different data\"");
 }
 
 impl<H: Host> Replica<H> {
@@ -178,11 +178,11 @@ impl<H: Host> Replica<H> {
         match (self.settings.on_digest_mismatch, agreed) {
             (OnDigestMismatch::Log, _) => {
                 if self.digests.may_log(turn.now.ms) {
-                    tracing::error!(%zxid, own, ?agreed, "this server's data differs from its leader's; `agreed` is the digest on which a quorum and the leader agree");
+                    tracing::error!(%zxid, own, ?agreed, "this server's data differs from its leader's data; `agreed` is the digest on which a quorum and the leader agree");
                 }
             }
             (OnDigestMismatch::Repair, Some(agreed)) => {
-                tracing::error!(%zxid, own, agreed, "this server's data differs from the leader's and a quorum's: saving its tree and loading the leader's snapshot");
+                tracing::error!(%zxid, own, agreed, "this server's data differs from the data of the leader and a quorum: saving this server's tree and loading the leader's snapshot");
                 self.leave_for_repair(NextRole::Follow(leader), turn);
             }
             (OnDigestMismatch::Repair, None) => self.stop_for_data(
@@ -190,7 +190,7 @@ impl<H: Host> Replica<H> {
                 turn,
             ),
             (OnDigestMismatch::Stop, _) => {
-                self.stop_for_data("this server's data differs from its leader's", turn);
+                self.stop_for_data("this server's data differs from its leader's data", turn);
             }
         }
     }
@@ -216,10 +216,10 @@ impl<H: Host> Replica<H> {
         match self.settings.on_digest_mismatch {
             OnDigestMismatch::Log => {}
             OnDigestMismatch::Stop => {
-                self.stop_for_data("this leader's data differs from a quorum's", turn);
+                self.stop_for_data("this leader's data differs from the data of a quorum", turn);
             }
             OnDigestMismatch::Repair => {
-                tracing::error!(%zxid, own, theirs, "this leader's data differs from a quorum's: stepping down, saving its tree and loading the next leader's snapshot");
+                tracing::error!(%zxid, own, theirs, "this leader's data differs from the data of a quorum: stepping down, saving this server's tree and loading the next leader's snapshot");
                 self.find_wrong_tree();
                 self.with_leader(turn, |leader, _, out| leader.handle_data_differs(out));
             }

@@ -102,7 +102,7 @@ pub(crate) fn incoming(
     let needs_identities = !op.is_of_session();
     let request = match write {
         Ok(_) if needs_identities && authinfo.is_none() => {
-            tracing::debug!(link = from.0, %session, op = op.name(), "refusing a forwarded request: its identities are missing or exceed jute.maxbuffer plus its extra size; the client must authenticate with fewer identities");
+            tracing::debug!(link = from.0, %session, op = op.name(), "refusing a forwarded request: its identities are missing or exceed jute.maxbuffer plus jute.maxbuffer.extrasize; the client must authenticate with fewer identities");
             Err(ErrorCode::MarshallingError)
         }
         Ok(write) => Ok(write),

@@ -361,7 +361,7 @@ impl<H: Host> Replica<H> {
                 if learning.is_observer {
                     // For a voter, the leader steps down, and the next epoch is above the accepted
                     // one.
-                    tracing::warn!(%proposed, %accepted, "this observer cannot join until the ensemble's epoch reaches this observer's accepted epoch. Unless its data is newer than the ensemble's, stop this server, move its data away and start it again");
+                    tracing::warn!(%proposed, %accepted, "this observer cannot join until the ensemble's epoch reaches this observer's accepted epoch. Unless this observer's data is newer than the ensemble's data, stop this observer, move its data away and start it again");
                 }
                 NextRole::LookLater
             }

@@ -45,8 +45,8 @@ impl fmt::Display for Refusal<'_> {
         write!(
             f,
             "refusing to elect server {candidate}: server {leader} is the leader and has a \
-             different member list (only this server's list contains {only_ours}; only the \
-             leader's list contains {only_theirs}). Copy the leader's server.N lines to this \
+             different member list (servers only in this server's list: {only_ours}; servers \
+             only in the leader's list: {only_theirs}). Copy the leader's server.N lines to this \
              server and restart it. Then change the lists one server at a time, the leader last; \
              zoarium.membershipGuard=false disables this check"
         )
@@ -87,7 +87,7 @@ mod tests {
         let text = refusal.to_string();
         for part in [
             "refusing to elect server 5: server 3 is the leader",
-            "only this server's list contains 4, 5; only the leader's list contains 3",
+            "servers only in this server's list: 4, 5; servers only in the leader's list: 3",
             "the leader last",
         ] {
             assert!(text.contains(part), "{text}");

@@ -35,7 +35,7 @@ impl<H: Host> Replica<H> {
     pub(crate) fn handle_restore(&mut self, tree: Box<Tree>, turn: &mut Turn<'_, H>) {
         if !self.is_alone() || self.is_ending || self.restoring.is_some() {
             tracing::error!(
-                "cannot restore a tree: the server is stopping, restoring, or a member of an ensemble"
+                "cannot restore a tree: the server is stopping, is already restoring a tree, or is a member of an ensemble"
             );
             return;
         }

@@ -46,7 +46,7 @@ pub enum StartError {
     Tls(#[from] transport::tls::TlsError),
     /// The key for Kerberos logins is missing.
     #[error(
-        "cannot accept Kerberos logins of clients as {principal} with the key tab {}: {refusal} (see keyTab and principal in the JAAS file)", key_tab.display()
+        "cannot accept Kerberos logins of clients as {principal} with the key tab {}: {refusal} (check keyTab and principal in the JAAS file)", key_tab.display()
     )]
     Kerberos {
         /// Principal of the key.
@@ -107,12 +107,14 @@ pub enum StartError {
         source: io::Error,
     },
     /// The history thread cannot be started.
-    #[error("cannot open the change history: {0} (see history.enabled)")]
+    #[error(
+        "cannot open the change history: {0} (to start without the change history, set history.enabled=false)"
+    )]
     History(String),
     /// The audit log cannot be opened. The server does not run without an audit log that the
     /// operator expects.
     #[error(
-        "cannot open the audit log {}: {source} (see auditlog.file and log.dir, or set audit.enable=false)", file.display()
+        "cannot open the audit log {}: {source} (correct auditlog.file or log.dir, or set audit.enable=false)", file.display()
     )]
     Audit {
         /// The file.

@@ -37,7 +37,7 @@ impl SessionIds {
     /// Returns the next id.
     ///
     /// Skips the value that marks a container when it is an ephemeral owner.
-    #[allow(clippy::should_implement_trait, reason = "it never ends")]
+    #[allow(clippy::should_implement_trait, reason = "this generator never ends")]
     pub fn next(&mut self) -> SessionId {
         while matches!(self.next, 0 | i64::MIN) {
             self.next += 1;

@@ -58,7 +58,7 @@ pub fn make_durable<D: Disk>(
 /// Rewrites the bytes from `begins_at`, or from an earlier offset, sets the file's length again,
 /// and syncs.
 fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), StorageError> {
-    let failed = || io_error("write again", path);
+    let failed = || io_error("rewrite", path);
     let file = disk.open_for_change(path).map_err(failed())?;
     let len = file.len().map_err(failed())?;
     let last = last_nonzero_of(0..len, |at, len| read_at(&file, path, at, len))?;

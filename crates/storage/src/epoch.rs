@@ -50,7 +50,7 @@ impl Epochs {
         let written = EpochFiles::read(disk, dirs, epoch_of(last_zxid))?;
         let epochs = Self::look(disk, dirs, last_zxid)?;
         if let Some(error) = &written.repaired {
-            tracing::warn!(epoch = %epochs.current, err = %error, "rewriting currentEpoch because the last transaction and acceptedEpoch determine its number");
+            tracing::warn!(epoch = %epochs.current, err = %error, "currentEpoch does not contain a number; rewriting it with the epoch of the last transaction, which acceptedEpoch confirms");
         }
         if written.current != Some(epochs.current) {
             Self::store_current(disk, dirs, epochs.current)?;
@@ -150,7 +150,7 @@ impl Epochs {
         };
         match unfinished {
             Some(epoch) if epoch >= of_data => {
-                tracing::warn!(%epoch, "completed currentEpoch from its temporary file");
+                tracing::warn!(%epoch, "finished an interrupted write of currentEpoch from its temporary file");
                 Ok(epoch)
             }
             // The process died after it made its leader's history durable and before it did the

@@ -82,8 +82,8 @@ pub enum StorageError {
     LogPoisoned,
     /// A log of this name exists and contains transactions, which a new file would destroy.
     #[error(
-        "log {} exists, contains transactions, and is not overwritten. Move it away if you do not \
-         need them",
+        "log {} exists and contains transactions, so it is not overwritten. If you do not need the \
+         transactions, move the log away",
         path.display()
     )]
     LogExists {
@@ -201,8 +201,8 @@ pub enum StorageError {
     /// The files are not this server's whole history, and the server is standalone.
     #[error(
         "{} exists because this server's damaged logs and snapshots were set aside. Only a leader \
-         can restore its data, so start it as a member of its ensemble. To start it alone, rename \
-         the aside.* files back (`aside.log.5` to `log.5`), repair them, and remove {}",
+         can restore the data, so start this server as a member of its ensemble. To start it \
+         alone, rename the aside.* files back (`aside.log.5` to `log.5`), repair them, and remove {}",
         marker.display(), marker.display()
     )]
     Untrusted {

@@ -75,7 +75,7 @@ pub fn forget_seams_behind<D: Disk>(
             write(disk, dirs, &path, &seams)
         }
         Err(error @ StorageError::Seam { .. }) => {
-            tracing::warn!(err = %error, %end, "replacing a damaged file, so the change history cannot use the log up to this zxid");
+            tracing::warn!(err = %error, %end, "replacing the damaged file of history boundaries, so the change history cannot use the log up to this zxid");
             write(disk, dirs, &path, &[end])
         }
         Err(other) => Err(other),

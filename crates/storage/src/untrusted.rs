@@ -159,6 +159,6 @@ pub(crate) fn trust_again<D: Disk>(
     synced()?;
     disk.remove(&marker).map_err(io_error("remove", &marker))?;
     synced()?;
-    tracing::info!(%zxid, "the leader's snapshot is on disk, this server votes again");
+    tracing::info!(%zxid, "the leader's snapshot is on disk, so this server votes again");
     Ok(())
 }

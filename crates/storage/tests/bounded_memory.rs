@@ -122,7 +122,7 @@ fn memory_is_bounded_for_any_file() {
     bytes.extend([0xff, 0xff, 0xff, 0xff, 0x07, 0, 0, 0]);
     fs::write(&path, &bytes).unwrap();
     let error = snapshot::verify(&RealDisk, &path, testkit::LIMITS).unwrap_err();
-    assert!(error.to_string().contains("snappy block of"), "{error}");
+    assert!(error.to_string().contains("a snappy block has"), "{error}");
 
     // A log whose record has a claimed length of 60 MiB, in a small file and in a sparse one of 20
     // MiB.

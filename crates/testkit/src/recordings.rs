@@ -23,12 +23,15 @@ pub fn find(name: &str) -> Option<PathBuf> {
             if path.exists() {
                 return Some(path);
             }
-            format!("{} is not there", path.display())
+            format!("{} does not exist", path.display())
         }
         None => format!("{VARIABLE} does not name the folder that holds {name}"),
     };
     let forbidden = env::var_os(FORBID_SKIP).is_some_and(|value| value == "1");
-    assert!(!forbidden, "recordings may not be missing here: {missing}");
+    assert!(
+        !forbidden,
+        "tests of recordings must not be skipped: {missing}"
+    );
     // The test runner would suppress output of eprintln in a passing test.
     let line = format!("SKIPPED a test of recordings: {missing}\n");
     std::io::stderr().write_all(line.as_bytes()).ok();

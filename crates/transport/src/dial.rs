@@ -122,7 +122,7 @@ pub async fn connect_patiently(
         ));
     }
     let mut last = DialFailure {
-        address: "nowhere".to_owned(),
+        address: to.to_owned(),
         reason: format!("the host of {to} does not have an address"),
     };
     // Dropping the set aborts the other attempts.

@@ -59,7 +59,7 @@ impl Arena {
         chunk.push(node);
         let in_chunk = chunk.len() - 1;
         let slot = (self.chunks.len() - 1) * CHUNK_SLOTS + in_chunk;
-        let id = u32::try_from(slot).expect("memory ends before 2^32 znodes");
+        let id = u32::try_from(slot).expect("memory cannot hold 2^32 znodes");
         NodeId(id)
     }
 

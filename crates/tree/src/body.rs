@@ -47,7 +47,7 @@ impl Body {
             }
             _ => {
                 body.form |= LONG;
-                let len = u32::try_from(name.len()).expect("jute's lengths have 31 bits");
+                let len = u32::try_from(name.len()).expect("a length of jute has at most 31 bits");
                 front.extend_from_slice(&len.to_be_bytes());
                 front.extend_from_slice(name.as_bytes());
             }

@@ -507,7 +507,7 @@ impl Learner {
             return;
         };
         if let Some(live) = sync.finish(&mut self.committed, out) {
-            tracing::debug!(sid = %self.sid, epoch = %self.epoch, "up to date");
+            tracing::debug!(sid = %self.sid, epoch = %self.epoch, "this learner is up to date");
             self.phase = Phase::Live(live);
         }
     }

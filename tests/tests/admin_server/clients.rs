@@ -125,7 +125,7 @@ fn only_administrators_see_identities_and_paths() {
         let answer = ask_as(site.port, command, headers);
         answer["error"]
             .as_str()
-            .is_some_and(|error| error.contains("only administrators may use this command"))
+            .is_some_and(|error| error.contains("only administrators may see identities"))
     };
     let private = [
         "clients?by=identity",

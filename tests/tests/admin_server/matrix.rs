@@ -152,7 +152,7 @@ fn begin_feed(site: &Site, target: &str, authorization: Option<&str>) -> HttpAns
 fn is_allowed(answer: &HttpAnswer) -> bool {
     let text = answer.text();
     let is_refused = [401, 403].contains(&answer.status)
-        || text.contains("only administrators may use this command")
+        || text.contains("only administrators may see identities")
         || text.contains("\"ReadOnly\"");
     assert!(
         answer.status != 404 && !text.contains("Unknown command"),

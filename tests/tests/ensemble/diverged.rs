@@ -20,7 +20,7 @@ const OTHER_DATA: i32 = 20;
 /// Data of a znode, and the wrong data of one member.
 const DATA: &[u8] = b"as all members have it";
 const DAMAGED: &[u8] = b"As all members have it";
-const LINE: &str = "this server's tree has another digest than theirs";
+const LINE: &str = "the digest of this server's tree differs";
 
 /// Lengths of the parts after the tree in a snapshot: a checksum, the digest, a checksum, the last
 /// zxid, a checksum.
@@ -145,9 +145,9 @@ fn is_repaired(ensemble: &Ensemble, id: u64) {
     wait_for(&format!("the repair of member {id}"), SOON, || {
         let log = ensemble.member(id).log();
         let (_, repaired) = log
-            .rsplit_once("saving its tree and loading the leader's snapshot")
+            .rsplit_once("saving this server's tree and loading the leader's snapshot")
             .or_else(|| {
-                log.rsplit_once("saving its tree and loading the next leader's snapshot")
+                log.rsplit_once("saving this server's tree and loading the next leader's snapshot")
             })?;
         repaired.contains("in sync with the leader").then_some(())
     });

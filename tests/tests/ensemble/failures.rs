@@ -206,7 +206,7 @@ fn an_observer_with_an_epoch_ahead_waits_quietly_for_a_later_one() {
         let tries = tries(&log);
         assert!((1..=20).contains(&tries), "{tries} tries in five seconds");
         assert!(log.contains("proposes epoch 0x1, but this server has accepted epoch 0x3"));
-        assert!(log.contains("stop this server, move its data away and start it again"));
+        assert!(log.contains("stop this observer, move its data away and start it again"));
     }
     // Each election leads to a later epoch.
     let mut elections = 0..AHEAD;

@@ -145,7 +145,11 @@ async fn invalid_queries_are_refused_with_a_reason() {
         ("history/changes?path=/a&op=look", 400, "not an operation"),
         ("history/changes?path=/a&after=x", 400, "after: "),
         ("history/changes?path=/a&session=zz", 400, "not a session"),
-        ("history/tree?path=/a", 400, "at: is required"),
+        (
+            "history/tree?path=/a",
+            400,
+            "at: this parameter is required",
+        ),
         ("history/tree?path=/a&at=yesterday", 400, "not a zxid"),
         ("history/cat?path=/none&at=0x3", 404, "/none did not exist"),
         (
@@ -157,9 +161,13 @@ async fn invalid_queries_are_refused_with_a_reason() {
         (
             "history/tree?path=/a&at=1970-01-02T00:00:00Z",
             410,
-            "the history begins later",
+            "the history begins after the requested time",
         ),
-        ("history/diff?path=/a&from=0x1", 400, "to: is required"),
+        (
+            "history/diff?path=/a&from=0x1",
+            400,
+            "to: this parameter is required",
+        ),
         ("history/feed?after=0x1.x", 400, "index of a change"),
         ("history/feed?path=/a/", 400, "empty component"),
     ] {

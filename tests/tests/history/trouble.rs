@@ -204,7 +204,7 @@ async fn a_full_disk_takes_the_history(of: &str) {
     while !site
         .server
         .log()
-        .contains("the disk is full, removed the change history")
+        .contains("no space for the change history")
     {
         assert!(Instant::now() < deadline, "{}", site.server.log());
         // All of these writes are acknowledged.

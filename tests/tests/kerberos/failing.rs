@@ -200,7 +200,7 @@ fn a_client_with_a_security_layer_is_refused() {
         let printed = login(layers).expect("Python was there before");
         assert_eq!(printed, ["offered 1", "login -115"], "{}", server.log());
         let line = wait_for("a refusal", LIMIT, || refusals(&server).get(at).cloned());
-        let reason = format!("the client chose security layers 0x0{layers}");
+        let reason = format!("the client selected the security layer bits 0x0{layers}");
         assert!(line.contains(&reason), "{reason}: {line}");
         assert!(line.contains("peer=127.0.0.1:"), "{line}");
     }
@@ -246,7 +246,7 @@ fn a_server_does_not_start_without_its_key() {
         assert_eq!(failure.status.and_then(|status| status.code()), Some(2));
         assert!(failure.log.contains(reason), "{reason}: {}", failure.log);
         assert!(
-            failure.log.contains("see keyTab and principal"),
+            failure.log.contains("check keyTab and principal"),
             "{}",
             failure.log
         );

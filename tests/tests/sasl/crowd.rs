@@ -72,7 +72,7 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
             let text = String::from_utf8(good).expect("a text");
             text.replace("nc=00000001", "nc=00000002").into()
         },
-        "the token contains a nc that this side did not offer",
+        "the token contains an unsupported value of nc",
     ),
     (
         "a nonce of another exchange",
@@ -89,7 +89,7 @@ const SPOILT: [(&str, Spoil, &str); 7] = [
             text.replace("realm=\"zk-sasl-md5\"", "realm=\"other\"")
                 .into()
         },
-        "the token contains a realm that this side did not offer",
+        "the token contains an unsupported value of realm",
     ),
 ];
 
@@ -126,7 +126,7 @@ fn each_bad_token_is_logged_without_effect_on_others() {
     assert_eq!(send(&mut session, &token).expect("an answer").err, 0);
     assert_eq!(send(&mut session, &token).expect("an answer").err, -115);
     let peer = session.local_address().to_string();
-    refused(&server, &peer, "the exchange has ended already");
+    refused(&server, &peer, "the login has already ended");
     bystander.finish();
 }
 

@@ -181,9 +181,12 @@ fn changing_stores_do_not_affect_existing_connections() {
             assert_eq!(made.expect("an answer").err, 0);
             std::fs::write(&path, good).expect("write a store");
         }
-        let before = server.log().matches("new connections use it").count();
+        let before = server
+            .log()
+            .matches("new connections use the new files")
+            .count();
         certificates.sign("server");
-        said("new connections use it", before + 1);
+        said("new connections use the new files", before + 1);
     }
     tls.finish();
     plain.finish();

@@ -51,7 +51,7 @@ fn replace(certificates: &Certificates, file: &str, content: &[u8]) {
 #[test]
 fn members_load_new_certificates_and_keep_their_connections() {
     const KEPT: &str = "continuing with the previous stores";
-    const TAKEN: &str = "new connections use it";
+    const TAKEN: &str = "new connections use the new files";
     let certificates = signed();
     certificates.sign("renewed");
     let builder = builder(&certificates, &[Zoarium; 3], "pem")

@@ -5,7 +5,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "runs on the audit thread, and at the start"
+    reason = "runs on the audit thread, and at the start of the server"
 )]
 
 use std::ffi::OsString;

@@ -15,8 +15,9 @@ const ROWS_MAX: usize = 10_000;
 
 /// Error text for clients that are not administrators. Only administrators may see identities and
 /// paths.
-const NOT_ALLOWED: &str = "only administrators may use this command: super users, and identities \
-    to which the ACL of / grants all permissions. Log in with the header Authorization";
+const NOT_ALLOWED: &str = "only administrators may see identities, connections and slow requests: \
+    super users, and identities to which the ACL of / grants all permissions. Send credentials in \
+    the header Authorization";
 
 /// Figure by which rows are sorted, the largest first.
 type Figure = fn(&Usage) -> u64;

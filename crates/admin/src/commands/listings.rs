@@ -78,7 +78,7 @@ pub(super) fn set_trace_mask(view: &dyn AdminView, call: &Call) -> Answer {
 pub(super) fn log_levels(call: &Call) -> Answer {
     if let Some(levels) = call.parameter("levels") {
         match LOG_LEVELS.change(levels) {
-            Ok(()) => tracing::info!(levels, "log levels changed by the admin server"),
+            Ok(()) => tracing::info!(levels, "log levels changed through the admin server"),
             Err(error) => return Answer::error(error.to_string()),
         }
     }

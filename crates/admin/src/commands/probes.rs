@@ -19,7 +19,9 @@ pub(crate) const READY: &str = "/health/ready";
 pub(crate) fn ready(role: Option<&RoleView>) -> Answer {
     let reason = match role.map(|role| (role, role.served_mode())) {
         None => Some("the data is being loaded"),
-        Some((role, None)) if role.leader.is_some() => Some("the leader's data is being loaded"),
+        Some((role, None)) if role.leader.is_some() => {
+            Some("the leader and its followers are not in sync yet")
+        }
         Some((_, None)) => Some("no leader is known"),
         Some((_, Some(monitoring::role::Mode::ReadOnly))) => {
             Some("no leader is known, so only reads are served")

@@ -279,7 +279,9 @@ impl Console {
             .ok_or_else(|| busy("cannot get random bytes from the system"))?;
         let address = caller.peer.ip().to_canonical();
         if !self.visits.begin(token.clone(), address, member.now_ms()) {
-            return Err(busy("too many consoles are open on this member"));
+            return Err(busy(
+                "too many consoles are open on this member: try again later",
+            ));
         }
         let Settings {
             commands,
@@ -327,16 +329,16 @@ async fn read_body(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
     match collected {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
-        Ok(Err(_)) => Err(wrong("the body is incomplete")),
+        Ok(Err(_)) => Err(wrong("the request body is incomplete")),
         Err(_) => {
-            let text = "the body did not arrive in time";
+            let text = "the request body did not arrive in time";
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", text))
         }
     }
 }
 
 fn too_large(limit: usize) -> Refusal {
-    let text = format!("the body has more than {limit} bytes");
+    let text = format!("the request body has more than {limit} bytes");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", text)
 }
 
@@ -348,19 +350,19 @@ impl Asked<'_> {
 
     fn path(&self) -> Result<&str, Refusal> {
         self.parameter("path")
-            .ok_or_else(|| wrong("path is missing"))
+            .ok_or_else(|| wrong("`path` is missing"))
     }
 
     fn version(&self) -> Result<i32, Refusal> {
         let version = self.parameter("version").and_then(|text| text.parse().ok());
-        version.ok_or_else(|| wrong("version is missing or is not a number"))
+        version.ok_or_else(|| wrong("`version` is missing or is not a number"))
     }
 
     async fn sessions(&self) -> Result<Outcome, Refusal> {
         let skip = self.parameter("skip").filter(|text| !text.is_empty());
         let skip = skip.unwrap_or("0").parse();
         let page = SessionsPage {
-            skip: skip.map_err(|_| wrong("skip is not a number"))?,
+            skip: skip.map_err(|_| wrong("`skip` is not a number"))?,
             like: self.parameter("like").unwrap_or_default().to_owned(),
         };
         let login = self.visit.seat.lock().await.login.clone();
@@ -472,7 +474,7 @@ impl Asked<'_> {
             }
             _ => {
                 let offset = self.parameter("offset").unwrap_or("0").parse();
-                let offset = offset.map_err(|_| wrong("offset is not a number"))?;
+                let offset = offset.map_err(|_| wrong("`offset` is not a number"))?;
                 shown::data(session, path, offset).await
             }
         }
@@ -484,8 +486,8 @@ fn secure(caller: &Caller) -> Result<(), Refusal> {
     if caller.is_tls || caller.is_near {
         return Ok(());
     }
-    let text = "credentials are accepted only over HTTPS or from this machine (admin.forceHttps, \
-                admin.portUnification)";
+    let text = "the server accepts credentials only over HTTPS or from its own machine \
+                (admin.forceHttps, admin.portUnification)";
     Err(Refusal::new(StatusCode::FORBIDDEN, "NotSecure", text))
 }
 

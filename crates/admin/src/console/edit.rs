@@ -45,7 +45,7 @@ pub(crate) async fn create(
         "persistent" => (OpCode::Create2, flags::PERSISTENT),
         "sequential" => (OpCode::Create2, flags::PERSISTENT_SEQUENTIAL),
         "container" => (OpCode::CreateContainer, flags::CONTAINER),
-        _ => return Err(wrong("kind must be persistent, sequential or container")),
+        _ => return Err(wrong("`kind` must be persistent, sequential or container")),
     };
     let acl = match acl {
         "open" => vec![Acl::open()],
@@ -54,7 +54,7 @@ pub(crate) async fn create(
             Acl::new(perms::ALL, "auth", ""),
             Acl::new(perms::READ, "world", "anyone"),
         ],
-        _ => return Err(wrong("acl must be open, creator or creator-and-readers")),
+        _ => return Err(wrong("`acl` must be open, creator or creator-and-readers")),
     };
     let record = CreateRequest {
         path: Some(path.into()),
@@ -112,7 +112,7 @@ fn read_acl(body: &[u8]) -> Result<Vec<Acl>, Refusal> {
     let read: Option<Vec<Acl>> = read.collect();
     read.ok_or_else(|| {
         wrong(
-            "an entry must contain scheme, id and perms; perms may contain only the letters cdrwa",
+            "each entry of the ACL must contain scheme, id and perms; perms may contain only the letters cdrwa",
         )
     })
 }

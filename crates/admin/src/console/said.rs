@@ -87,7 +87,9 @@ impl From<Fault> for Refusal {
                 StatusCode::BAD_REQUEST,
                 "the server does not accept this ACL",
             ),
-            ErrorCode::QuotaExceeded => (StatusCode::FORBIDDEN, "a quota would be exceeded"),
+            ErrorCode::QuotaExceeded => {
+                (StatusCode::FORBIDDEN, "the operation would exceed a quota")
+            }
             ErrorCode::NoChildrenForEphemerals => (
                 StatusCode::CONFLICT,
                 "an ephemeral znode cannot have children",

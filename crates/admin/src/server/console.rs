@@ -19,7 +19,7 @@ use crate::console::{
 use crate::http::{self, Activity, AtWork, ResponseBody, respond};
 
 /// Returns the name of this machine.
-#[allow(clippy::disallowed_methods, reason = "runs at the start")]
+#[allow(clippy::disallowed_methods, reason = "runs at the start of the server")]
 fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()
@@ -46,7 +46,9 @@ pub(super) fn set_up(config: &Config) -> Option<Console> {
     }
     let commands = config.admin.command_url.trim_end_matches('/').to_owned();
     if commands.is_empty() || Console::serves(&format!("{commands}/")) {
-        tracing::warn!("the console is off because admin.commandURL uses its path");
+        tracing::warn!(
+            "the console is off because admin.commandURL uses the console's path; set another admin.commandURL"
+        );
         return None;
     }
     let mut title = machine();

@@ -69,7 +69,10 @@ enum End {
 impl Admin {
     pub(super) async fn feed(self: &Arc<Self>, call: &Call) -> Response<ResponseBody> {
         let Ok(place) = self.feeds.clone().try_acquire_owned() else {
-            let text = format!("{} feeds are already open", limits::FEEDS_MAX);
+            let text = format!(
+                "{} feeds are already open, which is the limit; try again later",
+                limits::FEEDS_MAX
+            );
             let fields = json!({ "error": text });
             return respond(written(StatusCode::SERVICE_UNAVAILABLE, FEED, fields));
         };

@@ -136,7 +136,7 @@ fn export(readers: &Readers, view: &dyn AdminView, call: &Call) -> Answer {
 
 /// Returns the answer while the history is not open, because it is being built or the disk is full.
 pub(super) fn not_open(name: &str) -> Answer {
-    let error = json!({ "error": "the change history is not open at present" });
+    let error = json!({ "error": "the change history is not available at present: it is being built, or the disk is full" });
     written(StatusCode::SERVICE_UNAVAILABLE, name, error)
 }
 

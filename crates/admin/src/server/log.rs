@@ -34,7 +34,7 @@ enum NoLog {
     Parameter,
     #[error("this member is not in a quorum, so its data may be uncommitted")]
     NotInQuorum,
-    #[error("the last zxid of this server is {0}, which is lower than {1}")]
+    #[error("the last zxid of this server is {0}, which is lower than `after` ({1})")]
     Behind(Zxid, Zxid),
     #[error("the log begins after {0}: take a new snapshot")]
     NotKept(Zxid),

@@ -58,7 +58,9 @@ impl Admin {
             return Answer::refused(StatusCode::SERVICE_UNAVAILABLE);
         }
         if !self.config.storage.serialize_last_processed_zxid {
-            tracing::warn!("restore refused: it requires serializeLastProcessedZxid.enabled");
+            tracing::warn!(
+                "restore refused: restores require serializeLastProcessedZxid.enabled=true"
+            );
             return Answer::refused(StatusCode::INTERNAL_SERVER_ERROR);
         }
         let metrics = &served.view.metrics();
@@ -231,7 +233,7 @@ fn load(path: &Path, settings: SnapshotSettings) -> Result<(Tree, Zxid), Restore
     };
     let mut tree = restore.into_tree();
     if tree.unrecognised_ttls() > 0 {
-        let reason = "the snapshot contains TTL znodes, but extendedTypesEnabled is off";
+        let reason = "the snapshot contains TTL znodes: set extendedTypesEnabled=true";
         return Err(content(reason.to_owned()));
     }
     let recorded = info.digest.filter(|digest| digest.zxid == zxid);

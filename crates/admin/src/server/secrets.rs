@@ -141,6 +141,7 @@ async fn ask(port: &HostPort, asked: &Asked, connector: &Connector) -> io::Resul
     let body = body.map_err(io::Error::other)?.to_bytes();
     let answer: serde_json::Value = serde_json::from_slice(&body)?;
     let fingerprint = answer.get("fingerprint").and_then(|text| text.as_str());
-    let fingerprint = fingerprint.ok_or_else(|| io::Error::other("no fingerprint"))?;
+    let fingerprint =
+        fingerprint.ok_or_else(|| io::Error::other("the answer does not contain a fingerprint"))?;
     Ok(fingerprint.to_owned())
 }

@@ -30,7 +30,9 @@ impl Admin {
         }
         let metrics = &served.view.metrics();
         if !self.config.storage.serialize_last_processed_zxid {
-            tracing::warn!("snapshot refused: it requires serializeLastProcessedZxid.enabled");
+            tracing::warn!(
+                "snapshot refused: snapshots through the admin server require serializeLastProcessedZxid.enabled=true"
+            );
             return refuse(StatusCode::INTERNAL_SERVER_ERROR);
         }
         if !self.limits.lock().snapshot.allow(self.started.elapsed()) {

@@ -223,7 +223,7 @@ impl AdminClient {
         let is_kind = is_kind.is_some_and(|found| found == kind);
         if response.status() != StatusCode::OK || !is_kind {
             whole(server, response).await?;
-            let reason = format!("the reply is not {kind} and not a refusal");
+            let reason = format!("the content type of the reply is not {kind}");
             return Err(unreachable(server, &reason));
         }
         Ok(response)
@@ -283,7 +283,7 @@ fn encoded(parameters: &[(String, String)]) -> String {
 }
 
 fn nobody() -> AdminError {
-    unreachable("nobody", &"no server is named")
+    unreachable("no server", &"the list of admin servers is empty")
 }
 
 /// Reads the JSON object of an answer. A refusal becomes an error.
@@ -298,10 +298,10 @@ async fn whole(server: &str, response: Response<Incoming>) -> Result<Value, Admi
     let text = match answer["error"].as_str() {
         None if status == StatusCode::OK && answer.is_object() => return Ok(answer),
         Some(text) if text.starts_with("Unknown command: history/") => {
-            "its change history is off (history.enabled)".to_owned()
+            "the server's change history is off (history.enabled)".to_owned()
         }
         Some(text) => text.to_owned(),
-        None => format!("it replied with status {status}"),
+        None => format!("the server replied with status {status}"),
     };
     Err(AdminError::Refused {
         server: server.to_owned(),

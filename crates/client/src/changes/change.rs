@@ -30,7 +30,7 @@ impl Change {
     pub(super) fn new(value: Value, line: Bytes) -> Result<Self, String> {
         let text = |name: &str| {
             let found = value[name].as_str();
-            found.ok_or_else(|| format!("sent a change without {name:?}"))
+            found.ok_or_else(|| format!("the server sent a change without {name:?}"))
         };
         text("path")?;
         text("operation")?;

@@ -96,7 +96,7 @@ impl Lines {
             (Some(new), Some(old))
                 if new < old || new == old && matches!(line, Line::Change(_)) =>
             {
-                Err(format!("{new} is out of order"))
+                Err(format!("the position {new} is out of order"))
             }
             _ => Ok(Some(line)),
         }
@@ -105,7 +105,8 @@ impl Lines {
 
 fn read(line: Bytes) -> Result<Line, String> {
     let value = serde_json::from_reader(line.clone().reader());
-    let value: Value = value.map_err(|error| format!("sent an invalid line: {error}"))?;
+    let value: Value =
+        value.map_err(|error| format!("the server sent an invalid line: {error}"))?;
     if let Some(end) = value.get("end") {
         return Ok(Line::End(End::new(end)));
     }

@@ -337,7 +337,7 @@ impl Connection {
         let since = *self.silent_since.get_or_insert_with(Instant::now);
         let frame = tokio::time::timeout_at(since + SILENCE_LIMIT, self.body.frame()).await;
         self.silent_since = None;
-        let frame = frame.map_err(|_| unreachable(server, &"it stopped sending"))?;
+        let frame = frame.map_err(|_| unreachable(server, &"the server stopped sending"))?;
         let frame = frame.ok_or_else(|| unreachable(server, &"the feed was interrupted"))?;
         let frame = frame.map_err(|error| unreachable(server, &error))?;
         if let Ok(data) = frame.into_data() {

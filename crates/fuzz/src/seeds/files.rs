@@ -30,11 +30,14 @@ fn log_of(txns: usize) -> Vec<u8> {
     for (record, zxid) in records.iter_mut().zip(1..) {
         record.header.zxid = Zxid(zxid);
         let appended = writer.append(record.header.zxid, &record.to_bytes());
-        appended.expect("a disk in memory takes everything");
+        appended.expect("writes to a disk in memory do not fail");
     }
-    writer.commit().expect("a disk in memory takes everything");
+    writer
+        .commit()
+        .expect("writes to a disk in memory do not fail");
     let path = dirs().log.join("log.1");
-    disk.content(&path).expect("the first zxid names the file")
+    disk.content(&path)
+        .expect("the file name contains the first zxid")
 }
 
 /// Returns logs of all and of a part of the history.
@@ -75,7 +78,7 @@ fn snapshot(body: &[u8], trailer: SnapshotTrailer, compression: Compression) -> 
             writer.write(body)?;
             writer.finish(trailer)
         })
-        .expect("a disk in memory takes everything");
+        .expect("writes to a disk in memory do not fail");
     disk.content(&path)
         .expect("the snapshot has been published")
 }

@@ -196,7 +196,7 @@ fn membership(data: &[u8]) {
             continue;
         }
         let read = Membership::parse(&written, multi_address_enabled);
-        let read = read.unwrap_or_else(|error| panic!("{error}, in {written:?}"));
+        let read = read.unwrap_or_else(|error| panic!("cannot read {written:?}: {error}"));
         assert_eq!(read.node_data(), written);
     }
 }

@@ -81,7 +81,10 @@ fn log(data: &[u8]) {
     };
     for txn in txns {
         if let Err(error) = txn {
-            assert!(error.to_string().contains("log.1"), "{error} names no file");
+            assert!(
+                error.to_string().contains("log.1"),
+                "{error} does not name the file"
+            );
         }
     }
 }
@@ -138,7 +141,7 @@ fn assert_writes_back(tree: &Tree) {
     let mut again = restore();
     let name = Path::new("the same again");
     let result = read_body(&body[..], name, testkit::LIMITS, &mut again);
-    result.expect("what a tree writes can be read");
+    result.expect("the bytes of a tree can be read");
     let again = again
         .finish(tree.last_zxid())
         .expect("the body makes a tree");

@@ -47,11 +47,11 @@ fn begun() -> (ServerExchange, Vec<u8>, Vec<u8>) {
     let (users, login) = bob();
     let mut server = ServerExchange::new(CLIENTS, [1; 30]);
     let Ok(ServerStep::Challenge(challenge)) = server.step(b"", &users) else {
-        panic!("no challenge");
+        panic!("the server did not send a challenge");
     };
     let answered = ClientExchange::new(CLIENTS, [2; 30]).step(&challenge, &login);
     let Ok(ClientStep::Respond(response)) = answered else {
-        panic!("no response");
+        panic!("the client did not send a response");
     };
     (server, challenge, response)
 }
@@ -59,7 +59,7 @@ fn begun() -> (ServerExchange, Vec<u8>, Vec<u8>) {
 fn seeds() -> Vec<Vec<u8>> {
     let (mut server, challenge, response) = begun();
     let Ok(ServerStep::Done { token, .. }) = server.step(&response, &bob().0) else {
-        panic!("bob is not in");
+        panic!("the login of bob failed");
     };
     vec![challenge, response, token, Vec::new()]
 }

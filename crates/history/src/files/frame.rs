@@ -23,10 +23,10 @@ pub(crate) fn put_compressed(content: &[u8], out: &mut Vec<u8>, encoder: &mut sn
     out.resize(content_at + snap::raw::max_compress_len(content.len()), 0);
     let bytes = encoder
         .compress(content, &mut out[content_at..])
-        .expect("there is room for the longest result");
+        .expect("the buffer has space for the longest result");
     out.truncate(content_at + bytes);
     let crc = crc32fast::hash(&out[content_at..]);
-    let len = u32::try_from(bytes).expect("a frame has a bounded content");
+    let len = u32::try_from(bytes).expect("the content of a frame is shorter than 2^32 bytes");
     out[header_at..header_at + 4].copy_from_slice(&len.to_be_bytes());
     out[header_at + 4..content_at].copy_from_slice(&crc.to_be_bytes());
 }
@@ -60,8 +60,8 @@ pub(crate) fn read_compressed(
     if crc32fast::hash(&content) != crc {
         return Err(damaged("the checksum of a frame is wrong"));
     }
-    let expanded =
-        snap::raw::decompress_len(&content).map_err(|_| damaged("not a snappy frame"))?;
+    let expanded = snap::raw::decompress_len(&content)
+        .map_err(|_| damaged("the content of a frame is not snappy data"))?;
     if expanded > FRAME_BYTES_MAX {
         return Err(damaged("a frame is too long"));
     }

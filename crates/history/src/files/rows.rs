@@ -96,7 +96,7 @@ impl SledRows {
     }
 
     fn ask<T>(&self, ask: impl FnOnce(&sled::Db<LEAF_ROWS>) -> io::Result<T>) -> Result<T> {
-        let closed = || io::Error::other("it is closed");
+        let closed = || io::Error::other("the index is closed");
         let answer = self.db.as_ref().ok_or_else(closed).and_then(ask);
         answer.map_err(opening(&self.path))
     }

@@ -78,10 +78,10 @@ impl SegmentWriter {
         if len < end {
             return Err(HistoryError::damaged(
                 &path,
-                "the file is shorter than it was",
+                "the file is shorter than its recorded length",
             ));
         }
-        file.set_len(end).map_err(io_error("cut", &path))?;
+        file.set_len(end).map_err(io_error("truncate", &path))?;
         Ok(Self {
             file,
             path,
@@ -97,7 +97,8 @@ impl SegmentWriter {
         let at = self.waiting.len();
         frame::put_compressed(content, &mut self.waiting, &mut self.encoder);
         let offset = self.end + at as u64;
-        let bytes = u32::try_from(self.waiting.len() - at).expect("a frame is bounded");
+        let bytes =
+            u32::try_from(self.waiting.len() - at).expect("a frame is shorter than 2^32 bytes");
         if self.waiting.len() >= WRITE_BYTES {
             self.write()?;
         }

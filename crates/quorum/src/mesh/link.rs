@@ -102,7 +102,7 @@ impl Link {
                 let _ = self.context.inputs.send(heard).await;
             }
             Err(error) => {
-                log_limiter::limited!(in self.context.log_limiter => warn, sid = %self.sid, err = %error, "malformed notification");
+                log_limiter::limited!(in self.context.log_limiter => warn, sid = %self.sid, err = %error, "ignoring a malformed notification");
             }
         }
     }

@@ -123,9 +123,9 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
 #[derive(Debug, thiserror::Error)]
 enum Unknown {
     /// Port scanners and health checks do that.
-    #[error("closed before its hello arrived")]
+    #[error("the peer closed the connection before its hello arrived")]
     Left,
-    #[error("its hello did not arrive in time")]
+    #[error("the peer's hello did not arrive in time")]
     Silent,
     #[error(
         "the peer uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"

@@ -204,7 +204,7 @@ impl Line {
         match tokio::time::timeout(self.settings.stall, log_in).await {
             Ok(Ok(())) => Ok(stream),
             Ok(Err(error)) => {
-                tracing::error!(peer = ?stream.peer_addr().ok(), err = %error, "cannot log in with the leader");
+                tracing::error!(peer = ?stream.peer_addr().ok(), err = %error, "cannot log in to the leader");
                 Err(error.into())
             }
             Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),

@@ -198,7 +198,7 @@ impl Replying for Noting<'_> {
 
     fn refuses_long(&mut self, asked: RequestHead, bytes: usize) {
         let connection = self.served.connection;
-        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op = asked.op.name(), bytes, "refusing a read because its reply became too long while the read waited for a write of its session; repeat the read");
+        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op = asked.op.name(), bytes, "refusing a read because its reply became too long while the read waited for a write of its session; the client can repeat the read");
     }
 }
 

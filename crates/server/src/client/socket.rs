@@ -103,7 +103,7 @@ pub(super) async fn flush<S: Stream>(
             () = closed(connection) => return Ok(ControlFlow::Break(())),
             // Boxed, and only created if needed.
             () = async { Box::pin(holds_up_others(clients, connection)).await } => {
-                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while others wait for memory, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while other clients wait for memory, closing connection");
                 connection.close();
                 return Ok(ControlFlow::Break(()));
             }
@@ -123,7 +123,7 @@ pub(super) async fn flush_large<S: Stream>(
     tokio::select! {
         flushed = flush(clients, connection, socket) => flushed,
         () = clients.ledger.large_replies.wanted_back(bytes, Duration::ZERO, sleep) => {
-            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies while others wait for memory, closing connection");
+            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies while other clients wait for memory, closing connection");
             connection.close();
             Ok(ControlFlow::Break(()))
         }

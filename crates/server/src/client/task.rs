@@ -158,7 +158,7 @@ async fn requests<S: Stream>(
             },
             () = async { Box::pin(is_wanted_back(clients, frame_room)).await }, if may_read && frame_room.is_some() => {
                 let bytes = frame_room.map_or(0, |(bytes, _)| bytes);
-                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client sends a long request too slowly while others wait for memory, closing connection");
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client sends a long request too slowly while other clients wait for memory, closing connection");
                 return Ok(());
             }
         }

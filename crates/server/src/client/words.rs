@@ -92,7 +92,7 @@ async fn write_long<S: Stream>(
     tokio::select! {
         written = socket.stream.write_all(text.as_bytes()) => written,
         () = clients.ledger.large_replies.wanted_back(text.len(), Duration::ZERO, sleep) => {
-            log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word while others wait for memory, closing connection");
+            log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word while other clients wait for memory, closing connection");
             Err(io::ErrorKind::TimedOut.into())
         }
     }

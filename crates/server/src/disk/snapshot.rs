@@ -170,7 +170,7 @@ impl SnapshotRequests {
 }
 
 /// Returns the time of a snapshot from its file. Source: FileSnap, SnapshotInfo.
-#[allow(clippy::disallowed_methods, reason = "runs at the start")]
+#[allow(clippy::disallowed_methods, reason = "runs at the start of the server")]
 fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     let written = std::fs::metadata(&file.path).ok()?.modified().ok()?;
     let since = written.duration_since(UNIX_EPOCH).ok()?;
@@ -305,7 +305,7 @@ impl Snapshotter {
             let len = file.metadata()?.len();
             Ok(Taken { zxid, len, file })
         };
-        open().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
+        open().map_err(|error: std::io::Error| format!("cannot open {}: {error}", path.display()))
     }
 
     /// Returns whether a snapshot may rest. A learner cannot continue without its own snapshot and

@@ -256,7 +256,7 @@ impl Recorder {
         self.index = None;
         match std::fs::remove_dir_all(&self.settings.dir) {
             Ok(()) => {
-                tracing::error!(dir = %self.settings.dir.display(), "the disk is full, removed the change history so that the server can continue");
+                tracing::error!(dir = %self.settings.dir.display(), "no space for the change history, removed it so that the server can continue");
             }
             Err(error) => tracing::error!(err = %error, "cannot remove the change history"),
         }

@@ -256,7 +256,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
             Verdict::Torn(tail) => {
                 if tail.has_lost_sectors {
                     tracing::warn!(file = %path.display(), offset,
-                        "dropped the last record of the log, which lost sectors in a power failure");
+                        "dropped the last record of the log, because a power failure destroyed sectors of the record");
                 } else {
                     tracing::warn!(file = %path.display(), offset, "dropped a torn record at the end of the log");
                 }

@@ -147,7 +147,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "rounded down as by Java; what does not fit is no limit either"
+            reason = "Java also rounds down; a limit that does not fit limits nothing"
         )]
         let limit = (snapshot_bytes as f64 * self.size_factor) as u64;
         let files = list_logs(self.disk, &self.dirs.log)?;

@@ -155,13 +155,15 @@ impl<F: DiskFile> SnappyInput<F> {
         let len = usize::try_from(len)
             .ok()
             .filter(|len| (1..=max).contains(len))
-            .ok_or_else(|| invalid(format!("snappy block of {len} bytes")))?;
+            .ok_or_else(|| invalid(format!("a snappy block has the invalid length {len}")))?;
         self.compressed.resize(len, 0);
         self.input.read_exact(&mut self.compressed)?;
         let broken = |error: snap::Error| invalid(error.to_string());
         let size = snap::raw::decompress_len(&self.compressed).map_err(broken)?;
         if size > SNAPPY_BLOCK_BYTES_MAX {
-            return Err(invalid(format!("snappy block of {size} bytes")));
+            return Err(invalid(format!(
+                "a snappy block has {size} bytes, the limit is {SNAPPY_BLOCK_BYTES_MAX}"
+            )));
         }
         self.block.resize(size, 0);
         let filled = snap::raw::Decoder::new()

@@ -153,7 +153,7 @@ impl<R: Read> FieldInput<R> {
         text.clear();
         let len = self
             .len()?
-            .ok_or_else(|| InputError::Content("null where a string is expected".into()))?;
+            .ok_or_else(|| InputError::Content("a required string is null".into()))?;
         let bytes = self.take(len)?;
         if let Ok(valid) = std::str::from_utf8(bytes) {
             text.push_str(valid);

@@ -263,7 +263,7 @@ fn next_of<R: Read>(
 
 fn count<R: Read>(input: &mut FieldInput<R>, of: &str) -> Result<u32, InputError> {
     let count = input.i32()?;
-    u32::try_from(count).map_err(|_| InputError::Content(format!("{count} {of}")))
+    u32::try_from(count).map_err(|_| InputError::Content(format!("the number of {of} is {count}")))
 }
 
 fn read_acl<R: Read>(input: &mut FieldInput<R>) -> Result<Vec<Acl>, InputError> {
@@ -379,7 +379,7 @@ fn read_digest<R: Read>(input: &mut FieldInput<R>) -> Result<SnapshotDigest, Inp
     let digest = if version < 2 {
         let text = input.string()?;
         u64::from_str_radix(&text, 16)
-            .map_err(|_| InputError::Content(format!("digest {text:?} is not hex")))?
+            .map_err(|_| InputError::Content(format!("the digest {text:?} is not hexadecimal")))?
             .cast_signed()
     } else {
         input.i64()?

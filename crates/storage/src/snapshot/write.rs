@@ -148,7 +148,7 @@ impl<D: Disk> SnapshotWriter<D> {
         if self.is_synced {
             self.disk
                 .sync_dir(&self.dir)
-                .map_err(|error| self.failed("sync directory of", error))?;
+                .map_err(|error| self.failed("sync the directory of", error))?;
         }
         Ok(())
     }

@@ -41,15 +41,12 @@ impl fmt::Display for Refusal {
             Self::Missing(directive) => write!(f, "the token does not contain {directive}"),
             Self::Twice(directive) => write!(f, "the token contains {directive} more than once"),
             Self::Unacceptable(directive) => {
-                write!(
-                    f,
-                    "the token contains a {directive} that this side did not offer"
-                )
+                write!(f, "the token contains an unsupported value of {directive}")
             }
             Self::OtherNonce => f.write_str("the nonce belongs to another exchange"),
             Self::WrongPassword => f.write_str("wrong name or password"),
             Self::OtherUser => f.write_str("the user may not act as another user"),
-            Self::Over => f.write_str("the exchange has ended already"),
+            Self::Over => f.write_str("the login has already ended"),
         }
     }
 }

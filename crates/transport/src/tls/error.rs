@@ -58,7 +58,7 @@ pub enum TlsError {
     },
     /// The platform does not have trusted certificates.
     #[error(
-        "no certificate is trusted: {prefix}trustStore.location is missing, and the platform has none ({reason})"
+        "no certificate is trusted: {prefix}trustStore.location is missing, and the platform has no trusted certificates ({reason})"
     )]
     NoPlatformRoots {
         /// `ssl.` or `ssl.quorum.`.
@@ -114,7 +114,7 @@ pub enum StoreFault {
         hint: &'static str,
     },
     /// The file does not contain a list of revoked certificates.
-    #[error("it does not contain a list of revoked certificates: {reason}")]
+    #[error("it is not a valid list of revoked certificates: {reason}")]
     NoRevocations {
         /// The reason.
         reason: &'static str,

@@ -11,7 +11,7 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// The certificate is valid for other hosts only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the certificate is valid for {found}, not for {wanted}")]
+#[error("the certificate is not valid for {wanted} (hosts of the certificate: {found})")]
 pub struct WrongHost {
     /// The expected host.
     wanted: String,
@@ -102,7 +102,7 @@ impl Names {
             all.extend(self.common.clone());
         }
         if all.is_empty() {
-            return "no host".to_owned();
+            return "none".to_owned();
         }
         // Escaped because the peer controls the text.
         all.join(", ").escape_debug().take(200).collect()
@@ -154,7 +154,7 @@ mod tests {
         let error = check(&nothing, "::ffff:127.0.0.1".parse().unwrap(), &["zk1"]);
         assert_eq!(
             error.unwrap_err().to_string(),
-            "the certificate is valid for no host, not for 127.0.0.1 or zk1"
+            "the certificate is not valid for 127.0.0.1 or zk1 (hosts of the certificate: none)"
         );
     }
 }

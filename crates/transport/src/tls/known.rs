@@ -51,5 +51,5 @@ pub fn known_to_clients(tls: &Tls, chain: &Chain) -> Result<String, UnknownCerti
     verifier
         .verify_client_cert(own, others, UnixTime::now())
         .map_err(|error| not_trusted(&error))?;
-    subject(own).ok_or_else(|| not_trusted(&"it cannot be parsed"))
+    subject(own).ok_or_else(|| not_trusted(&"the certificate cannot be parsed"))
 }

@@ -20,8 +20,8 @@ const KEY: &str = "zoarium.ssl.quorum.memberCheck";
 /// A certificate that does not belong to a member.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the certificate {subject:?} does not belong to a member. Its hosts are not in the member \
-     list, and it does not match ssl.quorum.members ({KEY}=refuse)"
+    "this connection does not belong to a member (certificate: {subject:?}). The hosts of the \
+     certificate are not in the member list, and it does not match ssl.quorum.members ({KEY}=refuse)"
 )]
 pub struct NotAMember {
     subject: String,

@@ -114,7 +114,7 @@ impl Records {
 
     fn refuse(&mut self) -> io::Error {
         self.sought = None;
-        let reason = "it requested TLS renegotiation, which is not supported";
+        let reason = "the peer requested TLS renegotiation, which is not supported";
         if let Some((peer, gate)) = &self.told {
             let at = self.stream.local_addr().map(|at| at.to_string());
             let at = at.unwrap_or_default();

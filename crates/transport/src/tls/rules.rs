@@ -68,7 +68,8 @@ pub(super) fn versions(
         }
     }
     if versions.is_empty() {
-        let reason = "it does not contain a supported protocol (TLSv1.3, TLSv1.2)".to_owned();
+        let reason =
+            "the value does not contain a supported protocol (TLSv1.3, TLSv1.2)".to_owned();
         return Err(TlsError::Rule { key, reason });
     }
     Ok(versions)
@@ -106,7 +107,7 @@ fn suites(
     if suites.is_empty() {
         let there: Vec<String> = known.iter().map(|suite| iana_name(*suite)).collect();
         let reason = format!(
-            "it does not contain a supported cipher suite; supported are {}",
+            "the value does not contain a supported cipher suite; supported cipher suites: {}",
             there.join(", ")
         );
         return Err(rule(key, reason));

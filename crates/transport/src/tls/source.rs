@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "runs at the start and in `blocking::run`"
+    reason = "runs at the start of the server and in `blocking::run`"
 )]
 
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ impl TlsSource {
             Ok(context) => {
                 *self.current.write() = Arc::new(context);
                 tracing::info!(
-                    "{prefix}keyStore, {prefix}trustStore or {prefix}crl has changed, new connections use it"
+                    "{prefix}keyStore, {prefix}trustStore or {prefix}crl has changed; new connections use the new files"
                 );
             }
             Err(error) => {

@@ -370,7 +370,7 @@ async fn hosts_are_checked_unless_fips_mode_leaves_them_alone() {
     let checking = Connector::tls(source(&site.client, false));
     let (_, connected) = meet(&acceptor(&wrong), &checking).await;
     let reason = connected.unwrap_err().to_string();
-    assert!(reason.contains("not for 127.0.0.1"), "{reason}");
+    assert!(reason.contains("not valid for 127.0.0.1"), "{reason}");
     assert!(reason.contains("zk1.elsewhere"), "{reason}");
     let (_, connected) = meet(&acceptor(&site.server), &checking).await;
     connected.unwrap();

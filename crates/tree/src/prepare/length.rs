@@ -73,7 +73,7 @@ impl Preparation<'_> {
             return Ok(());
         }
         let (session, cxid) = (self.context.session, self.context.cxid);
-        log_limiter::limited!(warn, %session, cxid, bytes = self.bytes, limit, "refusing a request: its transaction would exceed jute.maxbuffer plus its extra size; split the request, or use fewer identities");
+        log_limiter::limited!(warn, %session, cxid, bytes = self.bytes, limit, "refusing a request: its transaction would exceed jute.maxbuffer plus jute.maxbuffer.extrasize; split the request, or use fewer identities");
         Err(ErrorCode::BadArguments)
     }
 }

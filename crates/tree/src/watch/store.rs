@@ -321,5 +321,5 @@ impl Watches {
 
 /// Converts a slot to its number. Memory for 2^32 watches does not exist.
 fn slot_number(slot: usize) -> u32 {
-    u32::try_from(slot).expect("memory ends before 2^32 watches")
+    u32::try_from(slot).expect("memory cannot hold 2^32 watches")
 }

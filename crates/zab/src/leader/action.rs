@@ -188,7 +188,7 @@ pub enum LinkFault {
     },
     /// The learner's configuration is newer, so this server must not lead it.
     #[error(
-        "its member list has version {theirs:#x}, which is newer than this server's version {ours:#x}"
+        "the learner's member list has version {theirs:#x}, which is newer than this server's version {ours:#x}"
     )]
     ConfigAhead {
         /// The learner's version.
@@ -198,13 +198,13 @@ pub enum LinkFault {
     },
     /// The learner has the leader's own sid: two servers have one `myid`. The leader would count
     /// this learner's acknowledgements as its own.
-    #[error("it has this server's own sid {sid}")]
+    #[error("the learner has this server's own sid {sid}")]
     OwnSid {
         /// The sid.
         sid: Sid,
     },
     /// An epoch without a valid next epoch. No leader can have had it.
-    #[error("its accepted epoch {accepted} is implausibly high")]
+    #[error("the learner's accepted epoch {accepted} is implausibly high")]
     EpochImplausible {
         /// The claimed epoch.
         accepted: Epoch,
@@ -212,7 +212,7 @@ pub enum LinkFault {
     /// The learner's log is longer than the leader's, and no quorum has shown yet that the surplus
     /// is uncommitted.
     #[error(
-        "its log is newer than the leader's: current epoch {current_epoch}, last zxid {last_logged}"
+        "the learner's log is newer than the leader's log: current epoch {current_epoch}, last zxid {last_logged}"
     )]
     HistoryAhead {
         /// Current epoch of the learner.
@@ -230,7 +230,7 @@ pub enum LinkFault {
         silent_ms: i64,
     },
     /// The learner answers, but does not acknowledge.
-    #[error("it has not acknowledged {zxid} after {lag_ms} ms")]
+    #[error("the learner has not acknowledged {zxid} after {lag_ms} ms")]
     AckLag {
         /// The oldest proposal without its acknowledgement.
         zxid: Zxid,
@@ -248,7 +248,7 @@ pub enum LinkFault {
     },
     /// The learner forwarded a request that cannot be decoded. Such a request stops an Apache
     /// leader permanently.
-    #[error("it forwarded a request that cannot be decoded")]
+    #[error("the learner forwarded a request that cannot be decoded")]
     UndecodableRequest,
     /// The log files ended or broke off while the learner was being synchronised from them.
     #[error("cannot read the log files to the end")]

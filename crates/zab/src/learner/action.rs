@@ -198,7 +198,7 @@ pub enum Fault {
         next: Zxid,
     },
     /// A commit that does not match the oldest uncommitted proposal.
-    #[error("the leader commits {zxid}, but {} is the next proposal", next.map_or("nothing".into(), |next| next.to_string()))]
+    #[error("the leader commits {zxid}, but {}", next.map_or("no proposal is outstanding".into(), |next| format!("the next proposal is {next}")))]
     UnmatchedCommit {
         /// The committed zxid.
         zxid: Zxid,

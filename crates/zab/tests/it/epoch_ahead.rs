@@ -234,7 +234,7 @@ fn only_a_voter_with_a_plausible_epoch_makes_a_leader_step_down() {
         let [closed] = &closed[..] else {
             panic!("{closed:?}");
         };
-        assert!(closed.starts_with("link 100: close: its accepted epoch"));
+        assert!(closed.starts_with("link 100: close: the learner's accepted epoch"));
     }
     let mut term = Term::leading(Epoch(1), Epoch(0));
     let far = Epoch(i64::from(i32::MAX) - 1);

@@ -88,7 +88,7 @@ impl Term {
 }
 
 fn is_refused(told: &[String]) -> bool {
-    matches!(told, [only] if only.contains("close") && only.contains("its log is newer"))
+    matches!(told, [only] if only.contains("close") && only.contains("the learner's log is newer"))
 }
 
 /// Servers 2 and 3 are in force. Server 3 has led, has removed itself, and has logged one more

@@ -155,7 +155,7 @@ fn an_observer_ahead_is_not_truncated() {
     assert_eq!(
         follower.ack_epoch(ahead),
         [
-            "link 1: close: its log is newer than the leader's: current epoch 0x0, last zxid 0x100000004"
+            "link 1: close: the learner's log is newer than the leader's log: current epoch 0x0, last zxid 0x100000004"
         ]
     );
     // Once the follower has received the commits, it serves the observer.
@@ -196,12 +196,12 @@ fn only_observers_that_it_may_lead_are_served() {
     );
     assert_eq!(
         refused(observer(LearnerInfo::new(Sid(2), 0))),
-        ["link 1: close: it has this server's own sid 2"]
+        ["link 1: close: the learner has this server's own sid 2"]
     );
     assert_eq!(
         refused(observer(LearnerInfo::new(Sid(9), 8))),
         [
-            "link 1: close: its member list has version 0x8, which is newer than this server's version 0x7"
+            "link 1: close: the learner's member list has version 0x8, which is newer than this server's version 0x7"
         ]
     );
 }
@@ -278,7 +278,7 @@ fn a_second_connection_of_an_observer_replaces_the_first() {
     assert_eq!(again, expected);
     let (master, out) = (&mut follower.master, &mut follower.out);
     master.drop_observer(LinkId(2), LinkFault::UndecodableRequest, out);
-    let dropped = ["link 2: close: it forwarded a request that cannot be decoded"];
+    let dropped = ["link 2: close: the learner forwarded a request that cannot be decoded"];
     assert_eq!(follower.lines(), dropped);
 }
 

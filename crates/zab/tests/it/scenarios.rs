@@ -294,7 +294,7 @@ fn a_proposal_is_acknowledged_when_its_record_is_on_disk_and_committed_before_or
     let unmatched = follower.hear([commit(2, 3)]);
     assert_eq!(
         unmatched,
-        ["leave: the leader commits 0x200000003, but 0x200000002 is the next proposal"]
+        ["leave: the leader commits 0x200000003, but the next proposal is 0x200000002"]
     );
 }
 
@@ -444,7 +444,7 @@ fn a_learner_with_a_longer_log_is_refused() {
     assert_eq!(
         ahead,
         [
-            "link 1: close: its log is newer than the leader's: current epoch 0x1, last zxid 0x100000003"
+            "link 1: close: the learner's log is newer than the leader's log: current epoch 0x1, last zxid 0x100000003"
         ]
     );
     elected.core.handle_deadline(2000, &mut elected.out);
@@ -584,7 +584,7 @@ fn a_leader_pings_drops_silent_learners_and_steps_down_without_a_quorum() {
         .handle_packet(LinkId(1), Up::Ping { zxid, touched }, 900, &mut elected.out);
     elected.propose(record(2, 1));
     elected.core.handle_deadline(1001, &mut elected.out);
-    let lagging = "link 1: close: it has not acknowledged 0x200000001 after 1001 ms";
+    let lagging = "link 1: close: the learner has not acknowledged 0x200000001 after 1001 ms";
     assert_eq!(elected.lines(), [lagging]);
     elected.core.handle_deadline(1200, &mut elected.out);
     elected.core.handle_deadline(1300, &mut elected.out);

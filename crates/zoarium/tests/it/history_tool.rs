@@ -129,7 +129,7 @@ async fn every_command_answers_and_refuses() {
         (
             "tree --at 1970-01-02T00:00:00Z",
             1,
-            "the history begins later",
+            "the history begins after the requested time",
         ),
         ("history /kafka --op nonsense", 2, "not an operation"),
     ] {

@@ -284,7 +284,7 @@ fn quorum_port_cases(rng: &mut Rng) -> Vec<Case> {
             "a configuration ahead",
             packet(FOLLOWERINFO, 0, Some(&version_ahead.0)),
             Closed(
-                "its member list has version 0x7fffffffffffffff, which is newer than this server's version 0x0",
+                "the learner's member list has version 0x7fffffffffffffff, which is newer than this server's version 0x0",
             ),
         ),
         case("an epoch far above", info(i64::from(i32::MAX)), Any),

@@ -93,7 +93,7 @@ async fn with_the_guard_the_wrong_order_ends_with_one_leader_and_a_message() {
     let line = &refusals[0];
     for part in [
         "WARN",
-        "only this server's list contains 4, 5; only the leader's list contains none",
+        "servers only in this server's list: 4, 5; servers only in the leader's list: none",
         "ours=1,2,3,4,5",
         "theirs=1,2,3 ",
     ] {

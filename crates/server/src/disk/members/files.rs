@@ -16,7 +16,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "runs on the log thread, and at the start"
+    reason = "runs on the log thread, and at the start of the server"
 )]
 
 use std::fs::{self, File, Metadata};

@@ -93,21 +93,21 @@ impl fmt::Display for GssapiRefusal {
             Self::Empty => f.write_str("the token is empty"),
             Self::NotEmpty => f.write_str("the client sent an unexpected token"),
             Self::Library { doing, reason } => write!(f, "cannot {doing}: {reason}"),
-            Self::Malformed => f.write_str("the token does not choose a security layer"),
+            Self::Malformed => f.write_str("the token that selects a security layer is malformed"),
             Self::OtherLayer(bits) => {
                 write!(
                     f,
-                    "the client chose security layers {bits:#04x}, but none was offered"
+                    "the client selected the security layer bits {bits:#04x}, but this server supports only 0x01 (no security layer)"
                 )
             }
             Self::NoLayer(bits) => {
                 write!(
                     f,
-                    "the server requires one of the security layers {bits:#04x}"
+                    "the server requires a security layer (bits {bits:#04x}), and this client does not support security layers"
                 )
             }
             Self::TooMany => f.write_str("too many tokens for one login"),
-            Self::Over => f.write_str("the exchange has ended already"),
+            Self::Over => f.write_str("the login has already ended"),
         }
     }
 }

@@ -99,7 +99,7 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<StoreEntry<'a>>, S
     }
     let count = reader.u32()?;
     if count > ENTRIES_MAX {
-        let reason = format!("{count} entries");
+        let reason = format!("the number of entries is {count}, the limit is {ENTRIES_MAX}");
         return Err(StoreFault::malformed(KIND, reason));
     }
     let mut entries = Vec::new();

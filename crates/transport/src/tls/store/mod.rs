@@ -7,7 +7,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "runs at the start and in `blocking::run`"
+    reason = "runs at the start of the server and in `blocking::run`"
 )]
 
 mod jks;

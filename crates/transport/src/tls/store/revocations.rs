@@ -37,7 +37,9 @@ pub(super) fn lists(
         let mut parts = parsed.extensions().iter();
         if !parts.any(|extension| extension.oid.to_id_string() == DISTRIBUTION_POINT) {
             if whole.contains(&issuer) {
-                return Err(fault("two lists have the same issuer: keep the newer list"));
+                return Err(fault(
+                    "two lists have the same issuer (keep only the newer list)",
+                ));
             }
             whole.push(issuer);
         }
