@@ -26,7 +26,7 @@ const MUTANTS_MIN: usize = 100;
 const HARMLESS: &str = "ElectsAnybody";
 
 /// The only invariants that [`HARMLESS`] may break: the ensemble is well in the end, and soon.
-const LIVENESS: [&str; 2] = ["liveness", "well soon after everything is mended"];
+const LIVENESS: [&str; 2] = ["liveness", "recovery soon after the faults end"];
 
 #[test]
 fn every_patch_fits_and_names_what_catches_it() {

@@ -197,7 +197,9 @@ impl History {
                 if is_there(path) && !has_children {
                     Ok(())
                 } else {
-                    Err(format!("deletes {path}, although this is impossible"))
+                    Err(format!(
+                        "deletes {path}, which does not exist or has children"
+                    ))
                 }
             }
             Some(Txn::SetData(set)) if !set.path.starts_with("/zookeeper") => {

@@ -27,7 +27,7 @@ use crate::invariants::CheckResult;
 use store::{Memory, Recorded};
 
 /// Name of this check in violations.
-pub(crate) const NAME: &str = "the change history is what was committed";
+pub(crate) const NAME: &str = "the change history contains the committed transactions";
 /// Queued transactions for the thread. Transactions that do not fit are read from the log.
 const QUEUE_MAX: usize = 12;
 /// Number of turns after which a history must be complete.
@@ -239,7 +239,7 @@ impl Member {
             Ok(())
         } else {
             Err(format!(
-                "its history ends at {head:?}, although {applied} was applied"
+                "the change history ends at {head:?}, although {applied} was applied"
             ))
         }
     }

@@ -108,7 +108,7 @@ fn recipe_of(arguments: &Arguments) -> Result<Of, String> {
     match all.find(|recipe| format!("{recipe:?}").eq_ignore_ascii_case(name)) {
         Some(recipe) => Ok(Of::Recipes(Some(recipe))),
         None => Err(format!(
-            "unknown recipe {name:?}; known are {:?}",
+            "unknown recipe {name:?}; known recipes: {:?}",
             Recipe::ALL
         )),
     }
@@ -133,7 +133,7 @@ fn play(script: &str, trace: Trace) -> ExitCode {
         played.push(violation);
     }
     if played.is_empty() {
-        eprintln!("no script exists for issue {script}, or for a guard of this name");
+        eprintln!("no script exists for an issue or a mutant {script}");
         return ExitCode::from(2);
     }
     ExitCode::from(u8::from(played.iter().any(Option::is_some)))

@@ -63,14 +63,14 @@ impl Scenario {
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         issue: 1818,
-        title: "votes of a settled ensemble name different epochs, and nobody can join",
+        title: "the votes of a stable ensemble contain different epochs, so no server can join",
         mutant: "LeaderKeepsElectedEpoch",
         voters: 3,
         script: learners::joins_a_settled_ensemble,
     },
     Scenario {
         issue: 2846,
-        title: "log files with a hole behind a snapshot are served from",
+        title: "log files with a gap before a snapshot are sent to learners",
         mutant: "LogWithHoleServed",
         voters: 5,
         script: holes::files_behind_a_snapshot,
@@ -91,7 +91,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         issue: 3911,
-        title: "what DIFF brought is logged only after NEWLEADER is acknowledged",
+        title: "the transactions of a DIFF are logged only after NEWLEADER is acknowledged",
         mutant: "HistoryLoggedAfterAck",
         voters: 3,
         script: histories::history_not_on_disk,
@@ -126,21 +126,21 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         issue: 4712,
-        title: "the log writer of the last role goes on in the next",
+        title: "the log writer of the last role continues in the next role",
         mutant: "OldLogWriterLives",
         voters: 3,
         script: learners::old_writer,
     },
     Scenario {
         issue: 4785,
-        title: "proposals that came during synchronisation are acknowledged and not on disk",
+        title: "proposals received during synchronisation are acknowledged, but not on disk",
         mutant: "SyncProposalsAckedBeforeSync",
         voters: 3,
         script: histories::proposals_not_on_disk,
     },
     Scenario {
         issue: 4925,
-        title: "what DIFF brought is missing in the committed log, and then in a follower",
+        title: "the transactions of a DIFF are missing in the committed log, and then in a follower",
         mutant: "DiffNotInCommittedLog",
         voters: 5,
         script: holes::committed_log_after_diff,

@@ -162,7 +162,7 @@ impl CarryingOut for SimHost {
     }
 
     fn stop(&mut self) {
-        self.ended = Some("it holds other data than others".to_owned());
+        self.ended = Some("the server's data differs from the data of other servers".to_owned());
     }
 
     fn append(&mut self, record: Record) {

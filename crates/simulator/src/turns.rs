@@ -308,7 +308,10 @@ impl Server {
     ) {
         let Self { replica, host, .. } = self;
         if host.core.busy.is_some() {
-            let text = format!("server {} runs its core twice", sid_of(host.process.server));
+            let text = format!(
+                "two threads run the core of server {}",
+                sid_of(host.process.server)
+            );
             host.world.checks.fail("one thread runs a core", text);
         }
         let answers_own = replica.is_ordering() && replica.answers_next();

@@ -112,16 +112,17 @@ fn connected(mut frame: Reader) -> Result<ToClient, String> {
 
 fn told(mut frame: Reader) -> Result<ToClient, String> {
     let ReplyHeader { xid, zxid, err } = decode(&mut frame)?;
-    let code = ErrorCode::from_i32(err).ok_or_else(|| format!("no error has code {err}"))?;
+    let code =
+        ErrorCode::from_i32(err).ok_or_else(|| format!("the error code {err} is unknown"))?;
     Ok(match xid {
         Xid::AUTH if code == ErrorCode::Ok => ToClient::Authenticated,
-        Xid::AUTH => return Err(format!("credentials are refused: {code}")),
+        Xid::AUTH => return Err(format!("the server refused the credentials: {code}")),
         Xid::EVENT => {
             let WatcherEvent {
                 event_type, path, ..
             } = decode(&mut frame)?;
             let event_type = EventType::from_i32(event_type);
-            let event_type = event_type.ok_or("an event has no type that there is")?;
+            let event_type = event_type.ok_or("an event has an unknown type")?;
             ToClient::Event { event_type, path }
         }
         Xid(cxid) => ToClient::Reply {

@@ -301,7 +301,7 @@ impl Client {
                     }),
                     Err(error) => world
                         .checks
-                        .fail("clients can read what they are told", error),
+                        .fail("clients can decode the messages of servers", error),
                 }
             }
             Message::End => self.drop_connection(world),

@@ -330,14 +330,14 @@ impl Contenders {
         let (count, sum) = unfair.fold((0, 0), |(count, sum), of| (count + 1, sum + of.done));
         if sum < count * DONE_MIN {
             return Err(format!(
-                "{count} candidates have led {sum} times without faults"
+                "{count} candidates led only {sum} times after the faults"
             ));
         }
         let fair = |(_, contender): &(usize, &Contender)| !is_unfair(contender);
         let mut all = self.all.iter().enumerate().filter(fair);
         match all.find(|(_, contender)| contender.done < DONE_MIN) {
             Some((number, contender)) => Err(format!(
-                "contender {number} ({:?}) has acquired {} without faults, waiting: {}",
+                "contender {number} ({:?}) acquired only {} times after the faults; it waits: {}",
                 contender.recipe, contender.done, contender.is_waiting
             )),
             None => Ok(()),
@@ -356,7 +356,7 @@ impl Contenders {
         let mut all = self.all.iter().enumerate();
         match all.find(|(_, contender)| !contender.is_over) {
             Some((number, contender)) => Err(format!(
-                "contender {number} ({:?}) does not end, waiting: {}",
+                "contender {number} ({:?}) does not end; it waits: {}",
                 contender.recipe, contender.is_waiting
             )),
             None => Ok(()),

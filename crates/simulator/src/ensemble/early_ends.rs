@@ -19,8 +19,9 @@ impl Ensemble {
         let Some(leader) = self.leader() else {
             return;
         };
-        self.world
-            .say("network", || format!("{} is alone", leader + 1));
+        self.world.say("network", || {
+            format!("server {} is disconnected from all others", leader + 1)
+        });
         for other in (0..self.machines.len()).filter(|other| *other != leader) {
             self.world.network.cut(leader, other);
             self.world.network.cut(other, leader);

@@ -30,7 +30,7 @@ const THERE: Micros = SECOND;
 impl Ensemble {
     /// Ends the storm. No more faults occur.
     pub(crate) fn heal(&mut self) {
-        self.world.say("weather", || "everything is mended".into());
+        self.world.say("weather", || "all faults end".into());
         self.world.is_healed = true;
         self.healed_at = Some(self.world.now());
         let World { network, queue, .. } = &mut self.world;
@@ -156,7 +156,7 @@ impl Ensemble {
             let view = process.replica.view();
             let reads_alone = view.is_some_and(|view| view.role == RoleView::ReadOnly);
             if process.is_serving() && !reads_alone {
-                let text = format!("a server {doing} and serves without a quorum");
+                let text = format!("a server serves without a quorum: {doing}");
                 self.world.checks.fail(liveness::NAME, text);
             }
         }
@@ -184,7 +184,7 @@ impl Ensemble {
         let servers: Vec<FinalState> = self.machines.iter().map(standing).collect();
         let plan = &self.world.plan;
         if !self.clients.iter().all(|client| client.has_restored(plan)) {
-            return Err("the members are not in order again".to_owned());
+            return Err("some clients have not restored the member list".to_owned());
         }
         let progress: Vec<usize> = self.clients.iter().map(|client| client.progress).collect();
         let is_level = |server: &FinalState| server.last == self.world.checks.history_end();
@@ -328,7 +328,7 @@ impl Ensemble {
 /// Describes the activity of a server in a word.
 fn doing(process: &Server) -> String {
     let Some(view) = process.replica.view() else {
-        return "stands alone".into();
+        return "standalone".into();
     };
     let doing = match view.role {
         RoleView::Looking | RoleView::ReadOnly => "looks",

@@ -44,7 +44,7 @@ impl Ensemble {
         oracle.entitled = oracle.entitled.or(oracle.named);
         let named = oracle.named.map(|named| named + 1);
         self.world
-            .say("oracle", || format!("names server {named:?}"));
+            .say("oracle", || format!("selects server {named:?}"));
     }
 
     /// Cuts the path between the two servers. Both servers notice the cut soon.

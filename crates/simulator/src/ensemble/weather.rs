@@ -145,7 +145,7 @@ impl Ensemble {
                 .collect();
         }
         self.world.say("network", || {
-            format!("{inside:?} (counted from 0) are cut off")
+            format!("servers {inside:?} (counted from 0) are isolated")
         });
         for one in &inside {
             for other in (0..count).filter(|other| !inside.contains(other)) {

@@ -47,7 +47,7 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> CheckResult {
             Some((header, bytes)) if header.zxid == entry.zxid => {
                 if !committed.may_have(sid, entry, bytes) {
                     return Err(format!(
-                        "transaction {} differs from the committed one",
+                        "transaction {} differs from the committed transaction",
                         entry.zxid
                     ));
                 }

@@ -60,7 +60,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    pub(crate) const NAME: &str = "nobody does what they may not";
+    pub(crate) const NAME: &str = "clients do only what the ACLs permit";
 
     /// Records the identity under which a client sends a request.
     pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, identity: Option<Identity>) {
@@ -95,7 +95,9 @@ impl Access {
             }
             if matches!(part, Txn::Reconfig(_)) {
                 let zxid = header.zxid;
-                return Err(format!("{zxid} changes the member list for {identity:?}"));
+                return Err(format!(
+                    "{zxid} changes the member list for {identity:?}, who is not the super user"
+                ));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::history::History;
 pub(crate) struct Acknowledged(BTreeMap<Zxid, (SessionId, i32)>);
 
 impl Acknowledged {
-    pub(crate) const NAME: &str = "nothing acknowledged is lost";
+    pub(crate) const NAME: &str = "acknowledged writes are not lost";
 
     /// Records that a request was acknowledged to a client as `zxid`.
     pub(crate) fn acknowledge(
@@ -39,8 +39,8 @@ impl Acknowledged {
             return Ok(());
         }
         let lost = self.0.range(last.next()..).next();
-        let lost = lost.map_or("nothing acknowledged".into(), |(zxid, (session, cxid))| {
-            format!("{zxid}, request {cxid} of session {session}, acknowledged")
+        let lost = lost.map_or("no acknowledged write".into(), |(zxid, (session, cxid))| {
+            format!("{zxid}, the acknowledged request {cxid} of session {session}")
         });
         Err(format!(
             "server {sid} leads with a history up to {last} instead of {end}; lost: {lost}"

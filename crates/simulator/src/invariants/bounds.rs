@@ -5,7 +5,7 @@ use zab::Record;
 
 use super::CheckResult;
 
-pub(crate) const NAME: &str = "what a member holds is bounded";
+pub(crate) const NAME: &str = "a member's memory is bounded";
 
 /// Amounts of data that a server holds in memory for peers, or for its disk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,5 +46,7 @@ pub(crate) fn holds_back(sid: Sid, held: HeldBack) -> CheckResult {
     if is_bounded && is_idle {
         return Ok(());
     }
-    Err(format!("server {sid} holds back {held:?}"))
+    Err(format!(
+        "server {sid} exceeds a limit of waiting data: {held:?}"
+    ))
 }

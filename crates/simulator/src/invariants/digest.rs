@@ -23,7 +23,7 @@ pub(crate) struct Digests {
 }
 
 impl Digests {
-    pub(crate) const NAME: &str = "equal digest at equal zxid";
+    pub(crate) const NAME: &str = "equal digests at equal zxids";
 
     /// Records that a script changes the tree of this server without a transaction.
     pub(crate) fn damage(&mut self, sid: Sid) {

@@ -9,7 +9,7 @@ use super::CheckResult;
 use crate::configured::{dirs_of, history_settings};
 use crate::plan::Plan;
 
-pub(crate) const NAME: &str = "what is acknowledged is on disk";
+pub(crate) const NAME: &str = "acknowledged transactions are on disk";
 
 /// One in this many acknowledgements is checked, because each check has to recover the tree.
 pub(crate) const EVERY: u64 = 16;
@@ -37,7 +37,7 @@ pub(crate) fn acknowledges(
     let owed = if is_epoch { end } else { zxid };
     if last < owed {
         return Err(format!(
-            "server {sid} acknowledges {zxid} and owes {owed}, but its disk ends at {last}"
+            "server {sid} acknowledges {zxid}, so its disk must contain {owed}, but ends at {last}"
         ));
     }
     let epochs = Epochs::load(&left, &dirs, last).ok();

@@ -7,7 +7,7 @@ use tree::Tree;
 use super::CheckResult;
 use crate::history::History;
 
-pub(crate) const NAME: &str = "ephemerals gone with their session";
+pub(crate) const NAME: &str = "ephemerals end with their session";
 
 /// Checks a transaction that a serving server has applied.
 pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> CheckResult {

@@ -10,7 +10,7 @@ use proto::txn::{Txn, TxnRecord};
 use super::CheckResult;
 use crate::history::History;
 
-pub(crate) const NAME: &str = "sessions are over when they are";
+pub(crate) const NAME: &str = "expired sessions have ended";
 
 /// Sessions whose end was proposed. From then on a leader refuses them, as Apache ZooKeeper's
 /// leader does (SessionTrackerImpl.setSessionClosing). Another check covers the commit of the end.
@@ -43,7 +43,7 @@ pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> CheckRe
     let mut left = history.sessions.iter();
     match left.find(|session| !of_clients.contains(session)) {
         Some(session) => Err(format!(
-            "session {session} exists, but servers do not know it"
+            "session {session} still exists, although it has no client and must have expired"
         )),
         None => Ok(()),
     }

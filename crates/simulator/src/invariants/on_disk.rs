@@ -11,7 +11,7 @@ use crate::configured::{dirs_of, history_settings};
 use crate::history::History;
 use crate::plan::Plan;
 
-pub(crate) const NAME: &str = "what is not established is not in a snapshot";
+pub(crate) const NAME: &str = "snapshots contain only established transactions";
 
 /// Returns the end and the digest of each tree on this disk: each loadable snapshot, with the log
 /// replayed on it.

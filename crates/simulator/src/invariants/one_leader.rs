@@ -11,7 +11,7 @@ use super::CheckResult;
 pub(crate) struct OneLeader(BTreeMap<Epoch, Sid>);
 
 impl OneLeader {
-    pub(crate) const NAME: &str = "one leader an epoch";
+    pub(crate) const NAME: &str = "one leader per epoch";
 
     /// Checks a server that has established an epoch.
     pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch) -> CheckResult {

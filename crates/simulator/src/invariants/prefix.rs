@@ -25,7 +25,7 @@ pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History)
     match history.after(last) {
         Some(next) if next.zxid == zxid => Ok(()),
         next => {
-            let next = next.map_or("nothing".into(), |next| next.zxid.to_string());
+            let next = next.map_or("no transaction".into(), |next| next.zxid.to_string());
             Err(format!(
                 "server {sid} delivers {zxid} after {last}, but {next} was committed next"
             ))

@@ -14,7 +14,7 @@ use super::CheckResult;
 use super::access::{self, Identity};
 use crate::history::History;
 
-pub(crate) const NAME: &str = "reads tell what was committed";
+pub(crate) const NAME: &str = "reads return committed data";
 
 /// Subtree in which servers write without a client.
 pub(crate) const SYSTEM: &str = "/zookeeper";
@@ -56,7 +56,7 @@ pub(crate) fn read(request: &ReadRequest, told: ReadReply<'_>, history: &History
         (ReadRequest::WhoAmI, Ok(body)) => {
             let count = decode::<WhoAmIResponse>(body)?.clients.len();
             let expected = 1 + told.identity.map_or(0, Identity::ids);
-            same("who it is", zxid, &count, &expected)
+            same("the identities of the session", zxid, &count, &expected)
         }
         (_, result) => match path {
             Some(path) => node(request, path, zxid, result, history),

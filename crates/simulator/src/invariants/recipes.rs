@@ -16,7 +16,7 @@ use super::CheckResult;
 use crate::contenders::Recipe;
 use crate::history::{Entry, History, has_failed, parent_of};
 
-pub(crate) const NAME: &str = "recipes keep their promises";
+pub(crate) const NAME: &str = "recipes keep their guarantees";
 
 /// Number of leases of the semaphore.
 pub(crate) const LEASES: usize = 2;
@@ -105,7 +105,9 @@ impl Recipes {
         if grant.recipe != Recipe::Semaphore && !grant.is_shared() {
             let newest = self.tokens.entry(grant.recipe).or_insert(grant.token);
             if grant.token < *newest {
-                return Err(format!("{grant:?} comes after token {newest:#x}"));
+                return Err(format!(
+                    "{grant:?} is granted after the higher token {newest:#x}"
+                ));
             }
             *newest = grant.token;
         }
@@ -205,7 +207,7 @@ fn judge(entry: &Entry, history: &History) -> CheckResult {
         if &*set.path == FENCED {
             let path = String::from_utf8_lossy(set.data.as_deref().unwrap_or_default());
             if history.get(&path, entry.zxid).is_none() {
-                return Err(format!("{path} was deleted, but its holder writes"));
+                return Err(format!("{path} was deleted, but its former holder writes"));
             }
             in_turn(&path, entry.zxid, history)?;
         }
@@ -244,7 +246,9 @@ fn in_turn(path: &str, at: Zxid, history: &History) -> CheckResult {
     };
     let mut others = history.children(directory, at).into_iter();
     match others.find(is_ahead) {
-        Some(ahead) => Err(format!("{path} continues, but {ahead} precedes it")),
+        Some(ahead) => Err(format!(
+            "{path} holds the lock, but {ahead} precedes it in the queue"
+        )),
         None => Ok(()),
     }
 }

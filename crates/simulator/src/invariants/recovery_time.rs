@@ -4,7 +4,7 @@ use super::CheckResult;
 use crate::plan::{Plan, SECOND};
 use crate::queue::Micros;
 
-pub(crate) const NAME: &str = "well soon after everything is mended";
+pub(crate) const NAME: &str = "recovery soon after the faults end";
 
 /// Longest time for elections and synchronisations, of which some fail. Here `initLimit` is two
 /// seconds, and the longest pause between notifications is 1.6 seconds.
@@ -23,7 +23,9 @@ pub(crate) fn healed(took: Micros, well: CheckResult, plan: &Plan) -> CheckResul
         return Ok(());
     }
     let (took, longest) = (took / SECOND, longest / SECOND);
-    let now = well.err().unwrap_or_else(|| "it is well now".to_owned());
+    let now = well
+        .err()
+        .unwrap_or_else(|| "the ensemble has recovered now".to_owned());
     Err(format!(
         "recovery takes {took} s or more, but {longest} s are allowed: {now}"
     ))

@@ -17,7 +17,7 @@ pub(crate) struct SessionOwner {
 }
 
 impl SessionOwner {
-    pub(crate) const NAME: &str = "no session with two owners";
+    pub(crate) const NAME: &str = "a session has one owner";
 
     /// Records the nth connection of its session for a request.
     pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, connection: u64) {

@@ -6,7 +6,7 @@ use proto::{SessionId, Zxid};
 use super::CheckResult;
 use crate::history::{History, Lifetime};
 
-pub(crate) const NAME: &str = "containers and TTL znodes go when it is time";
+pub(crate) const NAME: &str = "containers and TTL znodes are deleted in time";
 
 /// Longest time that a deletion may be in flight. The deletion is executed even if the path changes
 /// meanwhile, provided that the znode is of a suitable kind. Apache ZooKeeper does the same

@@ -25,7 +25,7 @@ struct SentSync {
 }
 
 impl Syncs {
-    pub(crate) const NAME: &str = "a sync shows what was acknowledged before";
+    pub(crate) const NAME: &str = "a sync shows earlier acknowledged writes";
 
     /// Records a sync of a client.
     pub(crate) fn asks(&mut self, by: RequestId, epoch: Epoch, acknowledged: Zxid) {

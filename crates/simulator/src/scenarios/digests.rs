@@ -34,7 +34,7 @@ pub(super) fn learner_logs(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
     ensemble.run(2 * SECOND);
     if !ensemble.has_damaged_tree(0) || !ensemble.process(0).is_some_and(Server::is_serving) {
-        ensemble.wrong("server 1 is to serve on with its tree".into());
+        ensemble.wrong("server 1 should continue to serve with its tree".into());
     }
     ensemble.kill(0);
     ensemble.start(0);
@@ -45,7 +45,7 @@ pub(super) fn leader_logs(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     ensemble.run(2 * SECOND);
     if !ensemble.has_damaged_tree(2) || ensemble.leader() != Some(2) {
-        ensemble.wrong("server 3 is to lead on with its tree".into());
+        ensemble.wrong("server 3 should continue to lead with its tree".into());
     }
     ensemble.kill(2);
     ensemble.start(2);
@@ -57,7 +57,7 @@ pub(super) fn learner_stops(ensemble: &mut Ensemble) {
     // Server 1 was started once.
     ensemble.must_end(0, 1);
     if ensemble.leader() != Some(2) {
-        ensemble.wrong("server 3 is to lead on".into());
+        ensemble.wrong("server 3 should continue to lead".into());
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn leader_stops(ensemble: &mut Ensemble) {
         .iter()
         .any(|other| ensemble.machines[*other].lives > lives[*other])
     {
-        ensemble.wrong("servers 1 and 2 are right, and are to go on".into());
+        ensemble.wrong("servers 1 and 2 have the correct data, and should continue".into());
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn learner_is_repaired(ensemble: &mut Ensemble) {
     ensemble.must_be_repaired(0);
     ensemble.must_have_kept_tree(0);
     if ensemble.leader() != Some(2) {
-        ensemble.wrong("server 3 is to lead on".into());
+        ensemble.wrong("server 3 should continue to lead".into());
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn observer_is_repaired(ensemble: &mut Ensemble) {
     ensemble.must_be_repaired(3);
     ensemble.must_have_kept_tree(3);
     if ensemble.leader() != Some(2) {
-        ensemble.wrong("server 3 is to lead on".into());
+        ensemble.wrong("server 3 should continue to lead".into());
     }
 }
 
@@ -127,12 +127,12 @@ pub(super) fn nobody_knows(ensemble: &mut Ensemble) {
     ensemble.propose(2, 1);
     ensemble.must_end(1, lives);
     if ensemble.kept_trees(1) > 0 {
-        ensemble.wrong("server 2 is not to repair itself".into());
+        ensemble.wrong("server 2 should not repair itself".into());
     }
 }
 
 /// Server 3 leads with a corrupt tree, and server 2 receives a copy of it before the first write.
-/// Only server 1 is right. It must not receive the copy as well, so it exits.
+/// Only server 1 has the correct data, and should continue. It must not receive the copy as well, so it exits.
 pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -150,7 +150,7 @@ pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     ensemble.propose(2, 1);
     ensemble.must_end(0, lives);
     if ensemble.kept_trees(0) > 0 {
-        ensemble.wrong("server 1 is right".into());
+        ensemble.wrong("server 1 has the correct data, and should continue".into());
     }
     // An operator repairs the others.
     for server in 0..3 {
@@ -244,7 +244,7 @@ impl Ensemble {
             machine.process.is_none() || machine.lives > lives
         };
         if !self.run_until(SOON, has_ended) {
-            self.wrong(format!("server {} should end", server + 1));
+            self.wrong(format!("server {} should stop", server + 1));
         }
     }
 
@@ -261,7 +261,10 @@ impl Ensemble {
 
     fn must_have_kept_tree(&mut self, server: usize) {
         if self.kept_trees(server) != 1 {
-            self.wrong(format!("server {} should have kept its tree", server + 1));
+            self.wrong(format!(
+                "server {} should have saved its tree once",
+                server + 1
+            ));
         }
     }
 }

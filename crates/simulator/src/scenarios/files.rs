@@ -26,7 +26,7 @@ pub(super) fn log_rots(ensemble: &mut Ensemble) {
     let disk = ensemble.machines[1].disk.clone();
     let logs = files(ensemble, 1, "log.");
     let Some((path, mut log)) = logs.into_iter().next_back() else {
-        return ensemble.wrong("server 2 is to have a log".into());
+        return ensemble.wrong("server 2 should have a log".into());
     };
     // The middle of the used bytes is inside one of the records, after the header.
     let at = log.iter().rposition(|byte| *byte != 0).unwrap_or(0) / 2;

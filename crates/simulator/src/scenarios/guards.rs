@@ -53,20 +53,20 @@ const SEED: u64 = 10;
 /// All guards.
 pub const GUARDS: &[Guard] = &[
     Guard {
-        title: "a session moves between a follower and its observer, and what its old connection has \
-            asked for comes late",
+        title: "a session moves between a follower and its observer, and a request of its old \
+            connection is late",
         mutant: "LateRequestsRelayed",
         plan: with_observers,
         script: clients_move_to_observers,
     },
     Guard {
-        title: "a session moves between members, and what its old connection has asked for comes late",
+        title: "a session moves between members, and a request of its old connection is late",
         mutant: "OwnerIgnored",
         plan: with_observers,
         script: clients_move,
     },
     Guard {
-        title: "an observer that began with a snapshot comes to a follower that has heard less",
+        title: "an observer that began with a snapshot connects to a follower with fewer transactions",
         mutant: "ObserverCutBack",
         plan: |plan| {
             let mut plan = Plan {
@@ -85,13 +85,13 @@ pub const GUARDS: &[Guard] = &[
         script: observer_is_ahead,
     },
     Guard {
-        title: "a client comes back while the upgrade of its session waits behind its long requests",
+        title: "a client reconnects while the upgrade of its session waits for its long requests",
         mutant: "WaitingUpgradeUnknown",
         plan: with_local_sessions,
         script: upgrade_waits,
     },
     Guard {
-        title: "the upgrade of a session that has moved meanwhile",
+        title: "a session moves before its upgrade",
         mutant: "UpgradeTakesBack",
         plan: with_local_sessions,
         script: upgrade_waits,
@@ -109,7 +109,7 @@ pub const GUARDS: &[Guard] = &[
         script: files::log_rots,
     },
     Guard {
-        title: "a log is used up to its damage",
+        title: "a log is used up to its damaged record",
         mutant: "DamageEndsLog",
         plan: |plan| plan,
         script: files::log_rots,
@@ -127,61 +127,61 @@ pub const GUARDS: &[Guard] = &[
         script: files::voter_is_ahead,
     },
     Guard {
-        title: "two snapshots of the leader, of which the second replaces the first, before the change history processes them",
+        title: "the leader's second snapshot replaces the first before the change history processes them",
         mutant: "SeamNotNoted",
         plan: |plan| plan,
         script: change_history::comes_late,
     },
     Guard {
-        title: "a follower holds other data, and logs the difference",
+        title: "a follower has different data, and logs the difference",
         mutant: "DigestsNotCompared",
         plan: digests::that_log,
         script: digests::learner_logs,
     },
     Guard {
-        title: "a leader holds other data, and logs the difference",
+        title: "a leader has different data, and logs the difference",
         mutant: "LeadersDigestIsRight",
         plan: digests::that_log,
         script: digests::leader_logs,
     },
     Guard {
-        title: "a follower holds other data, and ends",
+        title: "a follower has different data, and stops",
         mutant: "DigestsNotCompared",
         plan: digests::that_stop,
         script: digests::learner_stops,
     },
     Guard {
-        title: "a leader holds other data, and ends",
+        title: "a leader has different data, and stops",
         mutant: "LeadersDigestIsRight",
         plan: digests::that_stop,
         script: digests::leader_stops,
     },
     Guard {
-        title: "a follower holds other data, and repairs itself",
+        title: "a follower has different data, and repairs itself",
         mutant: "DigestsNotCompared",
         plan: digests::that_repair,
         script: digests::learner_is_repaired,
     },
     Guard {
-        title: "a leader holds other data, and its followers repair themselves",
+        title: "a leader has different data, and its followers repair themselves",
         mutant: "LeadersDigestIsRight",
         plan: digests::that_repair,
         script: digests::leader_is_repaired,
     },
     Guard {
-        title: "a leader holds other data, and continues",
+        title: "a leader has different data, and continues",
         mutant: "WrongLeaderStays",
         plan: digests::that_repair,
         script: digests::leader_is_repaired,
     },
     Guard {
-        title: "a leader holds other data, steps down, and is elected again",
+        title: "a leader has different data, steps down, and is elected again",
         mutant: "WrongTreeVotes",
         plan: digests::that_repair,
         script: digests::leader_is_repaired,
     },
     Guard {
-        title: "an observer of a follower holds other data, and repairs itself",
+        title: "an observer of a follower has different data, and repairs itself",
         mutant: "ObserversDigestsIgnored",
         plan: |plan| {
             let mut plan = Plan {
@@ -224,7 +224,7 @@ pub const GUARDS: &[Guard] = &[
         script: ghosts::snapshot_of_an_observer,
     },
     Guard {
-        title: "a leader holds other data, and a follower has copied it",
+        title: "a leader has different data, and a follower has copied the data",
         mutant: "CopiesAreWitnesses",
         plan: |plan| {
             let plan = Plan {
