@@ -104,7 +104,7 @@ impl Contender<'_> {
             flags: flags::EPHEMERAL_SEQUENTIAL,
         };
         let body = self.call(OpCode::Create, |out| request.encode(out)).await?;
-        let response: CreateResponse = decode("the answer to create", body)?;
+        let response: CreateResponse = decode("answer to create", body)?;
         let (_, name) = response.path.rsplit_once('/').unwrap_or_default();
         Ok(name.to_owned())
     }
@@ -119,7 +119,7 @@ impl Contender<'_> {
             let body = self
                 .call(OpCode::GetChildren, |out| directory.encode(out))
                 .await?;
-            let list: NamesResponse = decode("the answer to getChildren", body)?;
+            let list: NamesResponse = decode("answer to getChildren", body)?;
             let Some(ahead) = ahead_of(own, list.names.iter().map(|name| &**name)) else {
                 return Ok(());
             };

@@ -12,13 +12,13 @@ pub struct TlsArgs {
     /// Uses TLS for all connections
     #[arg(long)]
     tls: bool,
-    /// Trusted certificates (.pem, .p12 or .jks), instead of the platform's
+    /// Trusted certificates (.pem, .p12 or .jks), instead of the certificates of the platform
     #[arg(long, value_name = "FILE", requires = "tls")]
     tls_trust: Option<PathBuf>,
     /// Own key and certificate (.pem, .p12 or .jks), for servers that require them
     #[arg(long, value_name = "FILE", requires = "tls")]
     tls_key: Option<PathBuf>,
-    /// File with the password of both
+    /// File with the password of the key store and the trust store
     #[arg(long, value_name = "FILE", requires = "tls")]
     tls_password_file: Option<PathBuf>,
     /// Accepts a certificate for any host

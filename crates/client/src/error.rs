@@ -76,7 +76,7 @@ pub enum LossReason {
         expected: XidOrNothing,
     },
     /// An event or internal reply does not decode.
-    #[error("cannot decode {what}: {source}")]
+    #[error("cannot decode the {what}: {source}")]
     Decode {
         /// Kind of the packet.
         what: &'static str,

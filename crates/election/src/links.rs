@@ -62,11 +62,11 @@ pub enum CloseReason {
 impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::OwnSid => "own sid",
-            Self::Knocked => "knocked",
-            Self::CallBack => "call back",
-            Self::Replaced => "replaced",
-            Self::TooManyStrangers => "too many unlisted servers",
+            Self::OwnSid => "the other server has this server's own sid",
+            Self::Knocked => "the other server connects back",
+            Self::CallBack => "this server connects back",
+            Self::Replaced => "a newer connection replaces this one",
+            Self::TooManyStrangers => "too many servers outside the member list",
         })
     }
 }

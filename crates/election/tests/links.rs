@@ -63,11 +63,14 @@ fn the_smaller_sid_connects_briefly_and_is_called_back() {
     one.send(Sid(3), vote(1), 0, &mut out);
     assert_eq!(take(&mut out), ["dial 3"]);
     one.handle_dialled(Sid(3), ConnectionId(1), 0, &mut out);
-    assert_eq!(take(&mut out), ["close #1: knocked"]);
+    assert_eq!(take(&mut out), ["close #1: the other server connects back"]);
     three.handle_hello(ConnectionId(50), &hello(1, "10.0.0.1"), &mut out);
     assert_eq!(
         take(&mut out),
-        ["close #50: call back", "dial 1 10.0.0.1:3888"]
+        [
+            "close #50: this server connects back",
+            "dial 1 10.0.0.1:3888"
+        ]
     );
     three.handle_dialled(Sid(1), ConnectionId(51), 1, &mut out);
     assert_eq!(take(&mut out), ["keep #51 of 1"]);
@@ -80,11 +83,14 @@ fn the_smaller_sid_connects_briefly_and_is_called_back() {
 fn a_wildcard_is_called_back_where_the_configuration_says() {
     let (mut links, mut out) = (links(3), Vec::new());
     links.handle_hello(ConnectionId(1), &hello(1, "0.0.0.0"), &mut out);
-    assert_eq!(take(&mut out), ["close #1: call back", "dial 1"]);
+    assert_eq!(
+        take(&mut out),
+        ["close #1: this server connects back", "dial 1"]
+    );
     // A server outside the list with such an address cannot be called back, and its state is not
     // kept.
     links.handle_hello(ConnectionId(2), &hello(0, "0.0.0.0"), &mut out);
-    assert_eq!(take(&mut out), ["close #2: call back"]);
+    assert_eq!(take(&mut out), ["close #2: this server connects back"]);
     links.send(Sid(0), vote(1), 0, &mut out);
     assert_eq!(take(&mut out), [""; 0]);
 }
@@ -93,7 +99,10 @@ fn a_wildcard_is_called_back_where_the_configuration_says() {
 fn a_server_with_the_own_sid_is_refused() {
     let (mut links, mut out) = (links(3), Vec::new());
     links.handle_hello(ConnectionId(1), &hello(3, "10.0.0.9"), &mut out);
-    assert_eq!(take(&mut out), ["close #1: own sid"]);
+    assert_eq!(
+        take(&mut out),
+        ["close #1: the other server has this server's own sid"]
+    );
     links.send(Sid(3), vote(1), 0, &mut out);
     assert_eq!(take(&mut out), [""; 0]);
 }
@@ -104,7 +113,11 @@ fn a_new_connection_replaces_the_old_one() {
     one.handle_hello(ConnectionId(1), &hello(3, "10.0.0.3"), &mut out);
     assert_eq!(take(&mut out), ["keep #1 of 3"]);
     one.handle_hello(ConnectionId(2), &hello(3, "10.0.0.3"), &mut out);
-    let replaced = ["close #1: replaced", "down: 3", "keep #2 of 3"];
+    let replaced = [
+        "close #1: a newer connection replaces this one",
+        "down: 3",
+        "keep #2 of 3",
+    ];
     assert_eq!(take(&mut out), replaced);
     // A late close of the old connection changes nothing.
     one.handle_closed(ConnectionId(1), &mut out);
@@ -122,16 +135,16 @@ fn a_knock_of_a_connected_server_replaces_the_connection() {
     out.clear();
     links.handle_hello(ConnectionId(2), &hello(1, "10.0.0.1"), &mut out);
     let steps = [
-        "close #1: replaced",
+        "close #1: a newer connection replaces this one",
         "down: 1",
-        "close #2: call back",
+        "close #2: this server connects back",
         "dial 1 10.0.0.1:3888",
     ];
     assert_eq!(take(&mut out), steps);
     // During a dial, a knock or a notification does not dial a second time.
     links.handle_hello(ConnectionId(3), &hello(1, "10.0.0.1"), &mut out);
     links.send(Sid(1), vote(2), 0, &mut out);
-    assert_eq!(take(&mut out), ["close #3: call back"]);
+    assert_eq!(take(&mut out), ["close #3: this server connects back"]);
 }
 
 #[test]
@@ -162,7 +175,10 @@ fn dials_pause_longer_each_time_and_a_knock_ends_the_pause() {
     links.handle_hello(ConnectionId(9), &hello(1, "10.0.0.1"), &mut out);
     assert_eq!(
         take(&mut out),
-        ["close #9: call back", "dial 1 10.0.0.1:3888"]
+        [
+            "close #9: this server connects back",
+            "dial 1 10.0.0.1:3888"
+        ]
     );
     // The address of the knock is tried once, then the configuration's again.
     links.handle_dial_failed(Sid(1), now_ms);
@@ -194,7 +210,10 @@ fn connections_of_unlisted_servers_are_bounded() {
     assert!(out.iter().all(kept) && out.len() == STRANGERS_MAX);
     out.clear();
     links.handle_hello(ConnectionId(900), &hello(999, "10.1.0.1"), &mut out);
-    assert_eq!(take(&mut out), ["close #900: too many unlisted servers"]);
+    assert_eq!(
+        take(&mut out),
+        ["close #900: too many servers outside the member list"]
+    );
     // Members always have a slot, and a closed connection frees one.
     links.handle_hello(ConnectionId(901), &hello(5, "10.0.0.5"), &mut out);
     links.handle_closed(ConnectionId(0), &mut out);
@@ -228,9 +247,9 @@ fn an_observer_without_a_sid_gets_one_for_its_call_back() {
     links.handle_hello(ConnectionId(1), &hello(i64::MAX, "10.1.0.1"), &mut out);
     links.handle_hello(ConnectionId(2), &hello(i64::MAX, "10.1.0.2"), &mut out);
     let steps = [
-        "close #1: call back",
+        "close #1: this server connects back",
         "dial -1 10.1.0.1:3888",
-        "close #2: call back",
+        "close #2: this server connects back",
         "dial -2 10.1.0.2:3888",
     ];
     assert_eq!(take(&mut out), steps);

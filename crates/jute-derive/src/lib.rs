@@ -50,12 +50,12 @@ type FieldList<'a> = (Vec<syn::Member>, Vec<&'a syn::Type>);
 
 fn fields(input: &DeriveInput) -> Result<FieldList<'_>, Error> {
     let Data::Struct(data) = &input.data else {
-        return Err(Error::new_spanned(input, "only a struct is a jute record"));
+        return Err(Error::new_spanned(input, "a jute record must be a struct"));
     };
     if !input.generics.params.is_empty() {
         return Err(Error::new_spanned(
             &input.generics,
-            "a jute record has no parameters",
+            "a jute record must not have generic parameters",
         ));
     }
     let types = match &data.fields {

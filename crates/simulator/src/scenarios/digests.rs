@@ -132,7 +132,7 @@ pub(super) fn nobody_knows(ensemble: &mut Ensemble) {
 }
 
 /// Server 3 leads with a corrupt tree, and server 2 receives a copy of it before the first write.
-/// Only server 1 has the correct data, and should continue. It must not receive the copy as well, so it exits.
+/// Only server 1 is right. It must not receive the copy as well, so it exits.
 pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -150,7 +150,7 @@ pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     ensemble.propose(2, 1);
     ensemble.must_end(0, lives);
     if ensemble.kept_trees(0) > 0 {
-        ensemble.wrong("server 1 has the correct data, and should continue".into());
+        ensemble.wrong("server 1 should not repair itself".into());
     }
     // An operator repairs the others.
     for server in 0..3 {
