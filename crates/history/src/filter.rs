@@ -16,7 +16,7 @@ pub struct PathFilter {
 
 impl Default for PathFilter {
     fn default() -> Self {
-        Self::new(Vec::new(), Vec::new()).expect("no pattern is a bad one")
+        Self::new(Vec::new(), Vec::new()).expect("an empty list of patterns is valid")
     }
 }
 
@@ -68,16 +68,16 @@ pub(crate) fn check(path: &str) -> Result<()> {
         })
     };
     let Some(rest) = path.strip_prefix('/') else {
-        return refuse("it does not begin with /");
+        return refuse("the path does not begin with /");
     };
     if rest.is_empty() {
         return Ok(());
     }
     if rest.split('/').any(str::is_empty) {
-        return refuse("it has an empty component");
+        return refuse("the path has an empty component");
     }
     if rest.contains('\0') {
-        return refuse("it contains a NUL");
+        return refuse("the path contains a NUL");
     }
     Ok(())
 }

@@ -30,9 +30,9 @@ pub(crate) fn encode(items: &[Bytes]) -> Bytes {
 /// If the data is invalid. The text describes the fault. Like Curator, this function ignores bytes
 /// after the end mark.
 pub(crate) fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
-    const SHORT: &str = "it ends too early";
+    const SHORT: &str = "the data ends too early";
     if data.try_get_u32().map_err(|_| SHORT)? != VERSION {
-        return Err("it does not begin with the version 0x00010001");
+        return Err("the data does not begin with the version 0x00010001");
     }
     let mut items = Vec::new();
     loop {
@@ -41,7 +41,7 @@ pub(crate) fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
             ITEM => {}
             _ => {
                 return Err(
-                    "it contains a byte that is neither the start of an item nor the end mark",
+                    "the data contains a byte that is neither the start of an item nor the end mark",
                 );
             }
         }
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(decode(written.clone()).unwrap(), ["ab", ""]);
         for end in 0..written.len() {
             let reason = decode(written.slice(..end)).unwrap_err();
-            assert_eq!(reason, "it ends too early", "{end}");
+            assert_eq!(reason, "the data ends too early", "{end}");
         }
         for (bad, what) in [
             (&b"\x00\x01\x00\x02\x02"[..], "version"),

@@ -61,10 +61,10 @@ where
 /// Checks the path of a recipe once, so that later requests cannot fail because of it.
 pub(crate) fn check_path(path: &str) -> Result<()> {
     let reason = match path {
-        "/" => "it is the root",
-        _ if !path.starts_with('/') => "it does not begin with a slash",
-        _ if path.ends_with('/') => "it ends with a slash",
-        _ if path.contains("//") => "a name in it is empty",
+        "/" => "the path is the root",
+        _ if !path.starts_with('/') => "the path does not begin with a slash",
+        _ if path.ends_with('/') => "the path ends with a slash",
+        _ if path.contains("//") => "a name in the path is empty",
         _ => return Ok(()),
     };
     let path = path.to_owned();

@@ -52,7 +52,9 @@ where
         // Closes the channel, so that the thread does not wait for space in it.
         drop(batches);
         // A panic of the thread becomes a panic of the caller.
-        handed_back.recv().expect("it hands them back at its end")
+        handed_back
+            .recv()
+            .expect("the thread returns the items when it ends")
     })
 }
 

@@ -90,7 +90,10 @@ impl DataDirs {
             let reason = if options.autocreate {
                 obstacle(&dir)
             } else {
-                Some("it does not exist, and zookeeper.datadir.autocreate is false".to_owned())
+                Some(
+                    "the directory does not exist, and zookeeper.datadir.autocreate is false"
+                        .to_owned(),
+                )
             };
             if let Some(reason) = reason {
                 return Err(StorageError::Directory { dir, reason });
@@ -215,7 +218,7 @@ fn ensure_writable<D: Disk>(disk: &D, dir: &Path) -> Result<(), StorageError> {
         .and_then(|_| disk.remove(&probe))
         .map_err(|error| StorageError::Directory {
             dir: dir.to_path_buf(),
-            reason: format!("it is not writable: {error}"),
+            reason: format!("the directory is not writable: {error}"),
         })
 }
 

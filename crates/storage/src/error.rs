@@ -101,7 +101,7 @@ pub enum StorageError {
         source: io::Error,
     },
     /// A log file does not begin with the header of a log.
-    #[error("{} is not a transaction log: {reason}. Move it away if you do not need it", path.display())]
+    #[error("{} is not a transaction log: {reason}. Move the file away if you do not need it", path.display())]
     LogHeader {
         /// Path of the file.
         path: PathBuf,

@@ -95,21 +95,21 @@ fn read<D: Disk>(disk: &D, path: &Path) -> Result<Vec<Zxid>, StorageError> {
         Ok(None) => return Ok(Vec::new()),
         Ok(Some(content)) => content,
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            return Err(damaged("it is too long"));
+            return Err(damaged("the file is too long"));
         }
         Err(error) => return Err(io_error("read", path)(error)),
     };
-    let text = std::str::from_utf8(&content).map_err(|_| damaged("it is not text"))?;
+    let text = std::str::from_utf8(&content).map_err(|_| damaged("the file is not text"))?;
     let (zxids, sum) = text
         .trim_end_matches('\n')
         .rsplit_once('\n')
-        .ok_or_else(|| damaged("it ends too early"))?;
+        .ok_or_else(|| damaged("the file ends too early"))?;
     if sum != checksum(zxids) {
-        return Err(damaged("its checksum is wrong"));
+        return Err(damaged("the checksum is wrong"));
     }
     let zxids = zxids.lines().map(|line| i64::from_str_radix(line, 16));
     let zxids: Result<Vec<i64>, _> = zxids.collect();
-    let zxids = zxids.map_err(|_| damaged("it does not contain a zxid"))?;
+    let zxids = zxids.map_err(|_| damaged("a line is not a zxid"))?;
     Ok(zxids.into_iter().map(Zxid).collect())
 }
 

@@ -97,7 +97,7 @@ fn revocation_takes_effect_with_the_new_list() {
     std::fs::write(&lists, "garbage").unwrap();
     wait_for("the complaint in the log", LIMIT, || {
         let log = server.log();
-        log.contains("it is not a valid list of revoked certificates")
+        log.contains("the file is not a valid list of revoked certificates")
             .then_some(())
     });
     assert!(session(&server, ann).is_err());
@@ -203,9 +203,9 @@ fn flawed_stores_of_keytool_are_refused_each_with_its_reason() {
             ("ssl.keyStore.password", WRONG, "password is wrong"),
             ("ssl.keyStore.password", "", empty),
             ("ssl.trustStore.password", WRONG, "password is wrong"),
-            ("ssl.keyStore.location", &cut, "or it is damaged"),
+            ("ssl.keyStore.location", &cut, "or is damaged"),
             ("ssl.keyStore.location", &directory, "cannot read"),
-            ("ssl.trustStore.location", &cut, "or it is damaged"),
+            ("ssl.trustStore.location", &cut, "or is damaged"),
         ] {
             let builder = unified(&certificates, kind).setting(key, value);
             let started = or_skip("a server of ours", builder.try_start()).unwrap();

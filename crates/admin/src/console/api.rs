@@ -206,7 +206,7 @@ impl Console {
     ) -> Result<Outcome, Refusal> {
         let (head, body) = request.into_parts();
         if !self.names.are_meant(&head.uri, &head.headers) {
-            let text = "the name in Host is not a known name of this server: add it to admin.console.hosts";
+            let text = "the name in Host is not a known name of this server: add the name to admin.console.hosts";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "Host", text));
         }
         let is_read = head.method == Method::GET || head.method == Method::HEAD;

@@ -121,7 +121,7 @@ where
     let mut connection = opened.map_err(|error| {
         Fault::NoSession(match error {
             // The member closes the connection without a response while it does not serve clients.
-            Error::Handshake { .. } => "it does not serve clients at present".to_owned(),
+            Error::Handshake { .. } => "the member does not serve clients at present".to_owned(),
             other => other.to_string(),
         })
     })?;

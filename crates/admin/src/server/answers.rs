@@ -24,7 +24,7 @@ const FOREIGN_PAGE: &str =
     "the request comes from a page of another site (Origin or Sec-Fetch-Site)";
 
 /// Reason to refuse a host name of this server that an attacker may control.
-const UNKNOWN_HOST: &str = "the name in Host is not a known name of this server: add it to admin.console.hosts, or use an address";
+const UNKNOWN_HOST: &str = "the name in Host is not a known name of this server: add the name to admin.console.hosts, or use an address";
 
 /// Header with the caller's address, set by a proxy. Source:
 /// IPAuthenticationProvider.X_FORWARDED_FOR_HEADER_NAME.

@@ -15,7 +15,7 @@ pub(crate) enum PeerError {
     #[error("the other side closed the connection")]
     Closed,
     /// The other side has closed the connection within a packet.
-    #[error("the connection ended within a packet, after {bytes} of its bytes")]
+    #[error("the connection ended within a packet, after {bytes} bytes of the packet")]
     CutOff {
         /// Received bytes of the packet.
         bytes: usize,

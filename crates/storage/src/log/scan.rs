@@ -129,7 +129,7 @@ impl<F: DiskFile> LogScanner<F> {
         };
         let Some(header) = self.peek(HEADER_LEN)? else {
             let reason = format!(
-                "it has {} bytes, but its header alone requires {HEADER_BYTES}",
+                "the file has {} bytes, but the header alone requires {HEADER_BYTES}",
                 self.file_bytes
             );
             return Err(refused(&self.path, reason));
@@ -146,7 +146,7 @@ impl<F: DiskFile> LogScanner<F> {
             }
             Ok((magic, ..)) => Err(refused(
                 &self.path,
-                format!("it begins with {magic:02x?} instead of \"ZKLG\""),
+                format!("the file begins with {magic:02x?} instead of \"ZKLG\""),
             )),
             Err(error) => Err(refused(&self.path, error.to_string())),
         }

@@ -13,7 +13,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Reason why a stream cannot be read further.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
-    #[error("it ends early")]
+    #[error("the snapshot ends early")]
     Ends,
     #[error("unreasonable length {len} (limit {limit} bytes, see jute.maxbuffer)")]
     Length { len: i32, limit: usize },

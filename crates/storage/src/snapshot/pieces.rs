@@ -239,7 +239,7 @@ impl<R: Read> Iterator for Pieces<R> {
 fn read_header<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     if input.take(4)? != MAGIC {
         return Err(InputError::Content(
-            "it does not begin with \"ZKSN\"".into(),
+            "the snapshot does not begin with \"ZKSN\"".into(),
         ));
     }
     // Version and dbid are covered by the checksum, but not checked otherwise.

@@ -23,7 +23,7 @@ pub(crate) fn cheap_fault<D: Disk>(
     file: &SnapshotFile,
 ) -> Result<Option<String>, StorageError> {
     if file.len < SNAPSHOT_BYTES_MIN {
-        return Ok(Some(format!("it has only {} bytes", file.len)));
+        return Ok(Some(format!("the file has only {} bytes", file.len)));
     }
     let (at, wanted): (u64, &[u8]) = match file.compression {
         Compression::None => (file.len - END_MARK.len() as u64, &END_MARK),
@@ -37,9 +37,9 @@ pub(crate) fn cheap_fault<D: Disk>(
         .map_err(io_error("open", &file.path))?;
     read_full_at(&opened, at, found).map_err(io_error("read", &file.path))?;
     Ok((found != wanted).then(|| match file.compression {
-        Compression::None => "it is cut off: its end mark is missing".to_string(),
-        Compression::Gzip => "it is not a gzip file".to_string(),
-        Compression::Snappy => "it is not a snappy file".to_string(),
+        Compression::None => "the file is cut off: the end mark is missing".to_string(),
+        Compression::Gzip => "the file is not a gzip file".to_string(),
+        Compression::Snappy => "the file is not a snappy file".to_string(),
     }))
 }
 

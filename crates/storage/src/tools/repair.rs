@@ -97,7 +97,7 @@ pub fn repair<D: Disk>(
                 let accept = record.is_intact() || bad_checksums == BadChecksums::Accept;
                 let reason = match (is_record, accept) {
                     (Ok(_), true) => None,
-                    (Ok(_), false) => Some("its checksum is wrong".to_string()),
+                    (Ok(_), false) => Some("the record's checksum is wrong".to_string()),
                     (Err(error), _) => Some(error.to_string()),
                 };
                 if let Some(reason) = reason {

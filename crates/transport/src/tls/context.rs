@@ -198,7 +198,7 @@ pub(super) fn trusted(
     let trusted = Trusted::new(certificates, revoked, accepts_version1).ok_or_else(|| {
         TlsError::Unusable {
             path: path.clone(),
-            reason: "it contains no usable certificate".to_owned(),
+            reason: "the store does not contain a usable certificate".to_owned(),
         }
     })?;
     Ok(Arc::new(trusted))

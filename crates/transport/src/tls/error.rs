@@ -89,7 +89,7 @@ pub enum TlsError {
 #[non_exhaustive]
 pub enum StoreFault {
     /// The bytes are truncated or invalid.
-    #[error("it is not a {kind} store, or it is damaged: {reason}")]
+    #[error("the file is not a {kind} store, or is damaged: {reason}")]
     Malformed {
         /// The expected type.
         kind: &'static str,
@@ -105,16 +105,16 @@ pub enum StoreFault {
     )]
     KeyPassword,
     /// The store does not contain a private key.
-    #[error("it does not contain a private key with a certificate")]
+    #[error("the store does not contain a private key with a certificate")]
     NoKey,
     /// The store does not contain trusted certificates.
-    #[error("it does not contain a trusted certificate{hint}")]
+    #[error("the store does not contain a trusted certificate{hint}")]
     NoCertificates {
         /// The reason and a remedy.
         hint: &'static str,
     },
     /// The file does not contain a list of revoked certificates.
-    #[error("it is not a valid list of revoked certificates: {reason}")]
+    #[error("the file is not a valid list of revoked certificates: {reason}")]
     NoRevocations {
         /// The reason.
         reason: &'static str,

@@ -247,17 +247,23 @@ async fn a_file_without_revocation_lists_is_refused() {
     let list = site.authority.revoke(&[], 3000).pem().unwrap();
     for (content, reason) in [
         (&*list.repeat(2), "two lists have the same issuer"),
-        ("", "it is empty, or its PEM sections have another type"),
+        (
+            "",
+            "the file is empty, or the PEM sections have another type",
+        ),
         (
             site.authority.pem(),
-            "it is empty, or its PEM sections have another type",
+            "the file is empty, or the PEM sections have another type",
         ),
-        ("0 is how DER begins", "it is damaged, or has another type"),
+        (
+            "0 is how DER begins",
+            "a list is damaged, or has another type",
+        ),
         (
             "-----BEGIN X509 CRL-----\nMA==\n-----END X509 CRL-----\n",
-            "it is damaged",
+            "a list is damaged",
         ),
-        ("-----BEGIN X509 CRL-----\n", "it is not PEM"),
+        ("-----BEGIN X509 CRL-----\n", "the content is not PEM"),
     ] {
         let path = site.dir.path().join("lists");
         std::fs::write(&path, content).unwrap();

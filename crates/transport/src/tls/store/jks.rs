@@ -197,7 +197,7 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 }
 
 fn cut_off() -> StoreFault {
-    StoreFault::malformed(KIND, "it ends early")
+    StoreFault::malformed(KIND, "the store ends early")
 }
 
 struct Reader<'a>(&'a [u8]);

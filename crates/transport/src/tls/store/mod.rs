@@ -143,7 +143,7 @@ impl Content {
             // An ASN.1 sequence.
             StoreFormat::Jks if bytes.first() != Some(&0x30) => Err(StoreFault::malformed(
                 "JKS",
-                "it does not have the header of a key store",
+                "the header of a key store is missing",
             )),
             StoreFormat::Jks | StoreFormat::Pkcs12 => Ok(Self::Pkcs12),
             StoreFormat::Bcfks => Err(StoreFault::Bcfks),

@@ -49,7 +49,7 @@ fn malformed(error: &Error) -> StoreFault {
         Error::MissingSectionEnd { .. } => "a section has no end",
         Error::IllegalSectionStart { .. } => "a section has an unknown header",
         Error::Base64Decode(_) => "a section is not base64",
-        _ => "it cannot be parsed",
+        _ => "the content cannot be parsed",
     };
     StoreFault::malformed(KIND, reason)
 }

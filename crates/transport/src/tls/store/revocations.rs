@@ -19,17 +19,19 @@ pub(super) fn lists(
         Some(0x30) => vec![CertificateRevocationListDer::from(bytes.to_vec())],
         _ => CertificateRevocationListDer::pem_slice_iter(bytes)
             .collect::<Result<_, _>>()
-            .map_err(|_| fault("it is not PEM"))?,
+            .map_err(|_| fault("the content is not PEM"))?,
     };
     if lists.is_empty() {
-        return Err(fault("it is empty, or its PEM sections have another type"));
+        return Err(fault(
+            "the file is empty, or the PEM sections have another type",
+        ));
     }
     let mut whole: Vec<Vec<u8>> = Vec::new();
     for list in &lists {
         let (rest, parsed) = CertificateRevocationList::from_der(list)
-            .map_err(|_| fault("it is damaged, or has another type"))?;
+            .map_err(|_| fault("a list is damaged, or has another type"))?;
         if !rest.is_empty() {
-            return Err(fault("bytes follow its end"));
+            return Err(fault("bytes follow the end of a list"));
         }
         // The library checks only the first list of an issuer, so an older one would hide the
         // entries of a newer one.
