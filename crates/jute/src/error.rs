@@ -6,7 +6,7 @@
 pub enum DecodeError {
     /// The bytes end inside a field.
     #[error(
-        "record ends early: {needed} bytes are needed at offset {offset}, remaining bytes: {left}"
+        "record ends early at offset {offset}: needed bytes: {needed}, remaining bytes: {left}"
     )]
     Truncated {
         /// Offset of the field from the start of the reader's bytes.

@@ -73,7 +73,7 @@ impl MemberCheck {
         if self.mode == MemberCheckMode::Refuse {
             return Err(NotAMember { subject });
         }
-        log_limiter::limited!(in self.log_limiter => warn, ?subject, %peer, "accepted a certificate that does not belong to a member. Its hosts are not in the member list, and it does not match ssl.quorum.members. {KEY}=refuse refuses such certificates");
+        log_limiter::limited!(in self.log_limiter => warn, ?subject, %peer, "accepted a connection that does not belong to a member. The hosts of its certificate are not in the member list, and the certificate does not match ssl.quorum.members. {KEY}=refuse refuses such connections");
         Ok(())
     }
 
