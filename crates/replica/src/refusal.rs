@@ -100,7 +100,7 @@ mod tests {
         assert!(
             refusal
                 .to_string()
-                .contains("only the leader's list contains none")
+                .contains("only in the leader's list: none")
         );
     }
 }
