@@ -165,7 +165,11 @@ async fn a_disk_that_is_nearly_full_drops_the_history_first() {
     let client = site.client().await;
     client.set_data("/t", "goes on", -1).await.expect("set");
     // This line is logged last.
-    let is_said = || site.server.log().contains("no space for the change history");
+    let is_said = || {
+        site.server
+            .log()
+            .contains("no space for the change history")
+    };
     wait_for("removal", LIMIT, || is_said().then_some(()));
     assert!(!history_of(&site).exists());
     let answer = site.get("history/changes?path=/t", Some(SUPER));
