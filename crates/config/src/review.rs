@@ -111,6 +111,9 @@ fn review_file(
 fn unknown_in_file(name: &str) -> String {
     if let Some(rest) = name.strip_prefix(PREFIX) {
         return match registry::find(rest) {
+            Some(key) if matches!(key.scope, Scope::Property) => {
+                format!("no effect in a file; set the system property -D{rest}=VALUE")
+            }
             Some(_) => format!("no effect; in a file this setting is called {rest}"),
             None => {
                 "no effect; in a file, write settings without the prefix `zookeeper.`".to_owned()

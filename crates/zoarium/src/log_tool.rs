@@ -240,7 +240,7 @@ fn fix_text(fix: &Fix) -> String {
             )
         }
         Fix::Checksum { offset, zxid } => format!(
-            "offset {offset}: recalculated the checksum of the record of zxid {zxid}; at least one byte of this record is wrong"
+            "offset {offset}: recalculated the checksum of the record of zxid {zxid}; the data of this record may be wrong"
         ),
         Fix::Cut {
             offset,

@@ -201,7 +201,7 @@ fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Res
     })
 }
 
-/// Connects with the first stores that the server accepts and whose certificates it has.
+/// Connects with the first stores with which both sides accept the certificate of the other.
 async fn connect_by_tls(
     args: &WordArgs,
     limit: Duration,

@@ -386,7 +386,7 @@ impl Asked<'_> {
     /// Sets the visitor's identity after a session was opened with it.
     async fn log_in(&self, member: &Member<'_>, body: &[u8]) -> Result<Answer, Refusal> {
         let form: Value =
-            serde_json::from_slice(body).map_err(|_| wrong("the form is not JSON"))?;
+            serde_json::from_slice(body).map_err(|_| wrong("the request body is not JSON"))?;
         let text = |name: &str| form.get(name).and_then(Value::as_str).unwrap_or_default();
         let (user, password) = (text("user"), text("password"));
         if user.is_empty() || user.contains(':') {

@@ -42,6 +42,12 @@ fn misnamed_settings_get_the_real_name() {
         told("zookeeper.superUser=ann"),
         ["zookeeper.superUser: no effect; in a file this setting is called superUser"]
     );
+    assert_eq!(
+        told("zookeeper.jute.maxbuffer=5"),
+        [
+            "zookeeper.jute.maxbuffer: no effect in a file; set the system property -Djute.maxbuffer=VALUE"
+        ]
+    );
     for name in [
         "readonlymode.enabled",
         "leader.nodelay",

@@ -414,7 +414,7 @@ pub(crate) fn recovered(
     }
     if found.digest_mismatches > 0 {
         return Err(odd(format!(
-            "the tree after {last} does not match the logged digests (mismatches: {}), so the data was altered",
+            "the log up to {last} contains digests that the tree did not have (number: {}), so the data was altered",
             found.digest_mismatches
         )));
     }

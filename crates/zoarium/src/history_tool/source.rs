@@ -110,7 +110,7 @@ impl Parameters {
         self
     }
 
-    /// Replaces a value.
+    /// Sets a parameter, and removes its earlier value.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.0.retain(|(key, _)| key != name);
         self.0.push((name.to_owned(), value.to_owned()));

@@ -187,9 +187,7 @@ fn a_wrong_checksum_ends_the_copy_unless_it_is_accepted() {
     let (code, text) = log(&["--repair"], &[&path]);
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains(
-            "the record's checksum is wrong; the copy omits 277 bytes from this offset"
-        ),
+        text.contains("the record's checksum is wrong; the copy omits 277 bytes from this offset"),
         "{text}"
     );
     assert!(text.contains("2 records up to zxid 0x2"), "{text}");
