@@ -129,7 +129,7 @@ fn a_store_that_cannot_be_opened_is_refused_without_its_password() {
     let refused = builder.try_start().expect("ours is there");
     let log = refused.expect_err("no key store").log;
     assert!(
-        log.contains("/proc/self/comm: it is not a PKCS12 store"),
+        log.contains("/proc/self/comm: the file is not a PKCS12 store"),
         "{log}"
     );
 }

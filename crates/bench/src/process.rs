@@ -191,6 +191,9 @@ mod tests {
         let memory = Process::own().unwrap().memory().unwrap();
         assert!(memory.resident > 0 && memory.peak >= memory.resident);
         let error = Process::new(u32::MAX).unwrap_err().to_string();
-        assert!(error.starts_with("read /proc/4294967295/stat"), "{error}");
+        assert!(
+            error.starts_with("cannot read /proc/4294967295/stat"),
+            "{error}"
+        );
     }
 }

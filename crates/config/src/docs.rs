@@ -51,14 +51,20 @@ fn cases() -> impl Iterator<Item = (&'static Key, &'static Fate)> {
     all().flat_map(|key| key.fate.cases().iter().map(move |case| (key, case)))
 }
 
+/// Returns the refused values and their refusals, in the order of the settings.
+fn refused() -> impl Iterator<Item = (&'static Asks, &'static Refusal)> {
+    cases().filter_map(|(_, case)| match case {
+        Fate::Refused(asks, refusal) => Some((asks, *refusal)),
+        _ => None,
+    })
+}
+
 /// Returns all refusals, in the order of the settings.
 fn refusals() -> Vec<&'static Refusal> {
     let mut refusals = Vec::new();
-    for (_, case) in cases() {
-        if let Fate::Refused(_, refusal) = case
-            && !refusals.contains(refusal)
-        {
-            refusals.push(*refusal);
+    for (_, refusal) in refused() {
+        if !refusals.contains(&refusal) {
+            refusals.push(refusal);
         }
     }
     refusals
@@ -75,17 +81,10 @@ fn reason_sentence(refusal: &Refusal) -> String {
 
 /// Returns a name for the refused settings or values, which the table below lists.
 fn subject(refusal: &Refusal) -> &'static str {
-    let mut refused = Vec::new();
-    for (_, case) in cases() {
-        if let Fate::Refused(asks, given) = case
-            && *given == refusal
-        {
-            refused.push(*asks);
-        }
-    }
-    match refused.as_slice() {
-        [Asks::OneOf([_])] => "this value",
-        all if all.iter().all(|asks| *asks == Asks::Any) => "each setting below",
+    let asks: Vec<_> = refused().filter(|(_, given)| *given == refusal).collect();
+    match asks.as_slice() {
+        [(Asks::OneOf([_]), _)] => "this value",
+        all if all.iter().all(|(asks, _)| **asks == Asks::Any) => "each setting below",
         _ => "each value below",
     }
 }

@@ -244,7 +244,7 @@ mod tests {
             ("{\"name\":\"a\"}", "\"id\" is not text"),
             (
                 "{\"name\":\"a\",\"id\":\"b\",\"port\":70000}",
-                "\"port\" is 70000",
+                "\"port\" is not a port number: 70000",
             ),
         ] {
             let error = Instance::from_json(json.as_bytes()).unwrap_err();

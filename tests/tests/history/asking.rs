@@ -128,7 +128,7 @@ async fn invalid_queries_are_refused_with_a_reason() {
     };
     write(&site, 3).await;
     for (target, status, reason) in [
-        ("history/changes", 400, "path: is required"),
+        ("history/changes", 400, "path: this parameter is required"),
         ("history/changes?path=a", 400, "does not begin with /"),
         ("history/changes?path=/a&limit=0", 400, "limit: "),
         ("history/changes?path=/a&limit=x", 400, "limit: "),

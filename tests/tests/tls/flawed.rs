@@ -38,7 +38,7 @@ fn clients_with_flawed_certificates_are_refused_each_with_its_reason() {
         (Flaw::Expired, "certificate expired"),
         (Flaw::NotYetValid, "certificate not valid yet"),
         (Flaw::SelfSigned, "UnknownIssuer"),
-        (Flaw::OtherHost, "is valid for 192.0.2.1"),
+        (Flaw::OtherHost, "hosts of the certificate: 192.0.2.1"),
         (Flaw::ForServersOnly, "certificate does not allow"),
     ];
     for (number, (flaw, reason)) in flaws.into_iter().enumerate() {

@@ -23,7 +23,11 @@ pub(crate) const FLAWS: [(&str, Option<Flaw>, &str); 6] = [
         "certificate not valid yet",
     ),
     ("own", Some(Flaw::SelfSigned), "UnknownIssuer"),
-    ("elsewhere", Some(Flaw::OtherHost), "is valid for 192.0.2.1"),
+    (
+        "elsewhere",
+        Some(Flaw::OtherHost),
+        "hosts of the certificate: 192.0.2.1",
+    ),
     (
         "server",
         Some(Flaw::ForServersOnly),

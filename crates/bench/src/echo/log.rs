@@ -144,6 +144,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let error = Log::open(&dir.path().join("none"), 0).unwrap_err();
         let error = error.to_string();
-        assert!(error.starts_with("create "), "{error}");
+        assert!(error.starts_with("cannot create "), "{error}");
     }
 }

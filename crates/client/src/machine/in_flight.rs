@@ -170,7 +170,7 @@ mod tests {
         let error = two.answered_by(&reply(2, 0)).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "received a reply with xid 2 instead of 1"
+            "received a reply with xid 2, expected xid 1"
         );
         assert_eq!(two.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
         assert_eq!(two.answered_by(&reply(2, -101)).unwrap().xid, Xid(2));

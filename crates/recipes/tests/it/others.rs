@@ -158,7 +158,7 @@ async fn a_counter_never_counts_twice() {
     let error = narrow.get().await.unwrap_err().to_string();
     assert_eq!(
         error,
-        "the number at /counters/n cannot be [ff, ff, ff, ff, ff, ff, ff, ff]"
+        "[ff, ff, ff, ff, ff, ff, ff, ff] is not a valid number for the recipe at /counters/n"
     );
     let four = Counter::new(&direct, "/counters/four").unwrap();
     let four = four.with_width(Width::Int);
