@@ -177,7 +177,7 @@ mod tests {
         let error = two.answered_by(&reply(3, 0)).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "received a reply with xid 3 instead of nothing"
+            "received a reply with xid 3, expected no reply"
         );
     }
 
