@@ -78,7 +78,9 @@ pub(crate) enum AuthError {
     #[error("SASL login refused: {0}")]
     Ticket(#[from] GssapiRefusal),
     /// The ticket belongs to a principal that is not a member.
-    #[error("SASL login refused: {0:?} is not a service name of a member's host")]
+    #[error(
+        "SASL login refused: the principal {0:?} does not have the form service/host@REALM with the host of a member"
+    )]
     NoMember(String),
     /// The bytes are not a login packet.
     #[error("the other member does not use SASL")]

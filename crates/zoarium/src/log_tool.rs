@@ -247,14 +247,18 @@ fn fix_text(fix: &Fix) -> String {
             bytes,
             reason: Some(reason),
         } => {
-            format!("offset {offset}: {reason}; the copy omits {bytes} bytes from this offset")
+            let bytes = number(bytes, "byte");
+            format!("offset {offset}: {reason}; the copy omits {bytes} from this offset")
         }
         Fix::Cut {
             offset,
             bytes,
             reason: None,
-        } => format!(
-            "offset {offset}: the copy omits an incomplete record of {bytes} bytes, as after a crash"
-        ),
+        } => {
+            let bytes = number(bytes, "byte");
+            format!(
+                "offset {offset}: the copy omits an incomplete record of {bytes}, as after a crash"
+            )
+        }
     }
 }

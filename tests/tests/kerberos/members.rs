@@ -118,7 +118,7 @@ fn principals_of_other_services_or_hosts_are_refused() {
     ensemble.start(outsider);
     wait_for("a refusal", LIMIT, || {
         let log = ensemble.member(leader).log();
-        let told = "is not a service name of a member's host";
+        let told = "does not have the form service/host@REALM with the host of a member";
         log.lines()
             .any(|line| line.contains(told) && line.contains("127.0.0.1:"))
             .then_some(())
