@@ -1,13 +1,14 @@
 //! Barriers: one that a client opens, and one that opens when enough members have entered.
 
 use bytes::Bytes;
-use client::{Client, Create, Watch};
+use client::{Client, Create};
 use proto::ErrorCode;
 
 use crate::error::Result;
 use crate::names::Layout;
 use crate::place::{Queue, QueueEntry, make_directory};
 use crate::session::{check_path, connected, insist, may_pass};
+use crate::watched::{WatchEnd, ended};
 
 /// Barrier that blocks all waiters while its znode exists.
 ///
@@ -72,7 +73,7 @@ impl Barrier {
     /// # Errors
     /// If the session has ended, or a server refuses the read.
     pub async fn wait(&self) -> Result<()> {
-        while until_changed(&self.client, &self.path).await? {}
+        while until_changed(&self.client, &self.path).await? == WatchEnd::ReadAgain {}
         Ok(())
     }
 }
@@ -148,7 +149,7 @@ impl DoubleBarrier {
                 continue;
             }
             if ready.is_none() && members.len() < self.members {
-                changed(client, watch).await?;
+                ended(client, Ok((ready, members, watch))).await?;
                 continue;
             }
             if ready.is_none() {
@@ -215,29 +216,10 @@ impl Inside {
 const READY: &str = "ready";
 const MEMBER: &str = "member";
 
-/// Waits until a znode changes or is deleted. Returns false immediately if the znode is missing,
-/// without setting a watch.
-async fn until_changed(client: &Client, path: &str) -> Result<bool> {
-    loop {
-        connected(client).await?;
-        match client.watch_data(path).await {
-            Ok((_, _, watch)) => {
-                changed(client, watch).await?;
-                return Ok(true);
-            }
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(false),
-            Err(error) if may_pass(client, &error) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-async fn changed(client: &Client, mut watch: Watch) -> Result<()> {
-    match watch.changed().await {
-        Ok(_) => Ok(()),
-        Err(error) if may_pass(client, &error) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+/// Waits until a znode changes or is deleted. A missing znode is not watched.
+async fn until_changed(client: &Client, path: &str) -> Result<WatchEnd> {
+    connected(client).await?;
+    ended(client, client.watch_data(path).await).await
 }
 
 /// Creates a persistent znode and its parent directories. Succeeds if the znode exists.

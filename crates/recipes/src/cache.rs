@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{AddWatchMode, Change, Client, WatchEvent, WatchStream};
+use client::{AddWatchMode, Client};
 use parking_lot::Mutex;
-use proto::watch::EventType;
 use proto::{ErrorCode, Stat};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::session::{check_path, connected, insist, may_pass};
+use crate::watched::{StreamChange, next};
 
 /// Copy of a znode and its descendants, updated through one persistent recursive watch (servers
 /// from 3.6 on).
@@ -219,33 +219,19 @@ impl CacheTask {
             Err(error) => return Err(error.into()),
         };
         self.read_all().await?;
-        while let Some(event) = self.next(&mut stream).await? {
-            self.take(&event).await?;
-        }
-        Ok(())
-    }
-
-    /// Returns the next event, or `None` at the end of the stream. If events may be missing, reads
-    /// the subtree again first.
-    async fn next(&self, stream: &mut WatchStream) -> Result<Option<WatchEvent>> {
         loop {
-            match stream.next().await {
-                Ok(Change::Event(event)) => return Ok(Some(event)),
-                Ok(Change::Missed) => self.read_all().await?,
-                Err(error) if may_pass(&self.client, &error) => return Ok(None),
-                Err(error) => return Err(error.into()),
+            match next(&self.client, &mut stream).await? {
+                StreamChange::Deleted(path) => {
+                    self.change(|nodes| nodes.remove(&path).is_some());
+                }
+                StreamChange::Written(path) => {
+                    let node = self.read(&path).await?;
+                    self.change(|nodes| put(nodes, &path, node));
+                }
+                StreamChange::Missed => self.read_all().await?,
+                StreamChange::Ended => return Ok(()),
             }
         }
-    }
-
-    async fn take(&self, event: &WatchEvent) -> Result<()> {
-        if event.kind == EventType::NodeDeleted {
-            self.change(|nodes| nodes.remove(&*event.path).is_some());
-            return Ok(());
-        }
-        let node = self.read(&event.path).await?;
-        self.change(|nodes| put(nodes, &event.path, node));
-        Ok(())
     }
 
     async fn read(&self, path: &str) -> Result<Option<Node>> {

@@ -15,6 +15,7 @@ use crate::once::{Markers, TxnOutcome};
 use crate::place::Queue as Contenders;
 use crate::session::{check_path, connected, insist, may_pass};
 use crate::taken::{Taken, take};
+use crate::watched::ended;
 
 /// State that is common to both kinds of queues.
 #[derive(Debug)]
@@ -155,7 +156,7 @@ impl Items {
                 Err(Error::from(error))
             }
         };
-        let (items, _, mut item_changes) = match self.client.watch_children(&self.directory).await {
+        let (items, stat, item_watch) = match self.client.watch_children(&self.directory).await {
             Ok(watched) => watched,
             Err(error) if error.code() == Some(ErrorCode::NoNode) => {
                 self.markers.put_back(marker);
@@ -164,23 +165,20 @@ impl Items {
             Err(error) => return pass(error),
         };
         let directory = self.markers.directory();
-        let (locks, _, mut lock_changes) = match self.client.watch_children(directory).await {
+        let (locks, lock_stat, lock_watch) = match self.client.watch_children(directory).await {
             Ok(watched) => watched,
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
             Err(error) => return pass(error),
         };
-        let items: Vec<_> = items.iter().map(|name| name.to_string()).collect();
-        let locks: Vec<_> = locks.iter().map(|name| name.to_string()).collect();
-        if self.free(&items, &locks).is_empty() {
-            let changed = tokio::select! {
+        let item_names: Vec<_> = items.iter().map(|name| name.to_string()).collect();
+        let lock_names: Vec<_> = locks.iter().map(|name| name.to_string()).collect();
+        if self.free(&item_names, &lock_names).is_empty() {
+            let client = &self.client;
+            tokio::select! {
                 biased;
-                changed = item_changes.changed() => changed,
-                changed = lock_changes.changed() => changed,
+                end = ended(client, Ok((items, stat, item_watch))) => end?,
+                end = ended(client, Ok((locks, lock_stat, lock_watch))) => end?,
             };
-            match changed {
-                Ok(_) | Err(ClientError::WatchRemoved { .. }) => {}
-                Err(error) => pass(error)?,
-            }
         }
         connected(&self.client).await?;
         self.markers.put_back(marker);

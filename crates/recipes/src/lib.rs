@@ -73,6 +73,7 @@ mod session;
 mod taken;
 mod unfair;
 mod value;
+mod watched;
 
 pub use barrier::{Barrier, DoubleBarrier, Inside};
 pub use cache::{Node, TreeCache};

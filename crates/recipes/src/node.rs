@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use client::{Client, Create};
-use proto::watch::EventType;
 use proto::{ErrorCode, Stat};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::place::make_directory;
-use crate::session::{check_path, connected, delete_own, insist, may_pass};
+use crate::session::{check_path, connected, delete_own, insist};
+use crate::watched::{WatchEnd, ended};
 
 /// Ephemeral znode that is created again after every deletion and in every new session, until this
 /// handle is closed or dropped.
@@ -230,19 +230,14 @@ impl NodeTask {
 async fn gone(client: &Client, path: &str, is_own: bool) -> Result<()> {
     loop {
         connected(client).await?;
-        let changed = match client.watch_data(path).await {
+        let read = match client.watch_data(path).await {
             Ok((_, stat, _)) if (stat.ephemeral_owner == client.session_id().0) != is_own => {
                 return Ok(());
             }
-            Ok((_, _, mut watch)) => watch.changed().await,
-            Err(error) => Err(error),
+            read => read,
         };
-        match changed {
-            Ok(event) if event.kind == EventType::NodeDeleted => return Ok(()),
-            Ok(_) => {}
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-            Err(error) if may_pass(client, &error) => {}
-            Err(error) => return Err(error.into()),
+        if ended(client, read).await? == WatchEnd::Deleted {
+            return Ok(());
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use bytes::Bytes;
-use client::{Client, Create, Created, Error as ClientError, State, Watch};
-use proto::watch::EventType;
+use client::{Client, Create, Created, State};
 use proto::{ErrorCode, SessionId};
 
 use crate::error::{Error, Result};
 use crate::names::{Layout, NamePrefix, QueueStanding, digits, standing};
 use crate::session::{connected, insist, may_pass};
+use crate::watched::{WatchEnd, ended};
 
 /// Number that increases from holder to holder of a lock or leadership, across sessions, restarts
 /// and elections of the ensemble. It is the czxid of the contender's znode.
@@ -210,23 +210,7 @@ impl QueueEntry {
                 QueueStanding::Granted => return Ok(WaitOutcome::Granted),
                 QueueStanding::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
             };
-            match client.watch_data(&ahead).await {
-                Ok((_, _, watch)) => self.wait_for(watch).await?,
-                // The znode was deleted between the list and the watch.
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) if may_pass(client, &error) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    async fn wait_for(&self, mut watch: Watch) -> Result<()> {
-        match watch.changed().await {
-            Ok(_) => Ok(()),
-            Err(error) if may_pass(&self.queue.client, &error) => Ok(()),
-            // A removed watch does not report anything, so the directory must be read again.
-            Err(ClientError::WatchRemoved { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+            ended(client, client.watch_data(&ahead).await).await?;
         }
     }
 
@@ -267,22 +251,13 @@ impl QueueEntry {
     pub(crate) async fn until_data(&self, wanted: impl Fn(&Bytes) -> bool) -> bool {
         let client = &self.queue.client;
         loop {
-            let changed = match client.watch_data(self.path()).await {
+            let read = match client.watch_data(self.path()).await {
                 Ok((Some(data), ..)) if wanted(&data) => return true,
-                Ok((_, _, mut watch)) => watch.changed().await,
-                Err(error) => Err(error),
+                read => read,
             };
-            match changed {
-                Ok(event) if event.kind == EventType::NodeDeleted => return false,
-                Ok(_) => {}
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return false,
-                // The state of the client changes a moment later.
-                Err(error) if may_pass(client, &error) => {
-                    if connected(client).await.is_err() {
-                        return false;
-                    }
-                }
-                Err(_) => return false,
+            match ended(client, read).await {
+                Ok(WatchEnd::ReadAgain) => {}
+                Ok(WatchEnd::Deleted) | Err(_) => return false,
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::mutex::Mutex;
 use crate::names::{Layout, NamePrefix, exclusive};
 use crate::place::{Doubt, Queue, QueueEntry, Token};
 use crate::session::{check_path, connected, may_pass};
+use crate::watched::ended;
 
 /// Set of leases with a maximum number of holders. Waiters are served in the order of arrival.
 ///
@@ -115,7 +116,7 @@ impl Semaphore {
                 }
                 continue;
             }
-            let (names, _, mut watch) = match client.watch_children(&self.leases.directory).await {
+            let (names, stat, watch) = match client.watch_children(&self.leases.directory).await {
                 Ok(answer) => answer,
                 Err(error) if may_pass(client, &error) => continue,
                 Err(error) if error.code() == Some(proto::ErrorCode::NoNode) => return Ok(false),
@@ -127,10 +128,7 @@ impl Semaphore {
             if names.len() <= self.max {
                 return Ok(place.is_certain());
             }
-            match watch.changed().await {
-                Err(error) if !may_pass(client, &error) => return Err(error.into()),
-                _ => {}
-            }
+            ended(client, Ok((names, stat, watch))).await?;
         }
     }
 }

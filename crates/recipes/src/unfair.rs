@@ -2,8 +2,7 @@
 //! other candidates.
 
 use bytes::Bytes;
-use client::{Client, Create, Error as ClientError, State};
-use proto::watch::EventType;
+use client::{Client, Create, State};
 use proto::{ErrorCode, SessionId, Stat};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -14,6 +13,7 @@ use crate::selector::Leadership;
 use crate::session::{
     check_path, connected, delete_own, either_changes, insist, may_pass, until_other,
 };
+use crate::watched::{WatchEnd, ended};
 
 /// Candidate with a plain ephemeral znode. It is fast and simple for a few candidates. With N
 /// candidates, a change of leader costs N-1 notifications and N-1 creations. A change in a
@@ -236,18 +236,12 @@ impl ElectionTask {
     async fn follow(&self) -> Result<()> {
         loop {
             connected(&self.client).await?;
-            let changed = match self.client.watch_data(&self.path).await {
+            let read = match self.client.watch_data(&self.path).await {
                 Ok((data, stat, _)) if self.is_own(data.as_ref(), &stat) => return Ok(()),
-                Ok((_, _, mut watch)) => watch.changed().await,
-                Err(error) => Err(error),
+                read => read,
             };
-            match changed {
-                Ok(event) if event.kind == EventType::NodeDeleted => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) if may_pass(&self.client, &error) => {}
-                Err(ClientError::WatchRemoved { .. }) => {}
-                Err(error) => return Err(error.into()),
+            if ended(&self.client, read).await? == WatchEnd::Deleted {
+                return Ok(());
             }
         }
     }
@@ -287,20 +281,13 @@ impl ElectionTask {
         };
         let deleted = async {
             loop {
-                let changed = match self.client.watch_data(&self.path).await {
+                let read = match self.client.watch_data(&self.path).await {
                     Ok((data, stat, _)) if !self.is_own(data.as_ref(), &stat) => return,
-                    Ok((_, _, mut watch)) => watch.changed().await,
-                    Err(error) => Err(error),
+                    read => read,
                 };
-                match changed {
-                    Ok(event) if event.kind == EventType::NodeDeleted => return,
-                    Ok(_) => {}
-                    Err(error) if may_pass(&self.client, &error) => {
-                        if connected(&self.client).await.is_err() {
-                            return;
-                        }
-                    }
-                    Err(_) => return,
+                match ended(&self.client, read).await {
+                    Ok(WatchEnd::ReadAgain) => {}
+                    Ok(WatchEnd::Deleted) | Err(_) => return,
                 }
             }
         };

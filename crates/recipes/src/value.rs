@@ -7,6 +7,7 @@ use proto::ErrorCode;
 use crate::error::{Error, Result};
 use crate::place::make_directory;
 use crate::session::{check_path, connected, insist, may_pass};
+use crate::watched::ended;
 
 /// Value in one znode. It outlives its writers.
 ///
@@ -169,16 +170,11 @@ impl SharedValue {
             if now.mzxid != read.mzxid {
                 return Ok(now);
             }
-            let changed = match self.client.watch_data(&self.path).await {
-                Ok((_, stat, mut watch)) if stat.mzxid == read.mzxid => watch.changed().await,
-                Ok(_) => continue,
-                Err(error) => Err(error),
-            };
-            match changed {
-                Ok(_) => {}
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) if may_pass(&self.client, &error) => {}
-                Err(error) => return Err(error.into()),
+            match self.client.watch_data(&self.path).await {
+                Ok((_, stat, _)) if stat.mzxid != read.mzxid => {}
+                watched => {
+                    ended(&self.client, watched).await?;
+                }
             }
         }
     }

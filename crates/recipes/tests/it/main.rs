@@ -16,6 +16,7 @@ mod mixed;
 mod others;
 mod proxy;
 mod queues;
+mod removed;
 mod restarts;
 mod services;
 mod sessions;
