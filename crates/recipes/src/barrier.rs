@@ -4,7 +4,7 @@ use bytes::Bytes;
 use client::{Client, Create};
 use proto::ErrorCode;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::names::Layout;
 use crate::place::{Queue, QueueEntry, make_directory};
 use crate::session::{check_path, connected, insist, may_pass};
@@ -111,9 +111,13 @@ impl DoubleBarrier {
     /// Creates a barrier in the directory `path` for this number of members.
     ///
     /// # Errors
-    /// If the path is invalid.
+    /// If the path is invalid, or `members` is 0.
     pub fn new(client: &Client, path: &str, members: usize) -> Result<Self> {
         check_path(path)?;
+        if members == 0 {
+            let reason = "a double barrier needs at least one member";
+            return Err(Error::argument(path, reason));
+        }
         let queue = Queue {
             client: client.clone(),
             directory: path.to_owned(),

@@ -5,9 +5,9 @@ use client::Client;
 use proto::ErrorCode;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::node::PersistentNode;
-use crate::session::{check_path, insist};
+use crate::session::{check_path, child, insist};
 
 /// Directory of service instances: `<base>/<name>/<id>`. Each znode exists while the process of its
 /// instance lives.
@@ -158,12 +158,7 @@ impl ServiceDiscovery {
     /// # Errors
     /// If the name or the id is invalid.
     pub fn register(&self, instance: &Instance) -> Result<PersistentNode> {
-        let path = format!("{}/{}/{}", self.base, instance.name, instance.id);
-        let is_name = |name: &str| !name.is_empty() && !name.contains('/');
-        if !is_name(&instance.name) || !is_name(&instance.id) {
-            let reason = "the service name or id is not a valid znode name";
-            return Err(Error::Path { path, reason });
-        }
+        let path = child(&child(&self.base, &instance.name)?, &instance.id)?;
         PersistentNode::start(&self.client, &path, instance.to_json())
     }
 
@@ -178,9 +173,9 @@ impl ServiceDiscovery {
     /// Returns the instances of a service, sorted by id. Skips unreadable instances with a warning.
     ///
     /// # Errors
-    /// If a server refuses the read.
+    /// If the name is invalid, or a server refuses the read.
     pub async fn instances(&self, name: &str) -> Result<Vec<Instance>> {
-        let directory = format!("{}/{name}", self.base);
+        let directory = child(&self.base, name)?;
         let mut instances = Vec::new();
         for id in self.children(&directory).await? {
             let path = format!("{directory}/{id}");

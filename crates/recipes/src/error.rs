@@ -46,6 +46,14 @@ pub enum Error {
         /// Bytes in hexadecimal, or the number.
         what: String,
     },
+    /// An argument makes no sense for the recipe.
+    #[error("invalid argument for {recipe}: {reason}")]
+    Argument {
+        /// The recipe, with its directory.
+        recipe: String,
+        /// Reason why the argument makes no sense.
+        reason: String,
+    },
     /// The path is invalid for a recipe.
     #[error("{path:?} is not a valid path for a recipe: {reason}")]
     Path {
@@ -54,4 +62,13 @@ pub enum Error {
         /// Reason why the path is invalid.
         reason: &'static str,
     },
+}
+
+impl Error {
+    pub(crate) fn argument(path: &str, reason: impl Into<String>) -> Self {
+        Self::Argument {
+            recipe: format!("the recipe at {path}"),
+            reason: reason.into(),
+        }
+    }
 }

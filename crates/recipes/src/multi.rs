@@ -1,6 +1,8 @@
 //! Several locks that behave as one.
 
-use crate::error::Result;
+use std::collections::HashSet;
+
+use crate::error::{Error, Result};
 use crate::mutex::{LockGuard, Mutex};
 
 /// Locks that are acquired together. After an error or a dropped future, none of them is held.
@@ -14,7 +16,7 @@ use crate::mutex::{LockGuard, Mutex};
 ///
 /// let accounts = ["/locks/account-1", "/locks/account-2"];
 /// let locks: Result<Vec<_>, _> = accounts.map(|path| Mutex::new(&client, path)).into_iter().collect();
-/// let guards = MultiLock::new(locks?).acquire().await?;
+/// let guards = MultiLock::new(locks?)?.acquire().await?;
 /// guards.release().await?;
 /// # Ok::<_, recipes::Error>(())
 /// # });
@@ -28,8 +30,22 @@ pub struct MultiLock {
 
 impl MultiLock {
     /// Creates a lock from these locks, in this order.
-    pub fn new(locks: Vec<Mutex>) -> Self {
-        Self { locks }
+    ///
+    /// # Errors
+    /// If there are no locks, or a lock occurs twice. It would wait for itself.
+    pub fn new(locks: Vec<Mutex>) -> Result<Self> {
+        let mut paths = HashSet::new();
+        if let Some(twice) = locks.iter().find(|lock| !paths.insert(lock.path())) {
+            let reason = "a lock that occurs twice waits for itself";
+            return Err(Error::argument(twice.path(), reason));
+        }
+        if locks.is_empty() {
+            return Err(Error::Argument {
+                recipe: "several locks".to_owned(),
+                reason: "there must be at least one lock".to_owned(),
+            });
+        }
+        Ok(Self { locks })
     }
 
     /// Waits for each lock in turn.

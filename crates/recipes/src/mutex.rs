@@ -88,6 +88,11 @@ impl Mutex {
         self
     }
 
+    /// Returns the path of the directory.
+    pub fn path(&self) -> &str {
+        &self.queue.directory
+    }
+
     fn word(&self) -> &'static str {
         match self.queue.layout {
             Layout::Curator => "lock-",
@@ -270,10 +275,12 @@ impl LockGuard {
     /// connection is lost meanwhile, the release continues in the background.
     ///
     /// # Errors
-    /// If a server refuses the deletion. The end of the session then releases the lock.
+    /// [`Error::NotHeld`](crate::Error::NotHeld) if the lock was lost before, so that another
+    /// client may have held it meanwhile. [`Error::Client`](crate::Error::Client) if a server
+    /// refuses the deletion. The end of the session then releases the lock.
     pub async fn release(self) -> Result<bool> {
         match Arc::into_inner(self.place) {
-            Some(place) => place.leave().await.map(|()| true),
+            Some(place) => place.release().await.map(|()| true),
             None => Ok(false),
         }
     }

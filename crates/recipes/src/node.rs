@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::place::make_directory;
-use crate::session::{check_path, connected, delete_own, insist};
+use crate::session::{check_path, child, connected, delete_own, insist};
 use crate::watched::{WatchEnd, ended};
 
 /// Ephemeral znode that is created again after every deletion and in every new session, until this
@@ -290,11 +290,7 @@ impl GroupMember {
     ) -> Result<Self> {
         check_path(directory)?;
         let payload = payload.into();
-        let path = format!("{directory}/{id}");
-        if id.is_empty() || id.contains('/') {
-            let reason = "the id is not a valid znode name";
-            return Err(Error::Path { path, reason });
-        }
+        let path = child(directory, id)?;
         Ok(Self {
             node: PersistentNode::start(client, &path, payload.clone())?,
             directory: directory.to_owned(),

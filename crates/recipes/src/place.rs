@@ -61,6 +61,9 @@ pub(crate) struct Queue {
 pub(crate) struct QueueEntry {
     queue: Queue,
     created: Created,
+    /// Whether a connection was lost while the znode was created. The client may then have sent
+    /// the request twice, and a second znode may exist.
+    was_cut: bool,
     is_left: bool,
 }
 
@@ -83,6 +86,8 @@ impl Queue {
         let protection = self.layout.protection();
         loop {
             let data = data.clone();
+            let mut state = self.client.state();
+            state.mark_unchanged();
             let created = self
                 .client
                 .create_protected_as(protection, &path, data, kind);
@@ -91,6 +96,7 @@ impl Queue {
                     return Ok(QueueEntry {
                         queue: self.clone(),
                         created,
+                        was_cut: state.has_changed().unwrap_or(true),
                         is_left: false,
                     });
                 }
@@ -277,6 +283,7 @@ impl QueueEntry {
                 return Ok(Self {
                     queue,
                     created,
+                    was_cut: false,
                     is_left: false,
                 });
             }
@@ -288,19 +295,45 @@ impl QueueEntry {
         queue.join(word, data).await
     }
 
-    /// Leaves the queue. If the connection is lost meanwhile, the deletion continues in the
-    /// background.
-    pub(crate) async fn leave(mut self) -> Result<()> {
+    /// Leaves the queue. Returns false if the place was lost before, because its session ended or
+    /// another client deleted the znode. If the connection is lost meanwhile, the deletion
+    /// continues in the background.
+    pub(crate) async fn leave(mut self) -> Result<bool> {
         let client = self.queue.client.clone();
-        match client.delete_created(&self.created).await {
+        let mut is_deleted = true;
+        let deletion = async {
+            match client.delete(self.path(), -1).await {
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => is_deleted = false,
+                other => other?,
+            }
+            if self.was_cut {
+                client.delete_created(&self.created).await?;
+            }
+            client::Result::<()>::Ok(())
+        };
+        match deletion.await {
             Ok(()) => {}
-            // Dropping the place continues the deletion. The end of the session also deletes the
-            // znode.
-            Err(error) if error.is_connection_loss() || error.ends_session() => return Ok(()),
+            // Dropping the place continues the deletion.
+            Err(error) if error.is_connection_loss() => return Ok(is_deleted),
+            // The end of the session deletes the znode.
+            Err(error) if error.ends_session() => return Ok(false),
             Err(error) => return Err(error.into()),
         }
         self.is_left = true;
-        Ok(())
+        Ok(is_deleted)
+    }
+
+    /// Leaves the queue as a holder.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`] if the place was lost before.
+    pub(crate) async fn release(self) -> Result<()> {
+        let path = self.queue.directory.clone();
+        if self.leave().await? {
+            Ok(())
+        } else {
+            Err(Error::NotHeld { path })
+        }
     }
 }
 

@@ -165,6 +165,6 @@ impl WriteGuard {
     /// # Errors
     /// See [`LockGuard::release`].
     pub async fn release(self) -> Result<()> {
-        self.place.leave().await
+        self.place.release().await
     }
 }

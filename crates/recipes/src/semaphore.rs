@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use client::{Client, MultiOp};
 
-use crate::error::Result;
-use crate::mutex::Mutex;
-use crate::names::{Layout, NamePrefix, exclusive};
+use crate::error::{Error, Result};
+use crate::names::{LOCKS, Layout, NamePrefix, exclusive};
 use crate::place::{Doubt, Queue, QueueEntry, Token};
 use crate::session::{check_path, connected, may_pass};
 use crate::watched::ended;
@@ -32,7 +31,7 @@ use crate::watched::ended;
 /// Source: InterProcessSemaphoreV2.
 #[derive(Debug, Clone)]
 pub struct Semaphore {
-    gate: Mutex,
+    gate: Queue,
     leases: Queue,
     max: usize,
     data: Bytes,
@@ -45,18 +44,21 @@ impl Semaphore {
     /// necessary.
     ///
     /// # Errors
-    /// If the path is invalid.
+    /// If the path is invalid, or `max` is 0.
     pub fn new(client: &Client, path: &str, max: usize) -> Result<Self> {
         check_path(path)?;
-        let leases = Queue {
+        if max == 0 {
+            return Err(Error::argument(path, "a semaphore needs at least one lease"));
+        }
+        let queue = |name: &str, words| Queue {
             client: client.clone(),
-            directory: format!("{path}/leases"),
+            directory: format!("{path}/{name}"),
             layout: Layout::Curator,
-            words: LEASES,
+            words,
         };
         Ok(Self {
-            gate: Mutex::new(client, &format!("{path}/locks"))?,
-            leases,
+            gate: queue("locks", LOCKS),
+            leases: queue("leases", LEASES),
             max,
             data: Bytes::new(),
         })
@@ -72,19 +74,19 @@ impl Semaphore {
     /// Waits for a lease. Dropping the future returns everything that it has acquired so far.
     ///
     /// # Errors
-    /// See [`Mutex::acquire`].
+    /// See [`Mutex::acquire`](crate::Mutex::acquire).
     pub async fn acquire(&self) -> Result<Lease> {
         loop {
-            let gate = self.gate.acquire().await?;
+            let gate = self.gate.acquire("lock-", &Bytes::new()).await?;
             let place = self.leases.join("lease-", &self.data).await?;
             let has_room = tokio::select! {
                 biased;
                 has_room = self.wait_for_room(&place) => has_room?,
                 // A waiter that lost the gate joins its queue again.
-                () = gate.place.gone() => false,
+                () = gate.gone() => false,
             };
             if has_room {
-                gate.release().await?;
+                gate.leave().await?;
                 return Ok(Lease { place });
             }
             place.leave().await?;
@@ -94,8 +96,14 @@ impl Semaphore {
     /// Waits for `count` leases. After an error or a dropped future, none of them is held.
     ///
     /// # Errors
-    /// See [`Mutex::acquire`].
+    /// See [`Mutex::acquire`](crate::Mutex::acquire). [`Error::Argument`] if `count` is 0 or
+    /// greater than the number of leases.
     pub async fn acquire_many(&self, count: usize) -> Result<Vec<Lease>> {
+        if !(1..=self.max).contains(&count) {
+            let reason = format!("{count} of {} leases cannot be acquired", self.max);
+            let path = self.leases.directory.trim_end_matches("/leases");
+            return Err(Error::argument(path, reason));
+        }
         let mut leases = Vec::new();
         for _ in 0..count {
             leases.push(self.acquire().await?);
@@ -171,6 +179,6 @@ impl Lease {
     /// # Errors
     /// See [`crate::LockGuard::release`].
     pub async fn release(self) -> Result<()> {
-        self.place.leave().await
+        self.place.release().await
     }
 }

@@ -65,10 +65,24 @@ pub(crate) fn check_path(path: &str) -> Result<()> {
         _ if !path.starts_with('/') => "the path does not begin with a slash",
         _ if path.ends_with('/') => "the path ends with a slash",
         _ if path.contains("//") => "a name in the path is empty",
+        _ if path.contains(char::is_control) => "the path contains a control character",
+        _ if path.split('/').any(|name| [".", ".."].contains(&name)) => {
+            "a name in the path is `.` or `..`"
+        }
         _ => return Ok(()),
     };
     let path = path.to_owned();
     Err(Error::Path { path, reason })
+}
+
+/// Returns the path of a child, after checking that the name can be a znode name.
+pub(crate) fn child(directory: &str, name: &str) -> Result<String> {
+    let path = format!("{directory}/{name}");
+    if name.contains('/') {
+        let reason = "the last name of the path contains a slash";
+        return Err(Error::Path { path, reason });
+    }
+    check_path(&path).map(|()| path)
 }
 
 /// Deletes the ephemeral of session `owner` at a path that other clients use, too. `is_there` means

@@ -132,7 +132,7 @@ async fn barriers_values_and_groups_survive_a_change_of_leader() {
     cache.is_complete().await.unwrap();
     let locks = |client| {
         let locks = ["/a", "/b"].map(|path| Mutex::new(client, path).unwrap());
-        MultiLock::new(locks.to_vec())
+        MultiLock::new(locks.to_vec()).unwrap()
     };
     let taken = locks(&one).acquire().await.unwrap();
     until_children(&two, "/double", 1).await;

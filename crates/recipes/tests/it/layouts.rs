@@ -82,7 +82,7 @@ async fn contenders_of_all_libraries_share_one_queue() {
 async fn unusable_paths_are_refused() {
     let server = server();
     let client = connect(&server.address()).await;
-    for path in ["", "/", "a", "/a/", "/a//b"] {
+    for path in ["", "/", "a", "/a/", "/a//b", "/a/./b", "/..", "/a\0"] {
         let refused = Mutex::new(&client, path).unwrap_err().to_string();
         assert!(
             refused.contains("is not a valid path for a recipe"),

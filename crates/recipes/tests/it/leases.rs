@@ -1,8 +1,9 @@
-//! Leases of a semaphore that an operator deletes, and a gate whose holder dies.
+//! Leases of a semaphore that an operator deletes, a gate whose holder dies, and numbers that make
+//! no sense.
 
-use recipes::{Doubt, Semaphore};
+use recipes::{Doubt, DoubleBarrier, Error, MultiLock, Mutex, Semaphore};
 
-use crate::support::{connect, server, soon, two_clients, until_children, until_watches};
+use crate::support::{children, connect, server, soon, two_clients, until_children, until_watches};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_an_operator_deletes_goes_to_the_next() {
@@ -21,8 +22,12 @@ async fn a_lease_that_an_operator_deletes_goes_to_the_next() {
     assert_eq!(doubt, Doubt::Gone);
     let next = soon("the lease", waiting).await.unwrap();
     assert!(next.token() > lease.token());
-    // Returning a deleted lease is harmless.
-    lease.release().await.unwrap();
+    // Returning a deleted lease is harmless, and reports the loss.
+    let lost = lease.release().await.unwrap_err().to_string();
+    assert_eq!(
+        lost,
+        "the lock at /s/leases is lost: its session expired, or its znode was deleted"
+    );
     assert!(next.is_certain());
     until_children(&one, "/s/leases", 1).await;
 }
@@ -51,4 +56,45 @@ async fn a_waiter_that_dies_at_the_gate_does_not_block_others() {
     let lease = soon("the lease", second).await.unwrap();
     lease.release().await.unwrap();
     until_children(&holder, "/s/leases", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_that_would_wait_without_end_are_refused() {
+    let server = server();
+    let client = connect(&server.address()).await;
+    let mutex = Mutex::new(&client, "/m").unwrap();
+    let two = Semaphore::new(&client, "/s", 2).unwrap();
+    let held = two.acquire().await.unwrap();
+    let refusals: [(Error, &str); 6] = [
+        (
+            Semaphore::new(&client, "/s", 0).unwrap_err(),
+            "invalid argument for the recipe at /s: a semaphore needs at least one lease",
+        ),
+        (
+            two.acquire_many(3).await.unwrap_err(),
+            "invalid argument for the recipe at /s: 3 of 2 leases cannot be acquired",
+        ),
+        (
+            two.acquire_many(0).await.unwrap_err(),
+            "invalid argument for the recipe at /s: 0 of 2 leases cannot be acquired",
+        ),
+        (
+            DoubleBarrier::new(&client, "/d", 0).unwrap_err(),
+            "invalid argument for the recipe at /d: a double barrier needs at least one member",
+        ),
+        (
+            MultiLock::new(vec![mutex.clone(), mutex]).unwrap_err(),
+            "invalid argument for the recipe at /m: a lock that occurs twice waits for itself",
+        ),
+        (
+            MultiLock::new(Vec::new()).unwrap_err(),
+            "invalid argument for several locks: there must be at least one lock",
+        ),
+    ];
+    for (refused, text) in refusals {
+        assert_eq!(refused.to_string(), text);
+    }
+    // A refused request has not acquired anything.
+    assert_eq!(children(&client, "/s/leases").await.len(), 1);
+    held.release().await.unwrap();
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::{Create, MultiOp};
 use proto::watch::EventType;
-use recipes::{LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection};
+use recipes::{Error, LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection};
 
 use crate::proxy::Proxy;
 use crate::support::{
@@ -353,8 +353,9 @@ async fn a_write_that_comes_too_late_is_refused() {
     assert!(client.multi(&guarded(old.check(), "late")).await.is_err());
     let (data, _) = client.get_data("/data").await.unwrap();
     assert_eq!(data.as_deref(), Some(&b"new"[..]));
-    // Releasing a lost lock is harmless.
-    old.release().await.unwrap();
+    // Releasing a lost lock is harmless, and reports the loss.
+    let lost = old.release().await.unwrap_err();
+    assert!(matches!(lost, Error::NotHeld { .. }), "{lost}");
     assert!(mutex.try_acquire().await.unwrap().is_none());
 }
 

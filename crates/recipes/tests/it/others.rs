@@ -20,7 +20,7 @@ async fn several_locks_are_taken_together_or_not_at_all() {
         let paths = [format!("{path}/a"), format!("{path}/b")];
         let locks = |client| {
             let locks = paths.iter().map(|path| Mutex::new(client, path).unwrap());
-            MultiLock::new(locks.collect())
+            MultiLock::new(locks.collect()).unwrap()
         };
         let second = Mutex::new(direct, &paths[1]).unwrap();
         let held = second.acquire().await.unwrap();

@@ -2,7 +2,7 @@
 
 use client::{Client, Create};
 use recipes::{
-    Barrier, DoubleBarrier, Doubt, LeaderLatch, LeaderSelector, Mutex, Queue, ReadWriteLock,
+    Barrier, DoubleBarrier, Doubt, Error, LeaderLatch, LeaderSelector, Mutex, Queue, ReadWriteLock,
     Semaphore, SharedValue, UnfairElection,
 };
 
@@ -91,10 +91,11 @@ async fn holders_are_notified_of_the_end_of_their_session() {
     assert!(!guard.is_certain() && !writing.is_certain() && !lease.is_certain());
     let next = soon("the next", wait).await.unwrap();
     assert!(next.token() > guard.token());
-    // Releasing a lost lock is harmless.
-    guard.release().await.unwrap();
-    writing.release().await.unwrap();
-    lease.release().await.unwrap();
+    // Releasing a lost lock is harmless, and reports the loss.
+    let is_loss = |error| matches!(error, Error::NotHeld { .. });
+    assert!(guard.release().await.is_err_and(is_loss));
+    assert!(writing.release().await.is_err_and(is_loss));
+    assert!(lease.release().await.is_err_and(is_loss));
     assert_eq!(children(&other, "/m").await.len(), 1);
     let again = Semaphore::new(&other, "/s", 1).unwrap();
     soon("a lease", again.acquire()).await.unwrap();
