@@ -31,6 +31,7 @@ use crate::watched::{WatchEnd, ended};
 ///
 /// Source: DistributedBarrier. kazoo's Barrier uses the same znode.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct Barrier {
     client: Client,
     path: String,
@@ -102,6 +103,7 @@ impl Barrier {
 ///
 /// Source: DistributedDoubleBarrier. kazoo's members can use the barrier, too.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct DoubleBarrier {
     queue: Queue,
     members: usize,
@@ -175,6 +177,7 @@ impl DoubleBarrier {
 
 /// Member inside a double barrier. Dropping it removes the member without waiting for others.
 #[derive(Debug)]
+#[must_use = "dropping it removes the member without waiting for the others"]
 pub struct Inside {
     barrier: DoubleBarrier,
     place: QueueEntry,

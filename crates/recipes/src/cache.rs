@@ -45,6 +45,7 @@ use crate::watched::{StreamChange, next};
 ///
 /// Source: CuratorCache, but with a comparison of czxid and mzxid instead of the version.
 #[derive(Debug)]
+#[must_use = "dropping it stops the cache"]
 pub struct TreeCache {
     path: String,
     nodes: Arc<Mutex<Nodes>>,

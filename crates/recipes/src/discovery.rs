@@ -31,6 +31,7 @@ use crate::session::{check_path, child, insist};
 /// Source: ServiceDiscoveryImpl, JsonInstanceSerializer, ServiceInstance. Only dynamic services are
 /// supported.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct ServiceDiscovery {
     client: Client,
     base: String,

@@ -46,6 +46,7 @@ use crate::session::{check_path, connected, either_changes, insist, until_other}
 /// Source: LeaderLatch. Unlike it, this recipe watches its own znode while it leads, and so detects
 /// that an operator deleted the znode.
 #[derive(Debug)]
+#[must_use = "dropping it leaves the election"]
 pub struct LeaderLatch {
     queue: Queue,
     standing: watch::Receiver<LatchState>,

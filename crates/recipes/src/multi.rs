@@ -24,6 +24,7 @@ use crate::mutex::{LockGuard, Mutex};
 ///
 /// Source: InterProcessMultiLock.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct MultiLock {
     locks: Vec<Mutex>,
 }
@@ -83,6 +84,7 @@ impl MultiLock {
 
 /// Guard of several held locks. Dropping it releases them in the background, in reverse order.
 #[derive(Debug)]
+#[must_use = "dropping it releases the locks"]
 pub struct MultiGuard {
     guards: Vec<LockGuard>,
 }

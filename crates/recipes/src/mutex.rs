@@ -47,6 +47,7 @@ const LET_GO: &[u8] = b"__REVOKE__";
 /// | change of holder | delete, getChildren | 1 |
 /// | change with `requeue` | multi; getChildren; getChildren, getData | 1 |
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct Mutex {
     queue: Queue,
     data: Bytes,
@@ -75,14 +76,12 @@ impl Mutex {
     }
 
     /// Sets the layout of the names, for other libraries.
-    #[must_use]
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
     }
 
     /// Sets the data of each contender's znode, as information for operators.
-    #[must_use]
     pub fn with_data(mut self, data: impl Into<Bytes>) -> Self {
         self.data = data.into();
         self
@@ -225,6 +224,7 @@ impl Mutex {
 
 /// Guard of a held lock. Dropping the owner's last guard releases the lock in the background.
 #[derive(Debug)]
+#[must_use = "dropping it releases the lock"]
 pub struct LockGuard {
     pub(crate) place: Arc<QueueEntry>,
 }
@@ -265,7 +265,6 @@ impl LockGuard {
     }
 
     /// Returns another guard of the owner. The last guard releases the lock.
-    #[must_use]
     pub fn again(&self) -> Self {
         let place = Arc::clone(&self.place);
         Self { place }

@@ -31,6 +31,7 @@ use crate::watched::{WatchEnd, ended};
 ///
 /// Source: PersistentNode.
 #[derive(Debug)]
+#[must_use = "dropping it deletes the znode"]
 pub struct PersistentNode {
     client: Client,
     path: String,
@@ -261,6 +262,7 @@ async fn gone(client: &Client, path: &str, is_own: bool) -> Result<()> {
 ///
 /// Source: GroupMember. Every child of the directory is a member.
 #[derive(Debug)]
+#[must_use = "dropping it leaves the group"]
 pub struct GroupMember {
     node: PersistentNode,
     directory: String,

@@ -43,6 +43,7 @@ use crate::taken::Taken;
 /// item before it processes the item, and loses it in a crash. Give it the lock path of this queue
 /// ([`with_locks`](Self::with_locks)).
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct Queue {
     items: Arc<Items>,
 }
@@ -68,6 +69,7 @@ pub struct Queue {
 ///
 /// Source: DistributedPriorityQueue with a lock path.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct PriorityQueue {
     items: Arc<Items>,
 }

@@ -34,6 +34,7 @@ use crate::session::{check_path, insist};
 ///
 /// Source: InterProcessReadWriteLock; kazoo's ReadLock and WriteLock with [`Layout::Kazoo`].
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct ReadWriteLock {
     queue: Queue,
     data: Bytes,
@@ -58,7 +59,6 @@ impl ReadWriteLock {
     }
 
     /// Sets the layout of the names, for other libraries.
-    #[must_use]
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
@@ -98,6 +98,7 @@ fn words(layout: Layout) -> (&'static str, &'static str) {
 
 /// Guard of a write lock. Dropping it releases the lock in the background.
 #[derive(Debug)]
+#[must_use = "dropping it releases the lock"]
 pub struct WriteGuard {
     place: QueueEntry,
 }

@@ -46,6 +46,7 @@ use crate::session::check_path;
 /// Source: LeaderSelector. An exception that cancels leadership corresponds to a dropped future
 /// here.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct LeaderSelector {
     queue: Queue,
     id: Bytes,
@@ -70,14 +71,12 @@ impl LeaderSelector {
     }
 
     /// Sets an id that other clients can read.
-    #[must_use]
     pub fn with_id(mut self, id: impl Into<Bytes>) -> Self {
         self.id = id.into();
         self
     }
 
     /// Sets the layout of the names, for other libraries.
-    #[must_use]
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
@@ -138,7 +137,7 @@ async fn lead_at<F: Future>(
 }
 
 /// Leadership that lasts as long as the future that received it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leadership {
     token: Token,
     path: String,

@@ -30,6 +30,7 @@ use crate::watched::ended;
 ///
 /// Source: InterProcessSemaphoreV2.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct Semaphore {
     gate: Queue,
     leases: Queue,
@@ -65,7 +66,6 @@ impl Semaphore {
     }
 
     /// Sets the data of each lease, as information for operators.
-    #[must_use]
     pub fn with_data(mut self, data: impl Into<Bytes>) -> Self {
         self.data = data.into();
         self
@@ -143,6 +143,7 @@ impl Semaphore {
 
 /// Guard of a lease. Dropping it returns the lease in the background.
 #[derive(Debug)]
+#[must_use = "dropping it returns the lease"]
 pub struct Lease {
     place: QueueEntry,
 }

@@ -17,6 +17,7 @@ use crate::session::insist;
 /// guard within a tokio runtime gives the items back in the background. Without a runtime, the end
 /// of the session gives them back.
 #[derive(Debug)]
+#[must_use = "dropping it gives the items back"]
 pub struct Taken {
     held: ItemLock,
     items: Vec<Bytes>,

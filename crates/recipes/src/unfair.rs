@@ -34,6 +34,7 @@ use crate::watched::{WatchEnd, ended};
 /// The data of the znode is the id, a space, and a random part. The random part identifies a
 /// candidate's own znode after the answer to its creation was lost.
 #[derive(Debug)]
+#[must_use = "dropping it leaves the election"]
 pub struct UnfairElection {
     client: Client,
     path: String,

@@ -28,6 +28,7 @@ use crate::watched::ended;
 ///
 /// Source: SharedValue.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct SharedValue {
     client: Client,
     path: String,
@@ -213,6 +214,7 @@ pub enum Width {
 ///
 /// A missing znode and empty data mean 0.
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct Counter {
     value: SharedValue,
     width: Width,
@@ -231,7 +233,6 @@ impl Counter {
     }
 
     /// Sets the width of the number.
-    #[must_use]
     pub fn with_width(mut self, width: Width) -> Self {
         self.width = width;
         self

@@ -65,7 +65,7 @@ async fn holders_and_waiters_survive_a_change_of_leader() {
     unfair.close().await;
     let held = soon("the lock", waiting).await.unwrap();
     assert!(held.token() > held_token);
-    soon("the reader", reading).await.unwrap();
+    drop(soon("the reader", reading).await.unwrap());
     assert!(soon("the lease", leasing).await.unwrap().token() > lease_token);
     let next = soon("the latch", other.leads()).await.unwrap();
     assert!(next.token() > leadership.token());

@@ -90,3 +90,32 @@ async fn unusable_paths_are_refused() {
         );
     }
 }
+
+/// A handle that is dropped by mistake looks like a lock that nobody holds. Types that can be
+/// compared are plain data.
+#[test]
+fn handles_and_guards_must_be_used() {
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let mut folders = vec![std::path::PathBuf::from(sources)];
+    let mut handles = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            for (before, name) in text.match_indices("\npub struct ").map(|(at, _)| {
+                let name = text[at..].lines().nth(1).unwrap();
+                (text[..at].rsplit("\n\n").next().unwrap(), name)
+            }) {
+                let is_data = before.contains("PartialEq");
+                let is_noted = before.contains("\n#[must_use = \"");
+                assert!(is_data || is_noted, "{}: {name}", path.display());
+                handles += usize::from(!is_data);
+            }
+        }
+    }
+    assert!(handles > 20, "{handles}");
+}

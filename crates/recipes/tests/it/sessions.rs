@@ -98,7 +98,7 @@ async fn holders_are_notified_of_the_end_of_their_session() {
     assert!(lease.release().await.is_err_and(is_loss));
     assert_eq!(children(&other, "/m").await.len(), 1);
     let again = Semaphore::new(&other, "/s", 1).unwrap();
-    soon("a lease", again.acquire()).await.unwrap();
+    drop(soon("a lease", again.acquire()).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
