@@ -6,8 +6,8 @@ use proto::ErrorCode;
 
 use crate::error::{Error, Result};
 use crate::names::Layout;
-use crate::place::{Queue, QueueEntry, make_directory};
-use crate::session::{check_path, connected, insist, may_pass};
+use crate::place::{Queue, QueueEntry};
+use crate::session::{check_path, connected, insist, make_directory, may_pass};
 use crate::watched::{WatchEnd, ended};
 
 /// Barrier that blocks all waiters while its znode exists.
@@ -246,7 +246,8 @@ pub(crate) async fn make(client: &Client, path: &str) -> Result<()> {
     }
 }
 
-async fn delete(client: &Client, path: &str) -> Result<()> {
+/// Deletes a znode. Succeeds if the znode is missing.
+pub(crate) async fn delete(client: &Client, path: &str) -> Result<()> {
     match insist(client, || client.delete(path, -1)).await {
         Ok(()) => Ok(()),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(()),

@@ -14,6 +14,20 @@ use crate::error::{Error, Result};
 use crate::session::{check_path, connected, insist, may_pass};
 use crate::watched::{StreamChange, next};
 
+/// Part of a subtree that a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheScope {
+    /// The znode and all its descendants.
+    Subtree,
+    /// The children of the znode, without the znode itself.
+    Children,
+    /// The znode only.
+    Node,
+}
+
+/// Function that selects paths.
+type Filter = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// Copy of a znode and its descendants, updated through one persistent recursive watch (servers
 /// from 3.6 on).
 ///
@@ -43,7 +57,9 @@ use crate::watched::{StreamChange, next};
 /// # });
 /// ```
 ///
-/// Source: CuratorCache, but with a comparison of czxid and mzxid instead of the version.
+/// [`start_with`](Self::start_with) limits the copy to a znode or its children.
+///
+/// Source: CuratorCache, PathChildrenCache, NodeCache and kazoo's ChildrenWatch and DataWatch, but with a comparison of czxid and mzxid instead of the version.
 #[derive(Debug)]
 #[must_use = "dropping it stops the cache"]
 pub struct TreeCache {
@@ -80,6 +96,20 @@ impl TreeCache {
     /// # Errors
     /// If the path is invalid.
     pub fn start(client: &Client, path: &str) -> Result<Self> {
+        Self::start_with(client, path, CacheScope::Subtree, |_| true)
+    }
+
+    /// Works like [`start`](Self::start), but holds only a part of the subtree: the znodes in this
+    /// scope whose path `filter` accepts. The cache does not read the data of other znodes.
+    ///
+    /// # Errors
+    /// If the path is invalid.
+    pub fn start_with(
+        client: &Client,
+        path: &str,
+        scope: CacheScope,
+        filter: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Result<Self> {
         check_path(path)?;
         let nodes = Arc::<Mutex<Nodes>>::default();
         let (standing_seen, standing) = watch::channel(CacheState {
@@ -91,6 +121,8 @@ impl TreeCache {
         let follower = CacheTask {
             client: client.clone(),
             path: path.to_owned(),
+            scope,
+            filter: Box::new(filter),
             nodes: Arc::clone(&nodes),
             standing: standing_seen,
         };
@@ -196,6 +228,8 @@ impl Drop for TreeCache {
 struct CacheTask {
     client: Client,
     path: String,
+    scope: CacheScope,
+    filter: Filter,
     nodes: Arc<Mutex<Nodes>>,
     standing: watch::Sender<CacheState>,
 }
@@ -213,7 +247,10 @@ impl CacheTask {
     /// Follows the subtree through one stream until the stream ends.
     async fn follow(&self) -> Result<()> {
         connected(&self.client).await?;
-        let mode = AddWatchMode::PersistentRecursive;
+        let mode = match self.scope {
+            CacheScope::Node => AddWatchMode::Persistent,
+            CacheScope::Subtree | CacheScope::Children => AddWatchMode::PersistentRecursive,
+        };
         let mut stream = match self.client.watch_stream(&self.path, mode).await {
             Ok(stream) => stream,
             Err(error) if may_pass(&self.client, &error) => return Ok(()),
@@ -225,6 +262,7 @@ impl CacheTask {
                 StreamChange::Deleted(path) => {
                     self.change(|nodes| nodes.remove(&path).is_some());
                 }
+                StreamChange::Written(path) if !self.holds(&path) => {}
                 StreamChange::Written(path) => {
                     let node = self.read(&path).await?;
                     self.change(|nodes| put(nodes, &path, node));
@@ -232,6 +270,29 @@ impl CacheTask {
                 StreamChange::Missed => self.read_all().await?,
                 StreamChange::Ended => return Ok(()),
             }
+        }
+    }
+
+    /// Returns the number of names between the root of the cache and this path.
+    fn depth(&self, path: &str) -> usize {
+        path.matches('/').count() - self.path.matches('/').count()
+    }
+
+    fn holds(&self, path: &str) -> bool {
+        let is_in_scope = match self.scope {
+            CacheScope::Subtree => true,
+            CacheScope::Children => self.depth(path) == 1,
+            CacheScope::Node => self.depth(path) == 0,
+        };
+        is_in_scope && (self.filter)(path)
+    }
+
+    /// Returns whether the copy may contain children of this znode.
+    fn descends(&self, path: &str) -> bool {
+        match self.scope {
+            CacheScope::Subtree => true,
+            CacheScope::Children => self.depth(path) == 0,
+            CacheScope::Node => false,
         }
     }
 
@@ -252,15 +313,23 @@ impl CacheTask {
         let mut found = Nodes::new();
         let mut waiting = VecDeque::from([self.path.clone()]);
         while let Some(path) = waiting.pop_front() {
-            let Some(node) = self.read(&path).await? else {
+            let is_held = self.holds(&path);
+            let node = if is_held {
+                self.read(&path).await?
+            } else {
+                None
+            };
+            if is_held && node.is_none() {
                 continue;
-            };
-            let names = match insist(&self.client, || self.client.get_children(&path)).await {
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => continue,
-                other => other?,
-            };
-            waiting.extend(names.iter().map(|name| format!("{path}/{name}")));
-            found.insert(path, node);
+            }
+            if self.descends(&path) {
+                let names = match insist(&self.client, || self.client.get_children(&path)).await {
+                    Err(error) if error.code() == Some(ErrorCode::NoNode) => continue,
+                    other => other?,
+                };
+                waiting.extend(names.iter().map(|name| format!("{path}/{name}")));
+            }
+            found.extend(node.map(|node| (path, node)));
         }
         self.change(|nodes| {
             let is_new = *nodes != found;

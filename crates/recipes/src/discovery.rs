@@ -1,13 +1,11 @@
 //! Discovery of services by name, in Curator's JSON format.
 
-use bytes::Bytes;
-use client::Client;
-use proto::ErrorCode;
+use client::{Client, Create};
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::node::PersistentNode;
-use crate::session::{check_path, child, insist};
+use crate::node::{NodeLife, PersistentNode};
+use crate::session::{check_path, child, children_of, data_of};
 
 /// Directory of service instances: `<base>/<name>/<id>`. Each znode exists while the process of its
 /// instance lives.
@@ -28,13 +26,22 @@ use crate::session::{check_path, child, insist};
 /// # });
 /// ```
 ///
-/// Source: ServiceDiscoveryImpl, JsonInstanceSerializer, ServiceInstance. Only dynamic services are
-/// supported.
+/// Source: ServiceDiscoveryImpl, JsonInstanceSerializer, ServiceInstance.
 #[derive(Debug, Clone)]
 #[must_use = "it does nothing until one of its methods is called"]
 pub struct ServiceDiscovery {
-    client: Client,
+    pub(crate) client: Client,
     base: String,
+}
+
+/// Life of an instance's znode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ServiceType {
+    /// The znode disappears with the process of the instance.
+    #[default]
+    Dynamic,
+    /// The znode remains until the instance is unregistered, also without a process.
+    Static,
 }
 
 /// Instance of a service.
@@ -52,6 +59,8 @@ pub struct Instance {
     pub ssl_port: Option<u16>,
     /// Arbitrary description of the instance. Java's payloads also contain the class (`@class`).
     pub payload: Value,
+    /// Life of the znode.
+    pub service_type: ServiceType,
     /// Time of the registration by the clock of the instance, in ms since 1970.
     pub registered_ms: i64,
     /// Format of the instance's URIs, as Curator writes it.
@@ -68,6 +77,7 @@ impl Instance {
             port: None,
             ssl_port: None,
             payload: Value::Null,
+            service_type: ServiceType::Dynamic,
             registered_ms: 0,
             uri_spec: Value::Null,
         }
@@ -88,10 +98,21 @@ impl Instance {
         self
     }
 
+    /// Lets the znode remain until it is unregistered.
+    #[must_use]
+    pub fn with_type(mut self, service_type: ServiceType) -> Self {
+        self.service_type = service_type;
+        self
+    }
+
     /// Encodes the instance like Curator, with Curator's order of keys. Absent values are null.
     pub fn to_json(&self) -> String {
         let number = |port: Option<u16>| port.map_or(Value::Null, Value::from);
         let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::from);
+        let service_type = match self.service_type {
+            ServiceType::Dynamic => "DYNAMIC",
+            ServiceType::Static => "STATIC",
+        };
         let fields = [
             ("name", self.name.clone().into()),
             ("id", self.id.clone().into()),
@@ -100,7 +121,7 @@ impl Instance {
             ("sslPort", number(self.ssl_port)),
             ("payload", self.payload.clone()),
             ("registrationTimeUTC", self.registered_ms.into()),
-            ("serviceType", "DYNAMIC".into()),
+            ("serviceType", service_type.into()),
             ("uriSpec", self.uri_spec.clone()),
         ];
         let fields = fields.map(|(key, value)| format!("\"{key}\":{value}"));
@@ -132,6 +153,10 @@ impl Instance {
             port: port("port")?,
             ssl_port: port("sslPort")?,
             payload: other("payload"),
+            service_type: match text("serviceType").as_deref() {
+                Some("STATIC" | "PERMANENT") => ServiceType::Static,
+                _ => ServiceType::Dynamic,
+            },
             registered_ms: other("registrationTimeUTC").as_i64().unwrap_or_default(),
             uri_spec: other("uriSpec"),
         })
@@ -151,16 +176,26 @@ impl ServiceDiscovery {
         })
     }
 
+    /// Returns the directory of a service.
+    pub(crate) fn directory(&self, name: &str) -> Result<String> {
+        child(&self.base, name)
+    }
+
     /// Registers an instance until the returned node is closed or dropped, also in later sessions.
     /// A background task does the work, so the call requires a tokio runtime.
     ///
-    /// If an instance with the same id exists, the registration waits until the end of its session.
+    /// If a dynamic instance with the same id exists, the registration waits until the end of its
+    /// session.
     ///
     /// # Errors
     /// If the name or the id is invalid.
     pub fn register(&self, instance: &Instance) -> Result<PersistentNode> {
-        let path = child(&child(&self.base, &instance.name)?, &instance.id)?;
-        PersistentNode::start(&self.client, &path, instance.to_json())
+        let path = child(&self.directory(&instance.name)?, &instance.id)?;
+        let (kind, life) = match instance.service_type {
+            ServiceType::Dynamic => (Create::ephemeral(), NodeLife::Session),
+            ServiceType::Static => (Create::persistent(), NodeLife::Handle),
+        };
+        PersistentNode::start_as(&self.client, &path, instance.to_json().into(), kind, life)
     }
 
     /// Returns the names of the services in order, including services without instances.
@@ -168,7 +203,7 @@ impl ServiceDiscovery {
     /// # Errors
     /// If a server refuses the read.
     pub async fn names(&self) -> Result<Vec<String>> {
-        self.children(&self.base).await
+        children_of(&self.client, &self.base).await
     }
 
     /// Returns the instances of a service, sorted by id. Skips unreadable instances with a warning.
@@ -176,37 +211,27 @@ impl ServiceDiscovery {
     /// # Errors
     /// If the name is invalid, or a server refuses the read.
     pub async fn instances(&self, name: &str) -> Result<Vec<Instance>> {
-        let directory = child(&self.base, name)?;
+        let directory = self.directory(name)?;
         let mut instances = Vec::new();
-        for id in self.children(&directory).await? {
+        for id in children_of(&self.client, &directory).await? {
             let path = format!("{directory}/{id}");
-            let data: Option<Bytes> =
-                match insist(&self.client, || self.client.get_data(&path)).await {
-                    Ok((data, _)) => data,
-                    Err(error) if error.code() == Some(ErrorCode::NoNode) => continue,
-                    Err(error) => return Err(error.into()),
-                };
-            match Instance::from_json(&data.unwrap_or_default()) {
-                Ok(instance) => instances.push(instance),
-                Err(reason) => tracing::warn!(
-                    path,
-                    reason,
-                    "ignoring a znode that does not describe a service instance"
-                ),
-            }
+            let data = data_of(&self.client, &path).await?;
+            instances.extend(data.and_then(|data| readable(&path, &data)));
         }
         Ok(instances)
     }
+}
 
-    async fn children(&self, path: &str) -> Result<Vec<String>> {
-        let names = match insist(&self.client, || self.client.get_children(path)).await {
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Vec::new(),
-            other => other?,
-        };
-        let mut names: Vec<_> = names.iter().map(|name| name.to_string()).collect();
-        names.sort();
-        Ok(names)
-    }
+/// Decodes the data of an instance's znode. Logs unreadable data.
+pub(crate) fn readable(path: &str, data: &[u8]) -> Option<Instance> {
+    let read = Instance::from_json(data).inspect_err(|reason| {
+        tracing::warn!(
+            path,
+            reason,
+            "ignoring a znode that does not describe a service instance"
+        );
+    });
+    read.ok()
 }
 
 #[cfg(test)]
@@ -224,6 +249,10 @@ mod tests {
              \"serviceType\":\"DYNAMIC\",\"uriSpec\":null}"
         );
         assert_eq!(Instance::from_json(json.as_bytes()).unwrap(), instance);
+        let fixed = instance.clone().with_type(ServiceType::Static).to_json();
+        assert_eq!(fixed, json.replace("DYNAMIC", "STATIC"));
+        let read = Instance::from_json(fixed.as_bytes()).unwrap();
+        assert_eq!(read.service_type, ServiceType::Static);
         let payload = serde_json::json!({"@class": "a.B", "n": 1});
         let instance = instance.with_payload(payload);
         let json = instance

@@ -46,12 +46,12 @@ pub enum Error {
         /// Bytes in hexadecimal, or the number.
         what: String,
     },
-    /// An argument makes no sense for the recipe.
+    /// An argument is invalid for the recipe.
     #[error("invalid argument for {recipe}: {reason}")]
     Argument {
         /// The recipe, with its directory.
         recipe: String,
-        /// Reason why the argument makes no sense.
+        /// Reason why the argument is invalid.
         reason: String,
     },
     /// The path is invalid for a recipe.

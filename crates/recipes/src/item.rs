@@ -1,19 +1,22 @@
 //! Names and contents of item znodes in queues.
 //!
-//! Source: ItemSerializer, DistributedQueue, DistributedPriorityQueue.
+//! Source: ItemSerializer, DistributedQueue, DistributedPriorityQueue, DistributedDelayQueue,
+//! DistributedIdQueue, SimpleDistributedQueue; kazoo's Queue and LockingQueue.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 const VERSION: u32 = 0x0001_0001;
 const ITEM: u8 = 1;
 const END: u8 = 2;
-/// Prefix of every item's name.
-pub(crate) const ITEM_WORD: &str = "queue-";
+/// Prefix of the names of Curator's items.
+const ITEM_WORD: &str = "queue-";
+/// Character before and after a due time or an id.
+const SEPARATOR: char = '|';
 /// Length of a priority: a sign and eight digits.
 const PRIORITY_LEN: usize = 9;
 
 /// Encodes the contents of one znode. Items in one znode are taken together.
-pub(crate) fn encode(items: &[Bytes]) -> Bytes {
+fn encode(items: &[Bytes]) -> Bytes {
     let mut out = BytesMut::new();
     out.put_u32(VERSION);
     for item in items {
@@ -29,7 +32,7 @@ pub(crate) fn encode(items: &[Bytes]) -> Bytes {
 /// # Errors
 /// If the data is invalid. The text describes the fault. Like Curator, this function ignores bytes
 /// after the end mark.
-pub(crate) fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
+fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
     const SHORT: &str = "the data ends too early";
     if data.try_get_u32().map_err(|_| SHORT)? != VERSION {
         return Err("the data does not begin with the version 0x00010001");
@@ -54,45 +57,143 @@ pub(crate) fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
     }
 }
 
+/// Format of the names of items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// `queue-<number>`.
+    Plain,
+    /// `queue-<priority><number>`.
+    Priority,
+    /// `queue-|<due time>|<number>`.
+    Due,
+    /// `queue-|<id>|<number>`.
+    Id,
+    /// `qn-<number>`, with the item as the data of the znode.
+    Simple,
+    /// `entry-<priority>-<number>`, with the item as the data of the znode.
+    Entry,
+}
+
+impl Naming {
+    /// Returns the first part of every name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Plain | Self::Priority | Self::Due | Self::Id => ITEM_WORD,
+            Self::Simple => "qn-",
+            Self::Entry => "entry-",
+        }
+    }
+
+    /// Encodes the contents of one znode. A znode whose data is the item contains only one item.
+    pub(crate) fn encode(self, items: &[Bytes]) -> Bytes {
+        match (self, items) {
+            (Self::Simple | Self::Entry, [item]) => item.clone(),
+            _ => encode(items),
+        }
+    }
+
+    /// Decodes the contents of one znode.
+    ///
+    /// # Errors
+    /// If the data is invalid. The text describes the fault.
+    pub(crate) fn decode(self, data: Bytes) -> Result<Vec<Bytes>, &'static str> {
+        match self {
+            Self::Simple | Self::Entry => Ok(vec![data]),
+            _ => decode(data),
+        }
+    }
+}
+
+/// Name of an item without its number, and what its parts mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ItemName<'a> {
+    /// Name without its number.
+    pub(crate) stem: &'a str,
+    /// Priority or id as text.
+    pub(crate) label: &'a str,
+    /// Time from which the item may be taken, in ms since 1970.
+    pub(crate) due_ms: u64,
+    number: i32,
+}
+
 /// Formats a priority so that the order of the text is the order of the priorities.
-pub(crate) fn priority_text(priority: i32) -> String {
+fn priority_text(priority: i32) -> String {
     let sign = i32::from(priority >= 0);
     format!("{sign}{priority:08X}")
 }
 
-/// Returns the names of items in their order, without other names.
-pub(crate) fn in_order(names: &[String], has_priority: bool) -> Vec<&str> {
-    let parsed = names.iter().filter_map(|name| {
-        let (priority, number) = parse(name, has_priority)?;
-        Some((priority, number, name.as_str()))
-    });
+/// Returns the stem of an item with this priority.
+pub(crate) fn priority_stem(priority: i32) -> String {
+    format!("{ITEM_WORD}{}", priority_text(priority))
+}
+
+/// Returns the stem of an entry of kazoo's queues.
+pub(crate) fn entry_stem(priority: u16) -> String {
+    format!("entry-{priority:03}-")
+}
+
+/// Returns the stem of an item that may be taken from this time on, in ms since 1970.
+pub(crate) fn due_stem(due_ms: u64) -> String {
+    format!("{ITEM_WORD}{SEPARATOR}{due_ms:08X}{SEPARATOR}")
+}
+
+/// Returns the stem of an item with an id.
+pub(crate) fn id_stem(id: &str) -> String {
+    format!("{ITEM_WORD}{SEPARATOR}{}{SEPARATOR}", id_text(id))
+}
+
+/// Returns an id as it occurs in names.
+pub(crate) fn id_text(id: &str) -> String {
+    id.replace(['/', SEPARATOR], "_")
+}
+
+/// Returns the items in their order, without other names.
+pub(crate) fn in_order(names: &[String], naming: Naming) -> Vec<&str> {
+    let parsed = names
+        .iter()
+        .filter_map(|name| Some((parse(name, naming)?, name.as_str())));
     let mut parsed: Vec<_> = parsed.collect();
     // The server's number wraps. The existing numbers are close to each other, so distances have
     // the correct order.
-    let Some(&(_, some, _)) = parsed.first() else {
+    let Some(some) = parsed.first().map(|(item, _)| item.number) else {
         return Vec::new();
     };
-    parsed.sort_by_key(|&(priority, number, _)| (priority, number.wrapping_sub(some)));
-    parsed.into_iter().map(|(_, _, name)| name).collect()
+    let rank = |item: &ItemName<'_>| (item.due_ms, item.number.wrapping_sub(some));
+    match naming {
+        Naming::Priority | Naming::Entry => {
+            parsed.sort_by_key(|(item, _)| (item.label, rank(item)))
+        }
+        _ => parsed.sort_by_key(|(item, _)| rank(item)),
+    }
+    parsed.into_iter().map(|(_, name)| name).collect()
 }
 
-fn parse(name: &str, has_priority: bool) -> Option<(&str, i32)> {
-    let rest = name.strip_prefix(ITEM_WORD)?;
-    let priority_len = if has_priority { PRIORITY_LEN } else { 0 };
-    let (priority, number) = rest.split_at_checked(priority_len)?;
-    let is_priority = |byte: u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte);
+/// Returns the parts of an item's name, or `None` for other names.
+pub(crate) fn parse(name: &str, naming: Naming) -> Option<ItemName<'_>> {
+    let rest = name.strip_prefix(naming.word())?;
+    let (label, number) = match naming {
+        Naming::Plain | Naming::Simple => ("", rest),
+        Naming::Entry => rest.split_once('-')?,
+        Naming::Priority => rest.split_at_checked(PRIORITY_LEN)?,
+        Naming::Due | Naming::Id => rest.strip_prefix(SEPARATOR)?.rsplit_once(SEPARATOR)?,
+    };
+    let due_ms = match naming {
+        Naming::Due => u64::from_str_radix(label, 16).ok()?,
+        _ => 0,
+    };
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte);
+    let is_label = naming == Naming::Id || label.bytes().all(is_hex);
     let digits = number.strip_prefix('-').unwrap_or(number);
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !priority.bytes().all(is_priority) || !is_number || !(10..=11).contains(&number.len()) {
+    if !is_label || !is_number || !(10..=11).contains(&number.len()) {
         return None;
     }
-    Some((priority, number.parse().ok()?))
-}
-
-/// Returns the name without its number.
-pub(crate) fn stem(name: &str, has_priority: bool) -> &str {
-    let priority_len = if has_priority { PRIORITY_LEN } else { 0 };
-    name.get(..ITEM_WORD.len() + priority_len).unwrap_or(name)
+    Some(ItemName {
+        stem: name.strip_suffix(number)?,
+        label,
+        due_ms,
+        number: number.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -137,8 +238,9 @@ mod tests {
         shuffled.reverse();
         shuffled.swap(1, 6);
         shuffled.push("queue-0000000001".to_owned());
-        assert_eq!(in_order(&shuffled, true), names);
-        assert_eq!(stem(&names[4], true), "queue-100000000");
+        assert_eq!(in_order(&shuffled, Naming::Priority), names);
+        let name = parse(&names[4], Naming::Priority).unwrap();
+        assert_eq!(name.stem, "queue-100000000");
     }
 
     #[test]
@@ -152,9 +254,49 @@ mod tests {
             "queue-x",
         ];
         let names = names.map(str::to_owned);
-        assert_eq!(in_order(&names, false), names[..3]);
+        assert_eq!(in_order(&names, Naming::Plain), names[..3]);
         let late = ["queue-0000000000", "queue--000000001"].map(str::to_owned);
-        assert_eq!(in_order(&late, false), [&*late[1], &*late[0]]);
-        assert_eq!(stem(&late[1], false), "queue-");
+        assert_eq!(in_order(&late, Naming::Plain), [&*late[1], &*late[0]]);
+        assert_eq!(parse(&late[1], Naming::Plain).unwrap().stem, "queue-");
+    }
+
+    #[test]
+    fn due_times_and_ids_are_written_as_curator_writes_them() {
+        assert_eq!(due_stem(0x19F_0000_0001), "queue-|19F00000001|");
+        assert_eq!(due_stem(5), "queue-|00000005|");
+        assert_eq!(id_stem("a/b|c"), "queue-|a_b_c|");
+        let names = [
+            "queue-|19F00000001|0000000003",
+            "queue-|00000005|0000000004",
+            "queue-|19F00000001|0000000002",
+            "queue-|x|0000000001",
+            "queue-0000000000",
+        ];
+        let names = names.map(str::to_owned);
+        let ordered = [&*names[1], &*names[2], &*names[0]];
+        assert_eq!(in_order(&names, Naming::Due), ordered);
+        let due = parse(&names[1], Naming::Due).unwrap();
+        assert_eq!((due.due_ms, due.stem), (5, "queue-|00000005|"));
+        let by_id = [&*names[3], &*names[2], &*names[0], &*names[1]];
+        assert_eq!(in_order(&names, Naming::Id), by_id);
+        assert_eq!(parse(&names[3], Naming::Id).unwrap().label, "x");
+    }
+
+    #[test]
+    fn entries_are_ordered_by_priority() {
+        let names = [
+            "entry-100-0000000001",
+            "entry-007-0000000002",
+            "entry-100-0000000000",
+            "qn-0000000003",
+        ];
+        let names = names.map(str::to_owned);
+        let ordered = [&*names[1], &*names[2], &*names[0]];
+        assert_eq!(in_order(&names, Naming::Entry), ordered);
+        assert_eq!(in_order(&names, Naming::Simple), [&*names[3]]);
+        assert_eq!(entry_stem(7), "entry-007-");
+        let raw = Bytes::from_static(b"any");
+        assert_eq!(Naming::Entry.encode(std::slice::from_ref(&raw)), raw);
+        assert_eq!(Naming::Entry.decode(raw.clone()).unwrap(), [raw]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError, MultiOp};
@@ -9,32 +10,28 @@ use proto::ErrorCode;
 
 use crate::barrier::make;
 use crate::error::{Error, Result};
-use crate::item::{encode, in_order};
+use crate::item::{Naming, in_order, parse};
 use crate::names::Layout;
 use crate::once::{Markers, TxnOutcome};
 use crate::place::Queue as Contenders;
-use crate::session::{check_path, connected, insist, may_pass};
+use crate::session::{check_path, children_of, connected, data_of, may_pass};
 use crate::taken::{Taken, take};
+use crate::wall_clock::now_ms;
 use crate::watched::ended;
 
-/// State that is common to both kinds of queues.
+/// State that is common to all kinds of queues whose items are locked.
 #[derive(Debug)]
 pub(crate) struct Items {
     pub(crate) client: Client,
     directory: String,
     pub(crate) markers: Markers,
-    pub(crate) has_priority: bool,
+    pub(crate) naming: Naming,
     /// Names of items that do not decode. They stay in the queue for an operator.
     pub(crate) unreadable: parking_lot::Mutex<HashSet<String>>,
 }
 
 impl Items {
-    pub(crate) fn new(
-        client: &Client,
-        path: &str,
-        locks: &str,
-        has_priority: bool,
-    ) -> Result<Self> {
+    pub(crate) fn new(client: &Client, path: &str, locks: &str, naming: Naming) -> Result<Self> {
         check_path(path)?;
         check_path(locks)?;
         if path == locks {
@@ -52,7 +49,7 @@ impl Items {
             client: client.clone(),
             directory: path.to_owned(),
             markers: Markers::new(contenders),
-            has_priority,
+            naming,
             unreadable: parking_lot::Mutex::default(),
         })
     }
@@ -68,7 +65,7 @@ impl Items {
     /// Returns the operation that creates an item after all items with the same stem.
     pub(crate) fn creation(&self, stem: &str, items: &[Bytes]) -> MultiOp {
         let kind = Create::persistent().sequential();
-        MultiOp::create(&self.item(stem), encode(items), &kind)
+        MultiOp::create(&self.item(stem), self.naming.encode(items), &kind)
     }
 
     pub(crate) async fn put(&self, stem: &str, items: &[Bytes]) -> Result<()> {
@@ -98,31 +95,32 @@ impl Items {
     }
 
     async fn list(&self) -> Result<Vec<String>> {
-        let list = || self.client.get_children(&self.directory);
-        match insist(&self.client, list).await {
-            Ok(names) => Ok(names.iter().map(|name| name.to_string()).collect()),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        }
+        children_of(&self.client, &self.directory).await
     }
 
     pub(crate) async fn count(&self) -> Result<usize> {
-        Ok(in_order(&self.list().await?, self.has_priority).len())
+        Ok(in_order(&self.list().await?, self.naming).len())
     }
 
-    /// Returns the free items in their order.
-    fn free<'a>(&self, items: &'a [String], locks: &[String]) -> Vec<&'a str> {
+    /// Returns the free items in their order, and the time until the next item is due.
+    fn free<'a>(&self, items: &'a [String], locks: &[String]) -> (Vec<&'a str>, Option<Duration>) {
         let locks: HashSet<&str> = locks.iter().map(String::as_str).collect();
-        let items = in_order(items, self.has_priority);
+        let items = in_order(items, self.naming);
         let mut unreadable = self.unreadable.lock();
         if !unreadable.is_empty() {
             let there: HashSet<_> = items.iter().copied().collect();
             unreadable.retain(|name| there.contains(name.as_str()));
         }
-        let items = items.into_iter();
-        items
-            .filter(|name| !locks.contains(name) && !unreadable.contains(*name))
-            .collect()
+        let free = items.into_iter();
+        let free = free.filter(|name| !locks.contains(name) && !unreadable.contains(*name));
+        if self.naming != Naming::Due {
+            return (free.collect(), None);
+        }
+        let due = |name: &str| parse(name, self.naming).map_or(0, |item| item.due_ms);
+        let now = now_ms();
+        let (now_due, later): (Vec<_>, Vec<_>) = free.partition(|name| due(name) <= now);
+        let next = later.first().map(|name| due(name).saturating_sub(now));
+        (now_due, next.map(Duration::from_millis))
     }
 
     pub(crate) async fn take(self: &Arc<Self>) -> Result<Taken> {
@@ -137,12 +135,66 @@ impl Items {
     pub(crate) async fn try_take(self: &Arc<Self>) -> Result<Option<Taken>> {
         let items = self.list().await?;
         let locks = self.markers.list().await?;
-        for name in self.free(&items, &locks) {
+        for name in self.free(&items, &locks).0 {
             if let Some(taken) = take(self, name).await? {
                 return Ok(Some(taken));
             }
         }
         Ok(None)
+    }
+
+    /// Removes free items with this label, and returns their number.
+    pub(crate) async fn remove(self: &Arc<Self>, label: &str) -> Result<usize> {
+        let names = self.list().await?;
+        let mut removed = 0;
+        for name in in_order(&names, self.naming) {
+            let is_meant = parse(name, self.naming).is_some_and(|item| item.label == label);
+            if is_meant
+                && let Some(taken) = take(self, name).await?
+                && taken.confirm().await?
+            {
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Deletes the first item and returns its data.
+    pub(crate) async fn try_pop(&self) -> Result<Option<Bytes>> {
+        for name in in_order(&self.list().await?, self.naming) {
+            let path = self.item(name);
+            let Some(data) = data_of(&self.client, &path).await? else {
+                continue;
+            };
+            loop {
+                let mut marker = self.markers.get().await?;
+                match marker.run(&[MultiOp::delete(&path, -1)]).await? {
+                    TxnOutcome::Done(_) => {
+                        self.markers.put_back(marker);
+                        return Ok(Some(data));
+                    }
+                    TxnOutcome::Refused { error, .. } => {
+                        self.markers.put_back(marker);
+                        if error.code() != Some(ErrorCode::NoNode) {
+                            return Err(error.into());
+                        }
+                        break;
+                    }
+                    TxnOutcome::Gone { is_known: true } => {}
+                    TxnOutcome::Gone { is_known: false } => return Err(Error::Unknown { path }),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) async fn pop(&self) -> Result<Bytes> {
+        loop {
+            if let Some(data) = self.try_pop().await? {
+                return Ok(data);
+            }
+            self.changed().await?;
+        }
     }
 
     /// Waits until there may be a free item, because an item was added or a consumer released one.
@@ -172,13 +224,25 @@ impl Items {
         };
         let item_names: Vec<_> = items.iter().map(|name| name.to_string()).collect();
         let lock_names: Vec<_> = locks.iter().map(|name| name.to_string()).collect();
-        if self.free(&item_names, &lock_names).is_empty() {
+        let (free, next_due) = self.free(&item_names, &lock_names);
+        if free.is_empty() {
             let client = &self.client;
+            let due = async {
+                match next_due {
+                    Some(next_due) => tokio::time::sleep(next_due).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
-                end = ended(client, Ok((items, stat, item_watch))) => end?,
-                end = ended(client, Ok((locks, lock_stat, lock_watch))) => end?,
-            };
+                end = ended(client, Ok((items, stat, item_watch))) => {
+                    end?;
+                }
+                end = ended(client, Ok((locks, lock_stat, lock_watch))) => {
+                    end?;
+                }
+                () = due => {}
+            }
         }
         connected(&self.client).await?;
         self.markers.put_back(marker);

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::Client;
-use proto::ErrorCode;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::election::{Participant, participants};
 use crate::error::{Error, Result};
-use crate::names::{LATCHES, Layout, ordered};
+use crate::names::{LATCHES, Layout};
 use crate::place::{Doubt, Queue, QueueEntry, WaitOutcome};
 use crate::selector::Leadership;
-use crate::session::{check_path, connected, either_changes, insist, until_other};
+use crate::session::{check_path, connected, either_changes, until_other};
 
 /// Candidate for leadership, from its start until it is closed or dropped. After it becomes leader,
 /// it leads until then or until the end of its session.
@@ -52,15 +52,6 @@ pub struct LeaderLatch {
     standing: watch::Receiver<LatchState>,
     stop: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
-}
-
-/// Candidate of an election.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Participant {
-    /// Id that the candidate has set.
-    pub id: Bytes,
-    /// Whether the candidate is the first in the queue.
-    pub is_leader: bool,
 }
 
 /// State of the candidate's task.
@@ -152,22 +143,7 @@ impl LeaderLatch {
     /// # Errors
     /// If a server refuses the read.
     pub async fn participants(&self) -> Result<Vec<Participant>> {
-        let names = self.queue.list().await?.unwrap_or_default();
-        let client = &self.queue.client;
-        let mut participants = Vec::new();
-        for name in ordered(names.iter().map(String::as_str), LATCHES) {
-            let path = format!("{}/{name}", self.queue.directory);
-            let read = || client.get_data(&path);
-            match insist(client, read).await {
-                Ok((data, _)) => participants.push(Participant {
-                    id: data.unwrap_or_default(),
-                    is_leader: participants.is_empty(),
-                }),
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(participants)
+        participants(&self.queue, usize::MAX).await
     }
 
     /// Leaves the election. When the call returns, the candidate's znode is deleted. After a lost

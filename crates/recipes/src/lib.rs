@@ -12,10 +12,15 @@
 //! | block all clients until the barrier opens | [`Barrier`] |
 //! | start and finish a step together | [`DoubleBarrier`] |
 //! | share a value or a counter | [`SharedValue`], [`Counter`] |
-//! | distribute work among consumers | [`Queue`], [`PriorityQueue`] |
-//! | follow a subtree | [`TreeCache`] |
-//! | find services by name | [`ServiceDiscovery`] |
-//! | be visible while alive | [`PersistentNode`], [`GroupMember`] |
+//! | distribute work among consumers | [`Queue`], [`PriorityQueue`], [`DelayQueue`], [`IdQueue`], [`LockingQueue`] |
+//! | distribute work that may get lost | [`SimpleQueue`] |
+//! | divide a set among members | [`SetPartitioner`] |
+//! | follow a subtree, a znode or its children | [`TreeCache`] |
+//! | find services by name | [`ServiceDiscovery`], [`ServiceProvider`] |
+//! | be visible while alive | [`PersistentNode`], [`GroupMember`], [`Party`] |
+//! | be visible for a while longer | [`PersistentTtlNode`] |
+//! | see the candidates of an election | [`Election`] |
+//! | do something once in a while | [`NonBlockingLease`], [`MultiNonBlockingLease`] |
 //!
 //! Directories and names are compatible with Apache Curator ([`Layout::Curator`]) and, for locks,
 //! with kazoo ([`Layout::Kazoo`]). Programs in other languages can therefore join the same queues.
@@ -54,41 +59,60 @@
 
 mod barrier;
 mod cache;
+mod counter;
 mod discovery;
+mod election;
 mod error;
 mod item;
 mod items;
+mod labelled;
 mod latch;
+mod lease;
 mod multi;
 mod mutex;
 mod names;
 mod node;
 mod once;
+mod partition;
+mod party;
 mod place;
+mod provider;
 mod queue;
 mod read_write;
 mod selector;
 mod semaphore;
 mod session;
+mod simple_queue;
 mod taken;
+mod ttl_node;
 mod unfair;
 mod value;
+mod wall_clock;
 mod watched;
 
 pub use barrier::{Barrier, DoubleBarrier, Inside};
-pub use cache::{Node, TreeCache};
-pub use discovery::{Instance, ServiceDiscovery};
+pub use cache::{CacheScope, Node, TreeCache};
+pub use counter::{Counter, Width};
+pub use discovery::{Instance, ServiceDiscovery, ServiceType};
+pub use election::{Election, Participant};
 pub use error::{Error, Result};
-pub use latch::{LeaderLatch, Participant};
+pub use labelled::{DelayQueue, IdQueue, LockingQueue};
+pub use latch::LeaderLatch;
+pub use lease::{MultiNonBlockingLease, NonBlockingLease};
 pub use multi::{MultiGuard, MultiLock};
 pub use mutex::{LockGuard, Mutex};
 pub use names::Layout;
 pub use node::{GroupMember, Member, PersistentNode};
+pub use partition::{SetPartitioner, Share};
+pub use party::Party;
 pub use place::{Doubt, Token};
+pub use provider::{DownPolicy, ServiceProvider, Strategy};
 pub use queue::{PriorityQueue, Queue};
 pub use read_write::{ReadWriteLock, WriteGuard};
 pub use selector::{LeaderSelector, Leadership};
 pub use semaphore::{Lease, Semaphore};
+pub use simple_queue::SimpleQueue;
 pub use taken::Taken;
+pub use ttl_node::PersistentTtlNode;
 pub use unfair::UnfairElection;
-pub use value::{Counter, SharedValue, Versioned, Width};
+pub use value::{SharedValue, Versioned};

@@ -33,7 +33,7 @@ impl MultiLock {
     /// Creates a lock from these locks, in this order.
     ///
     /// # Errors
-    /// If there are no locks, or a lock occurs twice. It would wait for itself.
+    /// If the list is empty or contains a lock twice. Such a lock would wait for itself.
     pub fn new(locks: Vec<Mutex>) -> Result<Self> {
         let mut paths = HashSet::new();
         if let Some(twice) = locks.iter().find(|lock| !paths.insert(lock.path())) {

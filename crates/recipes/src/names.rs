@@ -59,6 +59,12 @@ pub(crate) const LOCKS: &[NamePrefix] = &[
 ];
 /// Words of LeaderLatch.
 pub(crate) const LATCHES: &[NamePrefix] = &[exclusive("latch-")];
+/// Words of all elections.
+pub(crate) const ELECTIONS: &[NamePrefix] = &[
+    exclusive("latch-"),
+    exclusive("lock-"),
+    exclusive("__lock__"),
+];
 /// Words of ReadWriteLock.
 pub(crate) const READERS_AND_WRITERS: &[NamePrefix] = &[
     exclusive("__WRIT__"),

@@ -6,9 +6,11 @@ use proto::{ErrorCode, Stat};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::barrier::delete;
 use crate::error::{Error, Result};
-use crate::place::make_directory;
-use crate::session::{check_path, child, connected, delete_own, insist};
+use crate::session::{
+    check_path, child, children_of, connected, data_of, delete_own, insist, make_directory,
+};
 use crate::watched::{WatchEnd, ended};
 
 /// Ephemeral znode that is created again after every deletion and in every new session, until this
@@ -41,6 +43,17 @@ pub struct PersistentNode {
     task: Option<JoinHandle<()>>,
 }
 
+/// Life of the znode of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeLife {
+    /// The znode lives until the end of its session.
+    Session,
+    /// The znode lives until its handle is closed or dropped. It may belong to any client.
+    Handle,
+    /// The znode lives longer than its handle. It may belong to any client.
+    Ttl,
+}
+
 #[derive(Debug, Clone)]
 enum NodeState {
     Missing,
@@ -55,13 +68,32 @@ impl PersistentNode {
     /// # Errors
     /// If the path is invalid.
     pub fn start(client: &Client, path: &str, data: impl Into<Bytes>) -> Result<Self> {
+        Self::start_as(
+            client,
+            path,
+            data.into(),
+            Create::ephemeral(),
+            NodeLife::Session,
+        )
+    }
+
+    /// Starts to maintain a znode of this kind, which has this life.
+    pub(crate) fn start_as(
+        client: &Client,
+        path: &str,
+        data: Bytes,
+        kind: Create,
+        life: NodeLife,
+    ) -> Result<Self> {
         check_path(path)?;
-        let (data, data_wanted) = watch::channel(data.into());
+        let (data, data_wanted) = watch::channel(data);
         let (standing_seen, standing) = watch::channel(NodeState::Missing);
         let (stop, stopped) = watch::channel(false);
         let keeper = NodeTask {
             client: client.clone(),
             path: path.to_owned(),
+            kind,
+            life,
             data: data_wanted,
             standing: standing_seen,
         };
@@ -135,6 +167,8 @@ impl Drop for PersistentNode {
 struct NodeTask {
     client: Client,
     path: String,
+    kind: Create,
+    life: NodeLife,
     data: watch::Receiver<Bytes>,
     standing: watch::Sender<NodeState>,
 }
@@ -159,22 +193,23 @@ impl NodeTask {
                 Err(error) => Some(error),
             };
         }
-        if end.is_none() {
-            self.delete().await;
+        if end.is_none()
+            && let Err(error) = self.delete().await
+        {
+            tracing::warn!(%error, "cannot delete a znode");
         }
         self.standing.send_replace(NodeState::Over(end));
     }
 
     fn is_own(&self, stat: &Stat) -> bool {
-        stat.ephemeral_owner == self.client.session_id().0
+        self.life != NodeLife::Session || stat.ephemeral_owner == self.client.session_id().0
     }
 
     /// Creates the znode. Returns whether the existing znode belongs to this session.
     async fn make(&self) -> Result<bool> {
-        let kind = Create::ephemeral();
         loop {
             let data = self.data.borrow().clone();
-            let create = || self.client.create(&self.path, data.clone(), &kind);
+            let create = || self.client.create(&self.path, data.clone(), &self.kind);
             let error = match insist(&self.client, create).await {
                 Ok(_) => return Ok(true),
                 Err(error) => error,
@@ -205,7 +240,7 @@ impl NodeTask {
                 Err(error) => return Err(error.into()),
             };
         }
-        let gone = gone(client, path, is_own);
+        let gone = gone(client, path, is_own, self.life);
         let changed = self.data.changed();
         let kept = tokio::select! {
             biased;
@@ -217,26 +252,30 @@ impl NodeTask {
         kept
     }
 
-    async fn delete(&self) {
-        let owner = self.client.session_id();
-        let is_own = |_: Option<&Bytes>, stat: &Stat| stat.ephemeral_owner == owner.0;
-        let deleted = delete_own(&self.client, &self.path, owner, false, is_own).await;
-        if let Err(error) = deleted {
-            tracing::warn!(%error, "cannot delete a znode");
+    async fn delete(&self) -> Result<()> {
+        match self.life {
+            NodeLife::Session => {
+                let owner = self.client.session_id();
+                let is_own = |_: Option<&Bytes>, stat: &Stat| stat.ephemeral_owner == owner.0;
+                Ok(delete_own(&self.client, &self.path, owner, false, is_own).await?)
+            }
+            NodeLife::Handle => delete(&self.client, &self.path).await,
+            NodeLife::Ttl => Ok(()),
         }
     }
 }
 
 /// Waits until the znode is deleted, or until its ownership by this session differs from `is_own`.
-async fn gone(client: &Client, path: &str, is_own: bool) -> Result<()> {
+async fn gone(client: &Client, path: &str, is_own: bool, life: NodeLife) -> Result<()> {
     loop {
         connected(client).await?;
-        let read = match client.watch_data(path).await {
-            Ok((_, stat, _)) if (stat.ephemeral_owner == client.session_id().0) != is_own => {
-                return Ok(());
-            }
-            read => read,
-        };
+        let read = client.watch_data(path).await;
+        if let Ok((_, stat, _)) = &read
+            && life == NodeLife::Session
+            && (stat.ephemeral_owner == client.session_id().0) != is_own
+        {
+            return Ok(());
+        }
         if ended(client, read).await? == WatchEnd::Deleted {
             return Ok(());
         }
@@ -317,21 +356,14 @@ impl GroupMember {
     /// If a server refuses the read.
     pub async fn members(&self) -> Result<Vec<Member>> {
         let client = &self.node.client;
-        let names = match insist(client, || client.get_children(&self.directory)).await {
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Vec::new(),
-            other => other?,
-        };
         let mut members = vec![self.own.clone()];
-        for name in names.iter().filter(|name| ***name != *self.own.id) {
-            let path = format!("{}/{name}", self.directory);
-            match insist(client, || client.get_data(&path)).await {
-                Ok((data, _)) => members.push(Member {
-                    id: name.to_string(),
-                    payload: data.unwrap_or_default(),
-                }),
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) => return Err(error.into()),
+        for id in children_of(client, &self.directory).await? {
+            if id == self.own.id {
+                continue;
             }
+            let path = format!("{}/{id}", self.directory);
+            let data = data_of(client, &path).await?;
+            members.extend(data.map(|payload| Member { id, payload }));
         }
         members.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(members)

@@ -8,7 +8,7 @@ use proto::{ErrorCode, SessionId};
 
 use crate::error::{Error, Result};
 use crate::names::{Layout, NamePrefix, QueueStanding, digits, standing};
-use crate::session::{connected, insist, may_pass};
+use crate::session::{connected, insist, make_directory, may_pass};
 use crate::watched::{WatchEnd, ended};
 
 /// Number that increases from holder to holder of a lock or leadership, across sessions, restarts
@@ -355,29 +355,6 @@ fn doubt(state: &State, owner: SessionId, current: SessionId) -> Option<Doubt> {
         State::Reconnecting | State::Lost if current == owner => Some(Doubt::Disconnected),
         _ => Some(Doubt::Gone),
     }
-}
-
-/// Creates a directory and its parents as containers. A server deletes a container after its last
-/// child.
-///
-/// Source: CreateBuilderImpl.creatingParentContainersIfNeeded.
-pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
-    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
-    for end in ends.chain([path.len()]) {
-        let Some(above) = path.get(..end) else {
-            continue;
-        };
-        let container = Create::container();
-        let make = || client.create(above, "", &container);
-        match insist(client, make).await {
-            Ok(_) => {}
-            Err(error) if error.code() == Some(ErrorCode::NodeExists) => {}
-            // A server has meanwhile deleted an empty parent. The caller tries again.
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-            Err(error) => return Err(Error::from(error)),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

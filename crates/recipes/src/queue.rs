@@ -6,9 +6,74 @@ use bytes::Bytes;
 use client::Client;
 
 use crate::error::Result;
-use crate::item::{ITEM_WORD, priority_text};
+use crate::item::{Naming, priority_stem};
 use crate::items::Items;
 use crate::taken::Taken;
+
+/// Adds the constructors of a queue in Curator's layout.
+macro_rules! created_with_locks {
+    ($queue:ident, $naming:expr) => {
+        impl $queue {
+            /// Creates a handle for the queue in the directory `path`. The locks of its items are
+            /// in the directory `<path>-locks`.
+            ///
+            /// # Errors
+            /// If the path is invalid.
+            pub fn new(client: &Client, path: &str) -> Result<Self> {
+                Self::with_locks(client, path, &format!("{path}-locks"))
+            }
+
+            /// Creates a handle for a queue with its locks in another directory (Curator's
+            /// `lockPath`). All consumers must use the same directory.
+            ///
+            /// # Errors
+            /// If a path is invalid.
+            pub fn with_locks(client: &Client, path: &str, locks: &str) -> Result<Self> {
+                let items = Arc::new(Items::new(client, path, locks, $naming)?);
+                Ok(Self { items })
+            }
+        }
+    };
+}
+
+/// Adds the methods of consumers that lock an item before they process it.
+macro_rules! taken_by_consumers {
+    ($queue:ident) => {
+        impl $queue {
+            /// Waits for an item and takes it. A dropped future does not take an item.
+            ///
+            /// # Errors
+            /// If the session has ended, or a server refuses a request.
+            pub async fn take(&self) -> Result<Taken> {
+                self.items.take().await
+            }
+
+            /// Takes an item if a free one exists.
+            ///
+            /// # Errors
+            /// If the session has ended, or a server refuses a request.
+            pub async fn try_take(&self) -> Result<Option<Taken>> {
+                self.items.try_take().await
+            }
+
+            /// Returns the number of items, including items that are taken but not confirmed.
+            /// Items that were added together count as one item.
+            ///
+            /// # Errors
+            /// If a server refuses the read.
+            pub async fn count(&self) -> Result<usize> {
+                self.items.count().await
+            }
+        }
+    };
+}
+
+pub(crate) use {created_with_locks, taken_by_consumers};
+
+created_with_locks!(Queue, Naming::Plain);
+taken_by_consumers!(Queue);
+created_with_locks!(PriorityQueue, Naming::Priority);
+taken_by_consumers!(PriorityQueue);
 
 /// Queue of items in the order of their arrival.
 ///
@@ -75,25 +140,6 @@ pub struct PriorityQueue {
 }
 
 impl Queue {
-    /// Creates a handle for the queue in the directory `path`. The locks of its items are in the
-    /// directory `<path>-locks`.
-    ///
-    /// # Errors
-    /// If the path is invalid.
-    pub fn new(client: &Client, path: &str) -> Result<Self> {
-        Self::with_locks(client, path, &format!("{path}-locks"))
-    }
-
-    /// Creates a handle for a queue with its locks in another directory (Curator's `lockPath`). All
-    /// consumers must use the same directory.
-    ///
-    /// # Errors
-    /// If a path is invalid.
-    pub fn with_locks(client: &Client, path: &str, locks: &str) -> Result<Self> {
-        let items = Arc::new(Items::new(client, path, locks, false)?);
-        Ok(Self { items })
-    }
-
     /// Adds an item at the end.
     ///
     /// # Errors
@@ -108,55 +154,11 @@ impl Queue {
     /// # Errors
     /// See [`put`](Self::put).
     pub async fn put_together(&self, items: &[Bytes]) -> Result<()> {
-        self.items.put(ITEM_WORD, items).await
-    }
-
-    /// Waits for an item and takes it. A dropped future does not take an item.
-    ///
-    /// # Errors
-    /// If the session has ended, or a server refuses a request.
-    pub async fn take(&self) -> Result<Taken> {
-        self.items.take().await
-    }
-
-    /// Takes an item if a free one exists.
-    ///
-    /// # Errors
-    /// If the session has ended, or a server refuses a request.
-    pub async fn try_take(&self) -> Result<Option<Taken>> {
-        self.items.try_take().await
-    }
-
-    /// Returns the number of items, including items that are taken but not confirmed. Items that
-    /// were added together count as one item.
-    ///
-    /// # Errors
-    /// If a server refuses the read.
-    pub async fn count(&self) -> Result<usize> {
-        self.items.count().await
+        self.items.put(Naming::Plain.word(), items).await
     }
 }
 
 impl PriorityQueue {
-    /// Creates a handle for the queue in the directory `path`. The locks of its items are in the
-    /// directory `<path>-locks`.
-    ///
-    /// # Errors
-    /// If the path is invalid.
-    pub fn new(client: &Client, path: &str) -> Result<Self> {
-        Self::with_locks(client, path, &format!("{path}-locks"))
-    }
-
-    /// Creates a handle for a queue with its locks in another directory (Curator's `lockPath`). All
-    /// consumers must use the same directory.
-    ///
-    /// # Errors
-    /// If a path is invalid.
-    pub fn with_locks(client: &Client, path: &str, locks: &str) -> Result<Self> {
-        let items = Arc::new(Items::new(client, path, locks, true)?);
-        Ok(Self { items })
-    }
-
     /// Adds an item after all items with the same or a lower priority number.
     ///
     /// # Errors
@@ -170,31 +172,6 @@ impl PriorityQueue {
     /// # Errors
     /// See [`Queue::put`].
     pub async fn put_together(&self, priority: i32, items: &[Bytes]) -> Result<()> {
-        let stem = format!("{ITEM_WORD}{}", priority_text(priority));
-        self.items.put(&stem, items).await
-    }
-
-    /// Waits for an item and takes it. See [`Queue::take`].
-    ///
-    /// # Errors
-    /// If the session has ended, or a server refuses a request.
-    pub async fn take(&self) -> Result<Taken> {
-        self.items.take().await
-    }
-
-    /// Takes an item if a free one exists. See [`Queue::try_take`].
-    ///
-    /// # Errors
-    /// If the session has ended, or a server refuses a request.
-    pub async fn try_take(&self) -> Result<Option<Taken>> {
-        self.items.try_take().await
-    }
-
-    /// Returns the number of items. See [`Queue::count`].
-    ///
-    /// # Errors
-    /// If a server refuses the read.
-    pub async fn count(&self) -> Result<usize> {
-        self.items.count().await
+        self.items.put(&priority_stem(priority), items).await
     }
 }

@@ -49,7 +49,10 @@ impl Semaphore {
     pub fn new(client: &Client, path: &str, max: usize) -> Result<Self> {
         check_path(path)?;
         if max == 0 {
-            return Err(Error::argument(path, "a semaphore needs at least one lease"));
+            return Err(Error::argument(
+                path,
+                "a semaphore needs at least one lease",
+            ));
         }
         let queue = |name: &str, words| Queue {
             client: client.clone(),

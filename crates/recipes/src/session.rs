@@ -1,7 +1,7 @@
 //! Handling of lost connections and ended sessions, for all recipes.
 
 use bytes::Bytes;
-use client::{Client, Error as ClientError, State};
+use client::{Client, Create, Error as ClientError, State};
 use proto::{ErrorCode, SessionId, Stat};
 use tokio::sync::watch;
 
@@ -83,6 +83,49 @@ pub(crate) fn child(directory: &str, name: &str) -> Result<String> {
         return Err(Error::Path { path, reason });
     }
     check_path(&path).map(|()| path)
+}
+
+/// Returns the sorted names of a znode's children, or none if the znode is missing.
+pub(crate) async fn children_of(client: &Client, path: &str) -> Result<Vec<String>> {
+    let names = match insist(client, || client.get_children(path)).await {
+        Err(error) if error.code() == Some(ErrorCode::NoNode) => Vec::new(),
+        other => other?,
+    };
+    let mut names: Vec<_> = names.iter().map(|name| name.to_string()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Returns the data of a znode, or `None` if the znode is missing.
+pub(crate) async fn data_of(client: &Client, path: &str) -> Result<Option<Bytes>> {
+    match insist(client, || client.get_data(path)).await {
+        Ok((data, _)) => Ok(Some(data.unwrap_or_default())),
+        Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Creates a directory and its parents as containers. A server deletes a container after its last
+/// child.
+///
+/// Source: CreateBuilderImpl.creatingParentContainersIfNeeded.
+pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
+    for end in ends.chain([path.len()]) {
+        let Some(above) = path.get(..end) else {
+            continue;
+        };
+        let container = Create::container();
+        let make = || client.create(above, "", &container);
+        match insist(client, make).await {
+            Ok(_) => {}
+            Err(error) if error.code() == Some(ErrorCode::NodeExists) => {}
+            // A server has meanwhile deleted an empty parent. The caller tries again.
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+            Err(error) => return Err(Error::from(error)),
+        }
+    }
+    Ok(())
 }
 
 /// Deletes the ephemeral of session `owner` at a path that other clients use, too. `is_there` means

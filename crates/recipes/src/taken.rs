@@ -7,7 +7,7 @@ use client::{Create, MultiOp, MultiResult};
 use proto::{ErrorCode, Stat};
 
 use crate::error::Result;
-use crate::item::{decode, stem};
+use crate::item::parse;
 use crate::items::Items;
 use crate::once::{Marker, TxnOutcome};
 use crate::place::{Doubt, Token};
@@ -71,7 +71,8 @@ impl Taken {
     /// If a server refuses the request, or the session has ended.
     pub async fn requeue(mut self) -> Result<bool> {
         let queue = &self.held.queue;
-        let stem = stem(&self.held.name, queue.has_priority);
+        let stem =
+            parse(&self.held.name, queue.naming).map_or(queue.naming.word(), |name| name.stem);
         let creation = queue.creation(stem, &self.items);
         self.finish(Some(creation)).await
     }
@@ -143,7 +144,7 @@ pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>
         }
         Err(error) => return Err(error.into()),
     };
-    match decode(data) {
+    match items.naming.decode(data) {
         Ok(contents) => Ok(Some(Taken {
             held,
             items: contents,

@@ -8,10 +8,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::place::{Token, make_directory};
+use crate::place::Token;
 use crate::selector::Leadership;
 use crate::session::{
-    check_path, connected, delete_own, either_changes, insist, may_pass, until_other,
+    check_path, connected, data_of, delete_own, either_changes, insist, make_directory, may_pass,
+    until_other,
 };
 use crate::watched::{WatchEnd, ended};
 
@@ -122,17 +123,21 @@ impl UnfairElection {
     /// # Errors
     /// If a server refuses the read.
     pub async fn leader(&self) -> Result<Option<String>> {
-        let read = || self.client.get_data(&self.path);
-        match insist(&self.client, read).await {
-            Ok((data, _)) => {
-                let data = data.unwrap_or_default();
-                let text = String::from_utf8_lossy(&data);
-                let id = text.rsplit_once(' ').map_or(&*text, |(id, _)| id);
-                Ok(Some(id.to_owned()))
-            }
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Self::leader_at(&self.client, &self.path).await
+    }
+
+    /// Returns the id of the leader of the election on `path`, for clients that are not candidates.
+    ///
+    /// # Errors
+    /// If the path is invalid, or a server refuses the read.
+    pub async fn leader_at(client: &Client, path: &str) -> Result<Option<String>> {
+        check_path(path)?;
+        let data = data_of(client, path).await?;
+        Ok(data.map(|data| {
+            let text = String::from_utf8_lossy(&data);
+            let id = text.rsplit_once(' ').map_or(&*text, |(id, _)| id);
+            id.to_owned()
+        }))
     }
 
     /// Leaves the election, and deletes the znode if this candidate owns it. Without a connection,

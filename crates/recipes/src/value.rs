@@ -1,12 +1,11 @@
-//! Shared value, and shared counter.
+//! Shared value.
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError};
 use proto::ErrorCode;
 
 use crate::error::{Error, Result};
-use crate::place::make_directory;
-use crate::session::{check_path, connected, insist, may_pass};
+use crate::session::{check_path, connected, insist, make_directory, may_pass};
 use crate::watched::ended;
 
 /// Value in one znode. It outlives its writers.
@@ -31,7 +30,7 @@ use crate::watched::ended;
 #[must_use = "it does nothing until one of its methods is called"]
 pub struct SharedValue {
     client: Client,
-    path: String,
+    pub(crate) path: String,
     seed: Bytes,
 }
 
@@ -186,126 +185,4 @@ fn is_another(error: &ClientError) -> bool {
         error.code(),
         Some(ErrorCode::BadVersion | ErrorCode::NoNode)
     )
-}
-
-/// Encoding of a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Width {
-    /// 8 bytes, big-endian: DistributedAtomicLong.
-    #[default]
-    Long,
-    /// 4 bytes, big-endian: SharedCount, DistributedAtomicInteger, kazoo's Counter with
-    /// `support_curator`.
-    Int,
-}
-
-/// Number that clients increment.
-///
-/// ```
-/// # tests::documented(async |client| {
-/// use recipes::Counter;
-///
-/// let tickets = Counter::new(&client, "/counters/tickets")?;
-/// assert_eq!(tickets.add(1).await?, 1);
-/// assert_eq!(tickets.add(1).await?, 2);
-/// # Ok::<_, recipes::Error>(())
-/// # });
-/// ```
-///
-/// A missing znode and empty data mean 0.
-#[derive(Debug, Clone)]
-#[must_use = "it does nothing until one of its methods is called"]
-pub struct Counter {
-    value: SharedValue,
-    width: Width,
-}
-
-impl Counter {
-    /// Creates a handle for the counter at `path`.
-    ///
-    /// # Errors
-    /// If the path is invalid.
-    pub fn new(client: &Client, path: &str) -> Result<Self> {
-        Ok(Self {
-            value: SharedValue::new(client, path, Bytes::new())?,
-            width: Width::Long,
-        })
-    }
-
-    /// Sets the width of the number.
-    pub fn with_width(mut self, width: Width) -> Self {
-        self.width = width;
-        self
-    }
-
-    /// Returns the number that the connected server knows.
-    ///
-    /// # Errors
-    /// [`Error::Number`] if the data is not a number of this width.
-    pub async fn get(&self) -> Result<i64> {
-        self.decode(&self.value.get().await?.data)
-    }
-
-    /// Adds `delta` and returns the sum. Never adds it twice.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] if the connection was lost before an answer and it cannot be determined
-    /// whether `delta` was added. [`Error::Number`] if the sum does not fit.
-    pub async fn add(&self, delta: i64) -> Result<i64> {
-        loop {
-            let read = self.value.get().await?;
-            let number = self.decode(&read.data)?;
-            let sum = number.checked_add(delta);
-            let sum = sum.ok_or_else(|| self.misfit(format!("{number} + {delta}")))?;
-            let data = self.encode(sum)?;
-            if self.value.try_set(&read, data).await?.is_some() {
-                return Ok(sum);
-            }
-        }
-    }
-
-    /// Writes `new` if the number is `expected`, and returns whether it was.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] if the connection was lost before an answer and it cannot be determined
-    /// whether `new` was written. [`Error::Number`] if `new` does not fit.
-    pub async fn compare_and_set(&self, expected: i64, new: i64) -> Result<bool> {
-        let data = self.encode(new)?;
-        loop {
-            let read = self.value.get().await?;
-            if self.decode(&read.data)? != expected {
-                return Ok(false);
-            }
-            if self.value.try_set(&read, data.clone()).await?.is_some() {
-                return Ok(true);
-            }
-        }
-    }
-
-    fn misfit(&self, what: String) -> Error {
-        let path = self.value.path.clone();
-        Error::Number { path, what }
-    }
-
-    fn decode(&self, data: &[u8]) -> Result<i64> {
-        let number = match (self.width, data) {
-            (_, []) => Some(0),
-            (Width::Long, data) => data.try_into().ok().map(i64::from_be_bytes),
-            (Width::Int, data) => data
-                .try_into()
-                .ok()
-                .map(|data| i32::from_be_bytes(data).into()),
-        };
-        number.ok_or_else(|| self.misfit(format!("{:02x?}", data.get(..32).unwrap_or(data))))
-    }
-
-    fn encode(&self, number: i64) -> Result<Bytes> {
-        match self.width {
-            Width::Long => Ok(Bytes::copy_from_slice(&number.to_be_bytes())),
-            Width::Int => match i32::try_from(number) {
-                Ok(number) => Ok(Bytes::copy_from_slice(&number.to_be_bytes())),
-                Err(_) => Err(self.misfit(number.to_string())),
-            },
-        }
-    }
 }

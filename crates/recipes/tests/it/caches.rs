@@ -1,7 +1,7 @@
 //! Comparison of a tree cache with its subtree.
 
 use client::{Client, Create};
-use recipes::TreeCache;
+use recipes::{CacheScope, TreeCache};
 
 use crate::cuts::at_every_request;
 use crate::proxy::Proxy;
@@ -93,4 +93,54 @@ async fn a_cache_is_complete_after_any_cut() {
         cache.close().await;
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_holds_only_its_scope() {
+    let server = server();
+    let (client, other) = two_clients(&server).await;
+    let start = |scope, ignored: &'static str| {
+        let filter = move |path: &str| !path.ends_with(ignored);
+        TreeCache::start_with(&client, "/t", scope, filter).unwrap()
+    };
+    put(&other, "/t", "0").await;
+    put(&other, "/t/a", "1").await;
+    let node = start(CacheScope::Node, "?");
+    let children = start(CacheScope::Children, "x");
+    let filtered = start(CacheScope::Subtree, "/a");
+    for cache in [&node, &children, &filtered] {
+        cache.is_complete().await.unwrap();
+    }
+    put(&other, "/t/x", "not this").await;
+    put(&other, "/t/b", "2").await;
+    put(&other, "/t/a/b", "3").await;
+    put(&other, "/t/a", "4").await;
+    put(&other, "/t", "5").await;
+    shows(&node, &[("/t", "5")]).await;
+    shows(&children, &[("/t/a", "4"), ("/t/b", "2")]).await;
+    let rest = [
+        ("/t", "5"),
+        ("/t/a/b", "3"),
+        ("/t/b", "2"),
+        ("/t/x", "not this"),
+    ];
+    shows(&filtered, &rest).await;
+    // The first reads find the same znodes as the events.
+    shows(&start(CacheScope::Node, "?"), &[("/t", "5")]).await;
+    shows(
+        &start(CacheScope::Children, "x"),
+        &[("/t/a", "4"), ("/t/b", "2")],
+    )
+    .await;
+    shows(&start(CacheScope::Subtree, "/a"), &rest).await;
+    other.delete("/t/b", -1).await.unwrap();
+    shows(&children, &[("/t/a", "4")]).await;
+    for path in ["/t/a/b", "/t/a", "/t/x", "/t"] {
+        other.delete(path, -1).await.unwrap();
+    }
+    for cache in [node, children, filtered] {
+        shows(&cache, &[]).await;
+        cache.close().await;
+    }
+    until_watches(&server, 0).await;
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use client::{Create, MultiOp};
 use proto::watch::EventType;
-use recipes::{Error, LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection};
+use recipes::{
+    Error, LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection,
+};
 
 use crate::proxy::Proxy;
 use crate::support::{

@@ -1,0 +1,168 @@
+//! Queues whose items have a due time, an id, or kazoo's priority in their names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::Client;
+
+use crate::error::{Error, Result};
+use crate::item::{Naming, due_stem, entry_stem, id_stem, id_text};
+use crate::items::Items;
+use crate::queue::{created_with_locks, taken_by_consumers};
+use crate::simple_queue::PRIORITY;
+use crate::taken::Taken;
+use crate::wall_clock::now_ms;
+
+created_with_locks!(DelayQueue, Naming::Due);
+taken_by_consumers!(DelayQueue);
+created_with_locks!(IdQueue, Naming::Id);
+taken_by_consumers!(IdQueue);
+taken_by_consumers!(LockingQueue);
+
+/// Queue whose items can be taken from a time on, by the system clock of the consumer. Earlier items
+/// come first.
+///
+/// ```
+/// # tests::documented(async |client| {
+/// use std::time::Duration;
+///
+/// use recipes::DelayQueue;
+///
+/// let reminders = DelayQueue::new(&client, "/queues/reminders")?;
+/// let day = Duration::from_secs(86_400);
+/// reminders.put(day, "water the plants").await?;
+/// assert!(reminders.try_take().await?.is_none());
+/// # Ok::<_, recipes::Error>(())
+/// # });
+/// ```
+///
+/// In all other respects it behaves like a [`Queue`](crate::Queue).
+///
+/// Source: DistributedDelayQueue with a lock path.
+#[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
+pub struct DelayQueue {
+    items: Arc<Items>,
+}
+
+impl DelayQueue {
+    /// Adds an item that consumers can take after this delay.
+    ///
+    /// # Errors
+    /// See [`Queue::put`](crate::Queue::put).
+    pub async fn put(&self, delay: Duration, item: impl Into<Bytes>) -> Result<()> {
+        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.put_at(now_ms().saturating_add(delay_ms), item).await
+    }
+
+    /// Adds an item that consumers can take from this time on, in ms since 1970.
+    ///
+    /// # Errors
+    /// See [`Queue::put`](crate::Queue::put).
+    pub async fn put_at(&self, due_ms: u64, item: impl Into<Bytes>) -> Result<()> {
+        self.items.put(&due_stem(due_ms), &[item.into()]).await
+    }
+}
+
+/// Queue whose items have ids, by which they can be removed.
+///
+/// ```
+/// # tests::documented(async |client| {
+/// use recipes::IdQueue;
+///
+/// let orders = IdQueue::new(&client, "/queues/orders")?;
+/// orders.put("order-7", "two chairs").await?;
+/// assert_eq!(orders.remove("order-7").await?, 1);
+/// # Ok::<_, recipes::Error>(())
+/// # });
+/// ```
+///
+/// Several items may have the same id. In ids, `/` and `|` count as `_`. In all other respects it
+/// behaves like a [`Queue`](crate::Queue).
+///
+/// Source: DistributedIdQueue with a lock path.
+#[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
+pub struct IdQueue {
+    items: Arc<Items>,
+}
+
+impl IdQueue {
+    /// Adds an item with an id at the end.
+    ///
+    /// # Errors
+    /// See [`Queue::put`](crate::Queue::put).
+    pub async fn put(&self, id: &str, item: impl Into<Bytes>) -> Result<()> {
+        self.items.put(&id_stem(id), &[item.into()]).await
+    }
+
+    /// Removes all items with this id that no consumer has taken, and returns their number.
+    ///
+    /// # Errors
+    /// If the session has ended, or a server refuses a request.
+    pub async fn remove(&self, id: &str) -> Result<usize> {
+        self.items.remove(&id_text(id)).await
+    }
+}
+
+/// Queue in kazoo's layout whose items stay until their consumer confirms them.
+///
+/// ```
+/// # tests::documented(async |client| {
+/// use recipes::LockingQueue;
+///
+/// let jobs = LockingQueue::new(&client, "/queues/builds")?;
+/// jobs.put("build the docs").await?;
+/// jobs.put_first(7, "build the release").await?;
+/// let taken = jobs.take().await?;
+/// assert_eq!(taken.items(), ["build the release"]);
+/// taken.confirm().await?;
+/// # Ok::<_, recipes::Error>(())
+/// # });
+/// ```
+///
+/// In all other respects it behaves like a [`Queue`](crate::Queue).
+///
+/// Source: kazoo's LockingQueue.
+#[derive(Debug, Clone)]
+#[must_use = "it does nothing until one of its methods is called"]
+pub struct LockingQueue {
+    items: Arc<Items>,
+}
+
+/// Greatest priority, because names have three digits.
+const PRIORITY_MAX: u16 = 999;
+
+impl LockingQueue {
+    /// Creates a handle for the queue in the directory `path`.
+    ///
+    /// # Errors
+    /// If the path is invalid.
+    pub fn new(client: &Client, path: &str) -> Result<Self> {
+        let (entries, taken) = (format!("{path}/entries"), format!("{path}/taken"));
+        let items = Items::new(client, &entries, &taken, Naming::Entry)?;
+        let items = Arc::new(items);
+        Ok(Self { items })
+    }
+
+    /// Adds an item at the end of the items with priority 100.
+    ///
+    /// # Errors
+    /// See [`Queue::put`](crate::Queue::put).
+    pub async fn put(&self, item: impl Into<Bytes>) -> Result<()> {
+        self.put_first(PRIORITY, item).await
+    }
+
+    /// Adds an item after all items with the same or a lower priority number, which is at most 999.
+    ///
+    /// # Errors
+    /// See [`Queue::put`](crate::Queue::put). [`Error::Argument`] if the number is greater.
+    pub async fn put_first(&self, priority: u16, item: impl Into<Bytes>) -> Result<()> {
+        if priority > PRIORITY_MAX {
+            let reason = format!("the priority {priority} is greater than {PRIORITY_MAX}");
+            return Err(Error::argument(&self.items.item(""), reason));
+        }
+        self.items.put(&entry_stem(priority), &[item.into()]).await
+    }
+}
