@@ -152,18 +152,25 @@ async fn a_dropped_wait_leaves_the_queue_and_its_successor_continues() {
     let client = connect(&server.address()).await;
     let mutex = Mutex::new(&client, "/m").unwrap();
     let held = mutex.acquire().await.unwrap();
-    let impatient = tokio::time::timeout(Duration::from_millis(50), mutex.acquire());
+    let (give_up, given_up) = tokio::sync::oneshot::channel();
+    let impatient = async {
+        tokio::select! {
+            _ = mutex.acquire() => false,
+            told = given_up => told.is_ok(),
+        }
+    };
     let patient = async {
         until_children(&client, "/m", 2).await;
         mutex.acquire().await
     };
-    let (given_up, patient, ()) = tokio::join!(impatient, patient, async {
+    let (is_given_up, patient, ()) = tokio::join!(impatient, patient, async {
         // The impatient waiter leaves first, then the holder.
         until_children(&client, "/m", 3).await;
+        give_up.send(()).unwrap();
         until_children(&client, "/m", 2).await;
         held.release().await.unwrap();
     });
-    assert!(given_up.is_err());
+    assert!(is_given_up, "it was granted");
     patient.unwrap().release().await.unwrap();
     until_children(&client, "/m", 0).await;
     until_watches(&server, 0).await;
