@@ -16,14 +16,19 @@
 //! | `ZOARIUM_FUZZ_CASE` | number of the first case | 0 |
 //! | `ZOARIUM_FUZZ_CASES` | maximum number of cases within the time | no limit |
 //!
+//! The package in `coverage/` contains the same targets for cargo-fuzz: libFuzzer changes valid
+//! inputs, and keeps each input that reaches new code. `.ci/long fuzz` runs each target for 60 s.
+//!
 //! The crate is for tests only; no other crate depends on it.
 
+mod check;
 mod mutate;
 mod recorded;
 mod restore;
 mod seeds;
 mod targets;
 
+pub use check::{CEILING_BYTES, fault_of, peak_of};
 pub use mutate::{Corpus, INPUT_BYTES_MAX};
 pub use targets::TARGETS;
 

@@ -47,6 +47,11 @@ impl Corpus {
         Self { target, seeds }
     }
 
+    /// Returns the target.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
     /// Returns the seeds.
     pub fn seeds(&self) -> &[Vec<u8>] {
         &self.seeds
@@ -59,16 +64,27 @@ impl Corpus {
         }
         let mut rng = Rng::with_seed(case);
         let mut input = self.pick(&mut rng).to_vec();
+        self.change(&mut input, rng.u64(..));
+        input
+    }
+
+    /// Makes one to four changes, which follow from the number. Usually also corrects checksums.
+    pub fn change(&self, input: &mut Vec<u8>, number: u64) {
+        let mut rng = Rng::with_seed(number);
         for _ in 0..=rng.u32(0..4) {
-            self.mutate(&mut input, &mut rng);
+            self.mutate(input, &mut rng);
         }
         input.truncate(INPUT_BYTES_MAX);
-        if let Some(repair) = self.target.repair
-            && rng.u8(0..4) > 0
-        {
-            repair(&mut input);
+        if rng.u8(0..4) > 0 {
+            self.repair(input);
         }
-        input
+    }
+
+    /// Corrects checksums.
+    pub fn repair(&self, input: &mut [u8]) {
+        if let Some(repair) = self.target.repair {
+            repair(input);
+        }
     }
 
     fn pick(&self, rng: &mut Rng) -> &[u8] {

@@ -21,6 +21,14 @@ macro_rules! targets {
             let targets: Vec<&str> = fuzz::TARGETS.iter().map(|target| target.name).collect();
             assert_eq!(targets, tested);
         }
+
+        #[test]
+        fn every_target_runs_with_coverage() {
+            let manifest = include_str!("../../coverage/Cargo.toml");
+            let binaries = manifest.split("[[bin]]\nname = \"").skip(1);
+            let binaries: Vec<_> = binaries.filter_map(|rest| rest.split('"').next()).collect();
+            assert_eq!(binaries, [$(stringify!($name)),+]);
+        }
     };
 }
 

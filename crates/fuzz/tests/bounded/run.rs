@@ -1,10 +1,8 @@
 //! Runs one target.
 
-use std::any::Any;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,10 +10,6 @@ use std::{env, fs};
 
 use fuzz::{Corpus, TARGETS, Target};
 
-use crate::memory::peak_of;
-
-/// Time above which a single case fails, even on a slow machine.
-const CASE_TIME_MAX: Duration = Duration::from_secs(20);
 /// Number of bytes of an input that are printed.
 const SHOWN_BYTES: usize = 1024;
 
@@ -55,15 +49,8 @@ pub(crate) fn bounded(name: &str) {
 }
 
 fn run_case(target: Target, case: u64, input: &[u8]) {
-    let start = Instant::now();
-    let run = || catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    let (result, peak) = peak_of(run);
-    let limit = target.memory.limit(input.len());
-    let fault = match result {
-        Err(panic) => format!("panicked: {}", text_of(panic.as_ref())),
-        Ok(()) if peak > limit => format!("used {peak} bytes of memory, the limit is {limit}"),
-        Ok(()) if start.elapsed() > CASE_TIME_MAX => format!("took {:?}", start.elapsed()),
-        Ok(()) => return,
+    let Some(fault) = fuzz::fault_of(target, input) else {
+        return;
     };
     let shown = &input[..input.len().min(SHOWN_BYTES)];
     let hex = shown.iter().fold(String::new(), |mut hex, byte| {
@@ -76,12 +63,6 @@ fn run_case(target: Target, case: u64, input: &[u8]) {
         input.len(),
         again(target, case)
     );
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("with something that is no text")
 }
 
 fn again(target: Target, case: u64) -> String {
