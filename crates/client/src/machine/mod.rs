@@ -81,6 +81,8 @@ pub(crate) struct Machine {
     /// Sending time of the newest request that a server answered. The session lasts at least one
     /// timeout from this time on.
     touched: Duration,
+    /// Error of the last connection attempt since the connection was lost.
+    dial_error: Option<Error>,
     phase: Phase,
 }
 
@@ -154,6 +156,7 @@ impl Machine {
             auths: Vec::new(),
             next_xid: 1,
             touched: dialed,
+            dial_error: None,
             phase: Phase::Dialing { since: dialed },
         }
     }
@@ -235,6 +238,7 @@ impl Machine {
                 if self.state.is(&State::Lost) && self.refuse_waiting(&error) {
                     return self.end(State::Closed);
                 }
+                self.dial_error = Some(error);
                 let until = now + self.hosts.handle_failed();
                 self.phase = Phase::Pausing { until };
             }
@@ -245,6 +249,7 @@ impl Machine {
         if let Phase::Dialing { since } = self.phase {
             self.touched = since;
         }
+        self.dial_error = None;
         self.hosts.handle_served();
         let connected = State::connected(self.hosts.current(), &accepted);
         *self.session.lock() = accepted.session;
@@ -314,7 +319,7 @@ impl Machine {
         now: Duration,
     ) -> Result<(), LossReason> {
         if self.lost_at().is_some_and(|at| now >= at) {
-            self.lose();
+            self.lose(now);
         }
         let Phase::Connected(link) = &self.phase else {
             return Ok(());
@@ -349,13 +354,20 @@ impl Machine {
     }
 
     /// Handles the time at which the session may have ended, while no server is reachable.
-    fn lose(&mut self) {
+    fn lose(&mut self, now: Duration) {
         tracing::info!(session = %self.session_id(), "no server was reached for a whole session timeout");
         self.state.tell(State::Lost);
-        let last = Error::ConnectTimeout {
-            server: self.hosts.current(),
-            timeout_ms: self.timeout.as_millis(),
-        };
+        let last = self.dial_error.clone().unwrap_or_else(|| {
+            // The first attempt still waits for its answer.
+            let waited = match self.phase {
+                Phase::Dialing { since } => now.saturating_sub(since),
+                _ => Duration::ZERO,
+            };
+            Error::ConnectTimeout {
+                server: self.hosts.current(),
+                timeout_ms: waited.as_millis(),
+            }
+        });
         if self.refuse_waiting(&last) {
             self.end(State::Closed);
         }

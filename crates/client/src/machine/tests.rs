@@ -34,9 +34,9 @@ fn at(seconds: u64) -> Duration {
 }
 
 fn refused() -> Error {
-    Error::ConnectTimeout {
+    Error::Connect {
         server: "a:1".into(),
-        timeout_ms: 1,
+        source: Arc::new(std::io::ErrorKind::ConnectionRefused.into()),
     }
 }
 
@@ -154,7 +154,27 @@ fn waiting_calls_are_refused_when_the_session_is_lost() {
     assert!(answer.try_recv().is_err(), "it may still be sent");
     assert!(site.pass_until(at(9)).is_none());
     let refused = answer.try_recv().unwrap().unwrap_err();
-    assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");
+    let Error::Unreachable { last, .. } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(last.to_string(), "cannot connect to a:1: connection refused");
+}
+
+#[test]
+fn a_server_that_never_answers_is_the_last_error() {
+    let mut site = Site::new(options());
+    let reason = LossReason::ClosedByServer;
+    site.machine.handle_lost(&reason, at(1));
+    assert!(site.machine.poll_order(at(2)).is_some());
+    let (command, mut answer) = Command::new(OpCode::Exists, None, Bytes::new());
+    assert!(site.calls.try_send(command).is_ok());
+    site.machine.handle_deadline(&mut site.out, at(9)).unwrap();
+    let refused = answer.try_recv().unwrap().unwrap_err();
+    let Error::Unreachable { last, .. } = refused else {
+        panic!("{refused}");
+    };
+    let expected = "cannot connect to b:1: no answer within 7000 ms";
+    assert_eq!(last.to_string(), expected);
 }
 
 #[test]
