@@ -172,10 +172,30 @@ impl Client {
 
     /// Ends the session. The server deletes its ephemerals and closes the connection.
     ///
+    /// Concurrent calls wait for the same end. A call on a closed client succeeds. If the future is
+    /// dropped, the session may or may not end.
+    ///
     /// # Errors
     /// If the request did not reach the server. The session then ends by its timeout.
+    /// [`Error::SessionExpired`] or [`Error::Login`] if the session had already ended for that
+    /// reason.
     pub async fn close(&self) -> Result<()> {
-        self.call(OpCode::CloseSession, None, Bytes::new()).await?;
+        let mut state = self.state();
+        loop {
+            state.mark_unchanged();
+            match self.call(OpCode::CloseSession, None, Bytes::new()).await {
+                Ok(_) => break,
+                Err(Error::Closed { .. }) if *state.borrow() == State::Closed => break,
+                // Another call is closing the client. If its connection is lost first, the session
+                // stays open.
+                Err(Error::Closed { .. }) => {
+                    if state.changed().await.is_err() {
+                        break;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
         let running = self.shared.driver.lock().take();
         if let Some(running) = running {
             // The driver only has to report the end.

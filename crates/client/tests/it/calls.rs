@@ -221,6 +221,48 @@ async fn close_ends_the_session_and_everything_after_it_fails() {
         "exists not sent because the client is closed"
     );
     assert!(soon("the end of events", events.recv()).await.is_err());
+    client.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn concurrent_closes_wait_for_the_end_of_the_session() {
+    let (client, mut connection, _server) = connected().await;
+    let other = client.clone();
+    let served = async {
+        let request = connection.expect(OpCode::CloseSession).await;
+        let second = tokio::spawn(async move { other.close().await });
+        // Nothing is sent after a close.
+        let error = client.exists("/a").await.unwrap_err();
+        assert!(matches!(error, Error::Closed { .. }), "{error}");
+        assert!(!second.is_finished());
+        connection.reply(request.header.xid, 1, 0, &[]).await;
+        soon("the second close", second).await.unwrap()
+    };
+    let (first, second) = tokio::join!(client.close(), served);
+    first.unwrap();
+    second.unwrap();
+}
+
+#[tokio::test]
+async fn a_close_after_a_lost_close_ends_the_session() {
+    let (client, mut first, server) = connected().await;
+    let other = client.clone();
+    let served = async {
+        first.expect(OpCode::CloseSession).await;
+        let second = tokio::spawn(async move { other.close().await });
+        let error = client.exists("/a").await.unwrap_err();
+        assert!(matches!(error, Error::Closed { .. }), "{error}");
+        drop(first);
+        let (mut next, _) = server.accept_session().await;
+        let request = next.expect(OpCode::CloseSession).await;
+        next.reply(request.header.xid, 1, 0, &[]).await;
+        soon("the second close", second).await.unwrap()
+    };
+    let (first, second) = tokio::join!(client.close(), served);
+    let error = first.unwrap_err();
+    assert!(matches!(error, Error::ConnectionLost { .. }), "{error}");
+    second.unwrap();
 }
 
 #[tokio::test]
