@@ -26,7 +26,10 @@ pub fn of_client(error: &Error) -> u8 {
         Error::Op { code, .. } | Error::Multi { code, .. } => of_code(*code),
         Error::Login { .. } => DENIED,
         Error::TooLarge { .. } | Error::Reply { .. } => FAILED,
-        Error::Chroot { .. } | Error::NoServers => USAGE,
+        Error::Chroot { .. }
+        | Error::NoServers
+        | Error::Path { .. }
+        | Error::SequentialContainer { .. } => USAGE,
         _ => UNREACHABLE,
     }
 }

@@ -110,8 +110,12 @@ impl Failure {
         let code = match error {
             Error::Op { code, .. } | Error::Multi { code, .. } => *code,
             Error::SessionExpired { .. } => ErrorCode::SessionExpired.code(),
-            Error::TooLarge { .. } | Error::Reply { .. } => {
+            Error::TooLarge { .. }
+            | Error::Reply { .. }
+            | Error::Path { .. }
+            | Error::SequentialContainer { .. } => {
                 return Self {
+                    exit: exit::of_client(error),
                     plain: Some(error.to_string()),
                     ..Self::new(format!("zoarium: {error}"))
                 };

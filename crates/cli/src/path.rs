@@ -1,56 +1,34 @@
 //! Paths as a client checks them, and the chroot of a session.
 //!
-//! Source: PathUtils.validatePath, ZooKeeper.prependChroot.
+//! Source: PathUtils.validatePath (texts), ZooKeeper.prependChroot.
+
+use client::{PathFault, check_path};
 
 use crate::exit;
 use crate::failure::Failure;
 
-/// Checks a path before it is sent. Positions count UTF-16 units, as in Java.
+/// Checks a path before it is sent.
 ///
 /// # Errors
 /// If the path is invalid. The error contains Java's text.
 pub(crate) fn validate(path: &str) -> Result<(), Failure> {
-    let Some(behind) = path.strip_prefix('/') else {
-        let text = match path {
-            "" => "Path length must be > 0",
-            _ => "Path must start with / character",
-        };
-        return Err(Failure::new(text).with_exit(exit::USAGE));
-    };
-    if behind.is_empty() {
+    let Err(fault) = check_path(path) else {
         return Ok(());
-    }
-    if path.ends_with('/') {
-        let failure = Failure::new("Path must not end with / character");
-        return Err(failure.with_exit(exit::USAGE));
-    }
-    let units: Vec<u16> = path.encode_utf16().collect();
-    match (1..units.len()).find_map(|at| fault(&units, at)) {
-        Some(reason) => Err(Failure::new(format!(
-            "Invalid path string \"{path}\" caused by {reason}"
-        ))
-        .with_exit(exit::USAGE)),
-        None => Ok(()),
-    }
-}
-
-const SLASH: u16 = b'/' as u16;
-const DOT: u16 = b'.' as u16;
-
-fn fault(units: &[u16], at: usize) -> Option<String> {
-    let unit = units[at];
-    let ends = |next: usize| units.get(next).is_none_or(|unit| *unit == SLASH);
-    let is_relative = unit == DOT
-        && ends(at + 1)
-        && (units[at - 1] == SLASH || (units[at - 1] == DOT && at > 1 && units[at - 2] == SLASH));
-    let reason = match unit {
-        0 => "null character not allowed",
-        SLASH if units[at - 1] == SLASH => "empty node name specified",
-        DOT if is_relative => "relative paths not allowed",
-        1..=0x1f | 0x7f..=0x9f | 0xd800..=0xf8ff | 0xfff0..=0xffff => "invalid character",
-        _ => return None,
     };
-    Some(format!("{reason} @{at}"))
+    let caused_by = |reason: &str, at: usize| {
+        format!("Invalid path string \"{path}\" caused by {reason} @{at}")
+    };
+    let text = match fault {
+        PathFault::Empty => "Path length must be > 0".to_owned(),
+        PathFault::Relative => "Path must start with / character".to_owned(),
+        PathFault::EndsWithSlash => "Path must not end with / character".to_owned(),
+        PathFault::EmptyName(at) => caused_by("empty node name specified", at),
+        PathFault::DotName(at) => caused_by("relative paths not allowed", at),
+        PathFault::Nul(at) => caused_by("null character not allowed", at),
+        PathFault::Character(at) => caused_by("invalid character", at),
+        _ => format!("Invalid path string \"{path}\": {fault}"),
+    };
+    Err(Failure::new(text).with_exit(exit::USAGE))
 }
 
 /// Path of the ensemble below which all paths of a session are. Empty for the root.

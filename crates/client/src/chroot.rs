@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use jute::Str;
 
+use crate::path::{PathFault, check_path};
+
 /// Root directory: empty, or a path without a trailing slash. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Chroot(Option<Arc<str>>);
@@ -21,13 +23,9 @@ impl Chroot {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether the root is a valid path. Source: ConnectStringParser,
-    /// PathUtils.validatePath.
-    pub(crate) fn is_valid(&self) -> bool {
-        let Some(path) = &self.0 else { return true };
-        let mut names = path.split('/');
-        let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
-        names.next() == Some("") && names.all(is_name)
+    /// Checks that the root is a valid path. Source: ConnectStringParser.
+    pub(crate) fn check(&self) -> Result<(), PathFault> {
+        self.0.as_deref().map_or(Ok(()), check_path)
     }
 
     /// Converts a path of the application to a path of the server.
@@ -37,6 +35,11 @@ impl Chroot {
             Some(root) if path == "/" => (&**root).into(),
             Some(root) => format!("{root}{path}").into(),
         }
+    }
+
+    /// Converts the beginning of a path of the application, such as `/` for all its paths.
+    pub(crate) fn outside_prefix(&self, prefix: &str) -> Str {
+        format!("{}{prefix}", self.as_str()).into()
     }
 
     /// Converts a path of the server to a path of the application. A path outside of the root stays
@@ -66,6 +69,8 @@ mod tests {
             assert_eq!(&*app.outside(inside), outside);
             assert_eq!(&*app.inside(outside.into()), inside);
         }
+        assert_eq!(&*app.outside_prefix("/"), "/apps/one/");
+        assert_eq!(&*none.outside_prefix("/"), "/");
         assert_eq!(&*app.inside("/apps/oneself".into()), "/apps/oneself");
     }
 
@@ -82,7 +87,7 @@ mod tests {
             ("a", false),
             ("/a\0", false),
         ] {
-            assert_eq!(Chroot::new(path).is_valid(), is_valid, "{path:?}");
+            assert_eq!(Chroot::new(path).check().is_ok(), is_valid, "{path:?}");
         }
     }
 }

@@ -15,15 +15,16 @@ use tracing::Instrument;
 
 use crate::chores::{Chore, Chores};
 use crate::chroot::Chroot;
+use crate::create::{CONTAINER_SEQUENTIAL, is_sequential};
 use crate::driver::{self, Driver};
 use crate::error::{Call, Error, Result};
 use crate::handshake::Session;
 use crate::limits::{COMMANDS_MAX, EVENTS_MAX};
 use crate::machine::{
-    AddWatchMode, Command, Hosts, Machine, MachineChannels, Registration, Reply, Waiter,
-    WatchEffect,
+    AddWatchMode, Command, Hosts, Machine, MachineChannels, Registration, Reply, WatchEffect,
 };
 use crate::options::Options;
+use crate::path::{PathFault, check_path, check_prefix};
 use crate::protected::uuid;
 use crate::state::{State, WatchEvent};
 use crate::telling::{Listening, StateSender};
@@ -88,10 +89,10 @@ impl Client {
     /// The error of the last server tried. [`Error::SessionExpired`] and [`Error::Login`] are
     /// returned without trying further servers.
     pub async fn connect(options: Options) -> Result<Self> {
-        if !options.chroot.is_valid() {
-            let chroot = options.chroot.as_str().to_owned();
-            return Err(Error::Chroot { chroot });
-        }
+        options.chroot.check().map_err(|reason| Error::Chroot {
+            chroot: options.chroot.as_str().to_owned(),
+            reason,
+        })?;
         let mut random = fastrand::Rng::with_seed(options.seed.unwrap_or_else(seed));
         let mut hosts = Hosts::new(&options.servers, options.is_shuffled, random.u64(..));
         let origin = Instant::now();
@@ -226,8 +227,38 @@ impl Client {
         self.session()
     }
 
-    pub(crate) fn outside(&self, path: &str) -> Str {
-        self.shared.chroot.outside(path)
+    /// Converts a path of the application to a path of the server.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the path is invalid.
+    pub(crate) fn outside(&self, path: &str) -> Result<Str> {
+        check_path(path).map_err(|reason| invalid(path, reason))?;
+        Ok(self.shared.chroot.outside(path))
+    }
+
+    /// Converts the beginning of a path of the application, which may end in a slash.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if no valid path begins like this.
+    pub(crate) fn outside_prefix(&self, prefix: &str) -> Result<Str> {
+        check_prefix(prefix).map_err(|reason| invalid(prefix, reason))?;
+        Ok(self.shared.chroot.outside_prefix(prefix))
+    }
+
+    /// Converts the path of a znode to create.
+    ///
+    /// # Errors
+    /// [`Error::Path`] or [`Error::SequentialContainer`].
+    pub(crate) fn outside_to_create(&self, path: &str, flags: i32) -> Result<Str> {
+        if flags == CONTAINER_SEQUENTIAL {
+            let path = path.to_owned();
+            return Err(Error::SequentialContainer { path });
+        }
+        if is_sequential(flags) {
+            self.outside_prefix(path)
+        } else {
+            self.outside(path)
+        }
     }
 
     pub(crate) fn inside(&self, path: Str) -> Str {
@@ -244,40 +275,53 @@ impl Client {
     }
 
     /// Creates a handle for a watch on `path`, and the registration for the request that sets it.
-    pub(crate) fn new_watch(&self, path: &str, effect: WatchEffect) -> (Watch, Registration) {
+    pub(crate) fn new_watch(
+        &self,
+        path: &str,
+        effect: WatchEffect,
+    ) -> Result<(Watch, Registration)> {
+        let outside = self.outside(path)?;
         let Shared { chroot, chores, .. } = &*self.shared;
         let (watch, waiter) = Watch::new(path, chroot, chores);
-        (watch, self.registration(path, effect, Some(waiter)))
+        let asked = Registration {
+            effect,
+            path: outside,
+            waiter: Some(waiter),
+        };
+        Ok((watch, asked))
     }
 
-    pub(crate) fn new_stream(&self, path: &str, mode: AddWatchMode) -> (WatchStream, Registration) {
+    pub(crate) fn new_stream(
+        &self,
+        path: &str,
+        mode: AddWatchMode,
+    ) -> Result<(WatchStream, Registration)> {
+        let outside = self.outside(path)?;
         let Shared { chroot, chores, .. } = &*self.shared;
         let (stream, waiter) = WatchStream::new(path, chroot, chores);
-        let effect = WatchEffect::Add(mode);
-        (stream, self.registration(path, effect, Some(waiter)))
+        let asked = Registration {
+            effect: WatchEffect::Add(mode),
+            path: outside,
+            waiter: Some(waiter),
+        };
+        Ok((stream, asked))
     }
 
     /// Creates the registration of a watch for the listeners of [`events`](Self::events), or of a
     /// removal.
-    pub(crate) fn registration(
-        &self,
-        path: &str,
-        effect: WatchEffect,
-        waiter: Option<Waiter>,
-    ) -> Registration {
-        let path = self.outside(path);
-        Registration {
+    pub(crate) fn registration(&self, path: &str, effect: WatchEffect) -> Result<Registration> {
+        Ok(Registration {
             effect,
-            path,
-            waiter,
-        }
+            path: self.outside(path)?,
+            waiter: None,
+        })
     }
 
     /// Sends an operation with an encoded record, and returns the reply unchanged.
     ///
     /// `path` is used only in errors. The paths in the record are paths of the server, so the root
-    /// of [`Options::chroot`] is not added to them. Watches that the record sets are not set again
-    /// after a reconnect, unlike watches of the other methods.
+    /// of [`Options::chroot`] is not added to them, and the client does not check them. Watches that
+    /// the record sets are not set again after a reconnect, unlike watches of the other methods.
     ///
     /// # Errors
     /// See [`Error`].
@@ -285,15 +329,17 @@ impl Client {
         self.command(op, path, body, None, None).await
     }
 
+    /// Sends a request about `path`, a path of the server.
     pub(crate) async fn request<T: Decode>(
         &self,
         op: OpCode,
-        path: &str,
+        path: Str,
         record: &impl Encode,
         watch: Option<Registration>,
     ) -> Result<T> {
+        let path = Some(path);
         let reply = self
-            .command(op, Some(self.outside(path)), record.to_bytes(), watch, None)
+            .command(op, path.clone(), record.to_bytes(), watch, None)
             .await?;
         self.decode(op, path, reply, T::decode)
     }
@@ -302,11 +348,11 @@ impl Client {
     pub(crate) async fn request_plain(
         &self,
         op: OpCode,
-        path: &str,
+        path: Str,
         record: &impl Encode,
         watch: Option<Registration>,
     ) -> Result<()> {
-        self.command(op, Some(self.outside(path)), record.to_bytes(), watch, None)
+        self.command(op, Some(path), record.to_bytes(), watch, None)
             .await
             .map(drop)
     }
@@ -316,10 +362,10 @@ impl Client {
         &self,
         session: SessionId,
         op: OpCode,
-        path: &str,
+        path: Str,
         record: &impl Encode,
     ) -> Result<()> {
-        let (command, answer) = Command::new(op, Some(self.outside(path)), record.to_bytes());
+        let (command, answer) = Command::new(op, Some(path), record.to_bytes());
         let command = Command {
             session: Some(session),
             ..command
@@ -330,13 +376,13 @@ impl Client {
     pub(crate) fn decode<T>(
         &self,
         op: OpCode,
-        path: &str,
+        path: Option<Str>,
         reply: Reply,
         decode: impl FnOnce(&mut Reader) -> Result<T, jute::DecodeError>,
     ) -> Result<T> {
         let mut input = Reader::with_limits(reply.body, self.shared.limits);
         decode(&mut input).map_err(|source| Error::Reply {
-            call: self.describe(op, Some(self.outside(path))),
+            call: self.describe(op, path),
             source,
         })
     }
@@ -388,6 +434,13 @@ impl Client {
     fn ended(&self, op: OpCode) -> Error {
         let state = self.shared.state.now();
         state.refusal(op, self.session_id())
+    }
+}
+
+fn invalid(path: &str, reason: PathFault) -> Error {
+    Error::Path {
+        path: path.to_owned(),
+        reason,
     }
 }
 

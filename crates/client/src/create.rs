@@ -1,6 +1,7 @@
 //! Kinds and options of znodes to create.
 
 use bytes::Bytes;
+use jute::Str;
 use proto::request::{CreateRequest, WriteRequest, flags};
 use proto::{Acl, OpCode, multi};
 
@@ -14,11 +15,23 @@ use proto::{Acl, OpCode, multi};
 /// assert_ne!(lock, cache);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "it only describes a znode; `Client::create` creates the znode"]
 pub struct Create {
     pub(crate) flags: i32,
     pub(crate) ttl_ms: i64,
     pub(crate) acl: Vec<Acl>,
     pub(crate) with_stat: bool,
+}
+
+/// Flags of a sequential container. ZooKeeper does not have such a kind of znode.
+pub(crate) const CONTAINER_SEQUENTIAL: i32 = -1;
+
+/// Returns whether the server appends a number to the path.
+pub(crate) fn is_sequential(flags: i32) -> bool {
+    matches!(
+        flags,
+        flags::PERSISTENT_SEQUENTIAL | flags::EPHEMERAL_SEQUENTIAL | flags::TTL_SEQUENTIAL
+    )
 }
 
 impl Create {
@@ -55,27 +68,28 @@ impl Create {
         }
     }
 
-    /// Appends a ten-digit number to the path. Containers cannot be sequential.
-    #[must_use]
+    /// Appends a ten-digit number to the path.
+    ///
+    /// Containers cannot be sequential: the creation fails with
+    /// [`Error::SequentialContainer`](crate::Error::SequentialContainer) before it is sent.
     pub fn sequential(mut self) -> Self {
         self.flags = match self.flags {
             flags::PERSISTENT => flags::PERSISTENT_SEQUENTIAL,
             flags::EPHEMERAL => flags::EPHEMERAL_SEQUENTIAL,
             flags::TTL => flags::TTL_SEQUENTIAL,
+            flags::CONTAINER => CONTAINER_SEQUENTIAL,
             other => other,
         };
         self
     }
 
     /// Sets the ACL. The default is world:anyone.
-    #[must_use]
     pub fn with_acl(mut self, acl: Vec<Acl>) -> Self {
         self.acl = acl;
         self
     }
 
     /// Requests the Stat in the reply: create2 in place of create (3.5 and later).
-    #[must_use]
     pub fn with_stat(mut self) -> Self {
         self.with_stat = true;
         self
@@ -89,16 +103,16 @@ impl Create {
     /// with the Stat.
     pub(crate) fn op(&self) -> OpCode {
         match self.flags {
-            flags::CONTAINER => OpCode::CreateContainer,
+            flags::CONTAINER | CONTAINER_SEQUENTIAL => OpCode::CreateContainer,
             flags::TTL | flags::TTL_SEQUENTIAL => OpCode::CreateTtl,
             _ if self.with_stat => OpCode::Create2,
             _ => OpCode::Create,
         }
     }
 
-    pub(crate) fn record(&self, path: &str, data: Option<Bytes>) -> CreateRequest {
+    pub(crate) fn record(&self, path: Option<Str>, data: Option<Bytes>) -> CreateRequest {
         CreateRequest {
-            path: Some(path.into()),
+            path,
             data,
             acl: multi::request_acl(self.acl.iter().cloned()),
             flags: self.flags,
@@ -108,7 +122,7 @@ impl Create {
     pub(crate) fn request(&self, path: &str, data: Option<Bytes>) -> WriteRequest {
         WriteRequest::Create {
             op: self.op(),
-            request: self.record(path, data),
+            request: self.record(Some(path.into()), data),
             ttl: self.ttl_ms,
         }
     }

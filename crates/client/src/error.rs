@@ -10,6 +10,7 @@ use transport::sasl::Refusal;
 use transport::sasl::gssapi::GssapiRefusal;
 
 use crate::frame::FrameError;
+use crate::path::PathFault;
 
 /// Result of every call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -19,7 +20,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Call {
     /// The operation.
     pub op: OpCode,
-    /// Path of the request, if any, as a path of the server.
+    /// Path of the request as a path of the server, if there is one. After [`Error::Multi`], the
+    /// path of the failed operation.
     pub path: Option<Str>,
     /// Server that received, or would have received, the request.
     pub server: Arc<str>,
@@ -250,11 +252,27 @@ pub enum Error {
         /// Watched path, as a path of the server.
         path: Str,
     },
+    /// The path of a request is invalid. The request was not sent.
+    #[error("{path:?} is not a valid path: {reason}")]
+    Path {
+        /// Path as the application passed it.
+        path: String,
+        /// Reason.
+        reason: PathFault,
+    },
+    /// A container cannot be sequential. The request was not sent.
+    #[error("cannot create {path}: a container cannot be sequential")]
+    SequentialContainer {
+        /// Path as the application passed it.
+        path: String,
+    },
     /// The root directory of the client is not a valid path.
-    #[error("{chroot:?} is not a valid root path for a client")]
+    #[error("{chroot:?} is not a valid root path for a client: {reason}")]
     Chroot {
         /// Root directory as the application passed it.
         chroot: String,
+        /// Reason.
+        reason: PathFault,
     },
     /// The list of servers is empty.
     #[error("the list of servers is empty")]
@@ -262,6 +280,55 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the path of the request or, for a multi, of the failed operation. It is a path of the
+    /// server, except in an error about the path itself.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Op { call, .. }
+            | Self::Multi { call, .. }
+            | Self::ConnectionLost { call, .. }
+            | Self::Unreachable { call, .. }
+            | Self::Reply { call, .. }
+            | Self::TooLarge { call, .. } => call.path.as_deref(),
+            Self::WatchRemoved { path } => Some(path),
+            Self::Path { path, .. } | Self::SequentialContainer { path } => Some(path),
+            Self::Connect { .. }
+            | Self::ConnectTimeout { .. }
+            | Self::Handshake { .. }
+            | Self::Login { .. }
+            | Self::SessionExpired { .. }
+            | Self::Closed { .. }
+            | Self::Chroot { .. }
+            | Self::NoServers => None,
+        }
+    }
+
+    /// Returns whether the server reported that the znode, or the parent of a new znode, does not
+    /// exist.
+    pub fn is_no_node(&self) -> bool {
+        self.code() == Some(ErrorCode::NoNode)
+    }
+
+    /// Returns whether the server reported that the znode already exists.
+    pub fn is_node_exists(&self) -> bool {
+        self.code() == Some(ErrorCode::NodeExists)
+    }
+
+    /// Returns whether the server reported that the znode has another version.
+    pub fn is_bad_version(&self) -> bool {
+        self.code() == Some(ErrorCode::BadVersion)
+    }
+
+    /// Returns whether the server reported that the znode has children.
+    pub fn is_not_empty(&self) -> bool {
+        self.code() == Some(ErrorCode::NotEmpty)
+    }
+
+    /// Returns whether the server reported that the identities of the connection have no permission.
+    pub fn is_no_auth(&self) -> bool {
+        self.code() == Some(ErrorCode::NoAuth)
+    }
+
     /// Returns the error code of the server's answer, if it is a known code.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {

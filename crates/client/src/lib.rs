@@ -64,6 +64,7 @@ mod machine;
 mod multi;
 mod ops;
 mod options;
+mod path;
 pub mod port;
 mod protected;
 mod state;
@@ -83,6 +84,7 @@ pub use multi::{
     first_failure,
 };
 pub use options::Options;
+pub use path::{PathFault, check_path};
 pub use protected::{Created, Protection};
 pub use state::{State, WatchEvent};
 pub use transport::Duplex;

@@ -10,6 +10,8 @@ use proto::response::{
 use proto::{OpCode, Stat};
 
 use crate::Create;
+use crate::client::Client;
+use crate::error::Result;
 
 /// One operation of a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,10 +57,23 @@ impl MultiOp {
     }
 }
 
-pub(crate) fn path_version(path: &str, version: i32) -> PathVersionRequest {
-    PathVersionRequest {
-        path: Some(path.into()),
-        version,
+pub(crate) fn path_version(path: impl Into<Str>, version: i32) -> PathVersionRequest {
+    let path = Some(path.into());
+    PathVersionRequest { path, version }
+}
+
+impl Client {
+    /// Returns the path of an operation as a path of the server.
+    ///
+    /// # Errors
+    /// [`Error::Path`](crate::Error::Path) or
+    /// [`Error::SequentialContainer`](crate::Error::SequentialContainer).
+    pub(crate) fn outside_of(&self, op: &MultiOp) -> Result<Option<Str>> {
+        let outside = |path: &Str| match &op.0 {
+            WriteRequest::Create { request, .. } => self.outside_to_create(path, request.flags),
+            _ => self.outside(path),
+        };
+        op.0.path().map(outside).transpose()
     }
 }
 
@@ -94,18 +109,20 @@ pub enum MultiRead<'a> {
 
 impl MultiRead<'_> {
     /// Encodes the read. `outside` converts the path to a path of the server.
-    pub(crate) fn encode(&self, outside: impl Fn(&str) -> Str, out: &mut Vec<u8>) {
+    pub(crate) fn encode(
+        &self,
+        outside: impl Fn(&str) -> Result<Str>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         use jute::Encode;
         let (op, path) = match self {
             Self::Data(path) => (OpCode::GetData, path),
             Self::Children(path) => (OpCode::GetChildren, path),
         };
+        let path = Some(outside(path)?);
         MultiHeader::request(op).encode(out);
-        PathWatchRequest {
-            path: Some(outside(path)),
-            watch: false,
-        }
-        .encode(out);
+        PathWatchRequest { path, watch: false }.encode(out);
+        Ok(())
     }
 }
 
@@ -200,15 +217,21 @@ fn unknown_result(op: i32) -> DecodeError {
     }
 }
 
-/// Encodes the operations. `outside` converts each path to a path of the server.
-pub(crate) fn encode_ops(ops: &[MultiOp], outside: impl Fn(&str) -> Str, out: &mut Vec<u8>) {
+/// Encodes the operations. `outside` returns the path of each as a path of the server.
+pub(crate) fn encode_ops(
+    ops: &[MultiOp],
+    outside: impl Fn(&MultiOp) -> Result<Option<Str>>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     use jute::Encode;
-    for MultiOp(write) in ops {
-        let mut write = write.clone();
-        if let Some(path) = write.path_mut() {
-            *path = outside(path);
+    for op in ops {
+        let outside = outside(op)?;
+        let mut write = op.0.clone();
+        if let (Some(path), Some(outside)) = (write.path_mut(), outside) {
+            *path = outside;
         }
         multi::encode_request(&write, out);
     }
     MultiHeader::END.encode(out);
+    Ok(())
 }

@@ -27,8 +27,8 @@ use crate::multi::{
 };
 use crate::watch::{Watch, WatchStream};
 
-/// Operations. Every method fails with [`Error::Op`] if the server refuses the operation, or with
-/// an error of the connection.
+/// Operations. Every method fails with [`Error::Op`] if the server refuses the operation, with
+/// [`Error::Path`] if a path is invalid, or with an error of the connection.
 impl Client {
     /// Creates a znode and returns its path. The path of a sequential znode ends in its number.
     pub async fn create(&self, path: &str, data: impl Into<Bytes>, create: &Create) -> Result<Str> {
@@ -62,14 +62,14 @@ impl Client {
         is_sent: Option<Arc<AtomicBool>>,
     ) -> Result<(Str, Option<Stat>)> {
         let op = create.op();
-        let outside = self.outside(path);
+        let path = Some(self.outside_to_create(path, create.flags)?);
         let mut body = Vec::new();
-        create.record(&outside, data).encode(&mut body);
+        create.record(path.clone(), data).encode(&mut body);
         if op == OpCode::CreateTtl {
             create.ttl_ms.encode(&mut body);
         }
         let reply = self
-            .command(op, Some(outside), body.into(), None, is_sent)
+            .command(op, path.clone(), body.into(), None, is_sent)
             .await?;
         let (path, stat) = self.decode(op, path, reply, |input| {
             use jute::Decode;
@@ -84,7 +84,8 @@ impl Client {
 
     /// Deletes a znode without children. Version -1 matches any version.
     pub async fn delete(&self, path: &str, version: i32) -> Result<()> {
-        let record = path_version(&self.outside(path), version);
+        let path = self.outside(path)?;
+        let record = path_version(path.clone(), version);
         self.request_plain(OpCode::Delete, path, &record, None)
             .await
     }
@@ -99,7 +100,8 @@ impl Client {
     /// [`Error::SessionExpired`] if another session has replaced this session. The request was not
     /// sent.
     pub async fn delete_in(&self, session: SessionId, path: &str, version: i32) -> Result<()> {
-        let record = path_version(&self.outside(path), version);
+        let path = self.outside(path)?;
+        let record = path_version(path.clone(), version);
         self.request_in(session, OpCode::Delete, path, &record)
             .await
     }
@@ -112,7 +114,7 @@ impl Client {
     /// Works like [`exists`](Self::exists) and sets a watch for the listeners of
     /// [`events`](Self::events), also if the znode is missing.
     pub async fn exists_and_watch(&self, path: &str) -> Result<Option<Stat>> {
-        let watch = self.registration(path, WatchEffect::Exists, None);
+        let watch = self.registration(path, WatchEffect::Exists)?;
         self.exists_with(path, Some(watch)).await
     }
 
@@ -123,12 +125,13 @@ impl Client {
     /// use [`watch_data`](Self::watch_data). It does not set a watch if the znode is already
     /// deleted.
     pub async fn watch_exists(&self, path: &str) -> Result<(Option<Stat>, Watch)> {
-        let (watch, asked) = self.new_watch(path, WatchEffect::Exists);
+        let (watch, asked) = self.new_watch(path, WatchEffect::Exists)?;
         Ok((self.exists_with(path, Some(asked)).await?, watch))
     }
 
     async fn exists_with(&self, path: &str, watch: Option<Registration>) -> Result<Option<Stat>> {
-        let record = self.path_watch(path, watch.is_some());
+        let path = self.outside(path)?;
+        let record = path_watch(path.clone(), watch.is_some());
         let reply: Result<StatResponse> = self.request(OpCode::Exists, path, &record, watch).await;
         match reply {
             Ok(response) => Ok(Some(response.stat)),
@@ -145,14 +148,14 @@ impl Client {
     /// Works like [`get_data`](Self::get_data) and sets a watch for the listeners of
     /// [`events`](Self::events).
     pub async fn get_data_and_watch(&self, path: &str) -> Result<(Option<Bytes>, Stat)> {
-        let watch = self.registration(path, WatchEffect::Data, None);
+        let watch = self.registration(path, WatchEffect::Data)?;
         self.get_data_with(path, Some(watch)).await
     }
 
     /// Works like [`get_data`](Self::get_data) and returns a handle for the next change of data or
     /// deletion.
     pub async fn watch_data(&self, path: &str) -> Result<(Option<Bytes>, Stat, Watch)> {
-        let (watch, asked) = self.new_watch(path, WatchEffect::Data);
+        let (watch, asked) = self.new_watch(path, WatchEffect::Data)?;
         let (data, stat) = self.get_data_with(path, Some(asked)).await?;
         Ok((data, stat, watch))
     }
@@ -162,7 +165,8 @@ impl Client {
         path: &str,
         watch: Option<Registration>,
     ) -> Result<(Option<Bytes>, Stat)> {
-        let record = self.path_watch(path, watch.is_some());
+        let path = self.outside(path)?;
+        let record = path_watch(path.clone(), watch.is_some());
         let GetDataResponse { data, stat } =
             self.request(OpCode::GetData, path, &record, watch).await?;
         Ok((data, stat))
@@ -170,8 +174,9 @@ impl Client {
 
     /// Replaces the data. Version -1 matches any version.
     pub async fn set_data(&self, path: &str, data: impl Into<Bytes>, version: i32) -> Result<Stat> {
+        let path = self.outside(path)?;
         let record = SetDataRequest {
-            path: Some(self.outside(path)),
+            path: Some(path.clone()),
             data: Some(data.into()),
             version,
         };
@@ -181,16 +186,18 @@ impl Client {
 
     /// Returns the ACL and the Stat.
     pub async fn get_acl(&self, path: &str) -> Result<(Vec<Acl>, Stat)> {
-        let GetAclResponse { acl, stat } = self
-            .request(OpCode::GetAcl, path, &self.path_only(path), None)
-            .await?;
+        let path = self.outside(path)?;
+        let record = path_only(path.clone());
+        let GetAclResponse { acl, stat } =
+            self.request(OpCode::GetAcl, path, &record, None).await?;
         Ok((acl, stat))
     }
 
     /// Replaces the ACL. The version is the aversion of the Stat. Version -1 matches any version.
     pub async fn set_acl(&self, path: &str, acl: Vec<Acl>, aversion: i32) -> Result<Stat> {
+        let path = self.outside(path)?;
         let record = SetAclRequest {
-            path: Some(self.outside(path)),
+            path: Some(path.clone()),
             acl: multi::request_acl(acl),
             version: aversion,
         };
@@ -200,7 +207,8 @@ impl Client {
 
     /// Returns the names of the children, in an arbitrary order (getChildren).
     pub async fn get_children(&self, path: &str) -> Result<Vec<Str>> {
-        let record = self.path_watch(path, false);
+        let path = self.outside(path)?;
+        let record = path_watch(path.clone(), false);
         let response: NamesResponse = self
             .request(OpCode::GetChildren, path, &record, None)
             .await?;
@@ -215,14 +223,14 @@ impl Client {
     /// Works like [`get_children2`](Self::get_children2) and sets a child watch for the listeners
     /// of [`events`](Self::events).
     pub async fn get_children2_and_watch(&self, path: &str) -> Result<(Vec<Str>, Stat)> {
-        let watch = self.registration(path, WatchEffect::Child, None);
+        let watch = self.registration(path, WatchEffect::Child)?;
         self.get_children2_with(path, Some(watch)).await
     }
 
     /// Works like [`get_children2`](Self::get_children2) and returns a handle for the next creation
     /// or deletion of a child, or the deletion of the znode.
     pub async fn watch_children(&self, path: &str) -> Result<(Vec<Str>, Stat, Watch)> {
-        let (watch, asked) = self.new_watch(path, WatchEffect::Child);
+        let (watch, asked) = self.new_watch(path, WatchEffect::Child)?;
         let (children, stat) = self.get_children2_with(path, Some(asked)).await?;
         Ok((children, stat, watch))
     }
@@ -232,7 +240,8 @@ impl Client {
         path: &str,
         watch: Option<Registration>,
     ) -> Result<(Vec<Str>, Stat)> {
-        let record = self.path_watch(path, watch.is_some());
+        let path = self.outside(path)?;
+        let record = path_watch(path.clone(), watch.is_some());
         let GetChildren2Response { children, stat } = self
             .request(OpCode::GetChildren2, path, &record, watch)
             .await?;
@@ -241,22 +250,21 @@ impl Client {
 
     /// Returns the number of all descendants (3.6 and later).
     pub async fn get_all_children_number(&self, path: &str) -> Result<i32> {
+        let path = self.outside(path)?;
+        let record = path_only(path.clone());
         let response: GetAllChildrenNumberResponse = self
-            .request(
-                OpCode::GetAllChildrenNumber,
-                path,
-                &self.path_only(path),
-                None,
-            )
+            .request(OpCode::GetAllChildrenNumber, path, &record, None)
             .await?;
         Ok(response.total)
     }
 
     /// Returns the paths of this session's ephemerals that start with `prefix`, in an arbitrary
-    /// order (3.6 and later).
+    /// order (3.6 and later). The prefix may end in a slash.
     pub async fn get_ephemerals(&self, prefix: &str) -> Result<Vec<Str>> {
+        let prefix = self.outside_prefix(prefix)?;
+        let record = path_only(prefix.clone());
         let response: NamesResponse = self
-            .request(OpCode::GetEphemerals, prefix, &self.path_only(prefix), None)
+            .request(OpCode::GetEphemerals, prefix, &record, None)
             .await?;
         let names = response.names.into_iter();
         Ok(names.map(|path| self.inside(path)).collect())
@@ -264,9 +272,9 @@ impl Client {
 
     /// Waits until the server has applied everything that was committed before the call.
     pub async fn sync(&self, path: &str) -> Result<()> {
-        let _: SyncResponse = self
-            .request(OpCode::Sync, path, &self.path_only(path), None)
-            .await?;
+        let path = self.outside(path)?;
+        let record = path_only(path.clone());
+        let _: SyncResponse = self.request(OpCode::Sync, path, &record, None).await?;
         Ok(())
     }
 
@@ -278,11 +286,14 @@ impl Client {
         let results = self.multi_results(ops).await?;
         match first_failure(&results) {
             None => Ok(results),
-            Some((index, code)) => Err(Error::Multi {
-                call: self.describe(OpCode::Multi, None),
-                index,
-                code,
-            }),
+            Some((index, code)) => {
+                let path = ops.get(index).and_then(|op| self.outside_of(op).ok()?);
+                Err(Error::Multi {
+                    call: self.describe(OpCode::Multi, path),
+                    index,
+                    code,
+                })
+            }
         }
     }
 
@@ -298,9 +309,9 @@ impl Client {
     ) -> Result<Vec<MultiResult>> {
         let op = OpCode::Multi;
         let mut body = Vec::new();
-        encode_ops(ops, |path| self.outside(path), &mut body);
+        encode_ops(ops, |op| self.outside_of(op), &mut body)?;
         let reply = self.command(op, None, body.into(), None, is_sent).await?;
-        let mut results = self.decode(op, "", reply, decode_results)?;
+        let mut results = self.decode(op, None, reply, decode_results)?;
         for result in &mut results {
             if let MultiResult::Created { path, .. } = result {
                 *path = self.inside(std::mem::take(path));
@@ -313,18 +324,18 @@ impl Client {
     pub async fn multi_read(&self, reads: &[MultiRead<'_>]) -> Result<Vec<MultiReadResult>> {
         let mut body = Vec::new();
         for read in reads {
-            read.encode(|path| self.outside(path), &mut body);
+            read.encode(|path| self.outside(path), &mut body)?;
         }
         MultiHeader::END.encode(&mut body);
         let reply = self.call(OpCode::MultiRead, None, body.into()).await?;
-        self.decode(OpCode::MultiRead, "", reply, decode_read_results)
+        self.decode(OpCode::MultiRead, None, reply, decode_read_results)
     }
 
     /// Sets a watch that stays until it is removed (3.6 and later), for the listeners of
     /// [`events`](Self::events).
     pub async fn add_watch(&self, path: &str, mode: AddWatchMode) -> Result<()> {
-        let asked = self.registration(path, WatchEffect::Add(mode), None);
-        self.add_watch_with(path, mode, asked).await
+        let asked = self.registration(path, WatchEffect::Add(mode))?;
+        self.add_watch_with(mode, asked).await
     }
 
     /// Returns a stream of the events of the znode or, depending on `mode`, of the znode and its
@@ -343,18 +354,14 @@ impl Client {
     /// # }
     /// ```
     pub async fn watch_stream(&self, path: &str, mode: AddWatchMode) -> Result<WatchStream> {
-        let (stream, asked) = self.new_stream(path, mode);
-        self.add_watch_with(path, mode, asked).await?;
+        let (stream, asked) = self.new_stream(path, mode)?;
+        self.add_watch_with(mode, asked).await?;
         Ok(stream)
     }
 
-    async fn add_watch_with(
-        &self,
-        path: &str,
-        mode: AddWatchMode,
-        asked: Registration,
-    ) -> Result<()> {
-        let record = self.path_mode(path, mode as i32);
+    async fn add_watch_with(&self, mode: AddWatchMode, asked: Registration) -> Result<()> {
+        let path = asked.path.clone();
+        let record = path_mode(path.clone(), mode as i32);
         let _: ErrorResponse = self
             .request(OpCode::AddWatch, path, &record, Some(asked))
             .await?;
@@ -363,7 +370,8 @@ impl Client {
 
     /// Returns whether this connection has a watch of this kind on the path.
     pub async fn has_watch(&self, path: &str, kind: WatchKind) -> Result<bool> {
-        let record = self.path_mode(path, kind as i32);
+        let path = self.outside(path)?;
+        let record = path_mode(path.clone(), kind as i32);
         match self
             .request_plain(OpCode::CheckWatches, path, &record, None)
             .await
@@ -376,8 +384,9 @@ impl Client {
 
     /// Removes watches. At least one such watch must exist.
     pub async fn remove_watches(&self, path: &str, kind: WatchKind) -> Result<()> {
-        let record = self.path_mode(path, kind as i32);
-        let removal = self.registration(path, WatchEffect::Remove(kind), None);
+        let removal = self.registration(path, WatchEffect::Remove(kind))?;
+        let path = removal.path.clone();
+        let record = path_mode(path.clone(), kind as i32);
         self.request_plain(OpCode::RemoveWatches, path, &record, Some(removal))
             .await
     }
@@ -404,7 +413,7 @@ impl Client {
             token: Some(token).into(),
         };
         let reply = self.call(OpCode::Sasl, None, packet.to_bytes()).await?;
-        let answer = self.decode(OpCode::Sasl, "", reply, SaslToken::decode)?;
+        let answer = self.decode(OpCode::Sasl, None, reply, SaslToken::decode)?;
         Ok(answer.token.into_exposed())
     }
 
@@ -412,38 +421,32 @@ impl Client {
     pub async fn who_am_i(&self) -> Result<Vec<ClientInfo>> {
         use jute::Decode;
         let reply = self.call(OpCode::WhoAmI, None, Bytes::new()).await?;
-        let answer = self.decode(OpCode::WhoAmI, "", reply, WhoAmIResponse::decode)?;
+        let answer = self.decode(OpCode::WhoAmI, None, reply, WhoAmIResponse::decode)?;
         Ok(answer.clients)
     }
 
     /// Changes the ensemble. Returns the new configuration and the Stat of its znode.
     pub async fn reconfig(&self, change: &ReconfigRequest) -> Result<(Option<Bytes>, Stat)> {
         let GetDataResponse { data, stat } = self
-            .request(OpCode::Reconfig, "/zookeeper/config", change, None)
+            .request(OpCode::Reconfig, CONFIG.into(), change, None)
             .await?;
         Ok((data, stat))
     }
 }
 
-/// Records with paths of the server.
-impl Client {
-    fn path_watch(&self, path: &str, watch: bool) -> PathWatchRequest {
-        PathWatchRequest {
-            path: Some(self.outside(path)),
-            watch,
-        }
-    }
+/// Path of the znode that contains the configuration of the ensemble.
+const CONFIG: &str = "/zookeeper/config";
 
-    fn path_only(&self, path: &str) -> PathRequest {
-        PathRequest {
-            path: Some(self.outside(path)),
-        }
-    }
+fn path_watch(path: Str, watch: bool) -> PathWatchRequest {
+    let path = Some(path);
+    PathWatchRequest { path, watch }
+}
 
-    fn path_mode(&self, path: &str, mode: i32) -> PathModeRequest {
-        PathModeRequest {
-            path: Some(self.outside(path)),
-            mode,
-        }
-    }
+fn path_only(path: Str) -> PathRequest {
+    PathRequest { path: Some(path) }
+}
+
+fn path_mode(path: Str, mode: i32) -> PathModeRequest {
+    let path = Some(path);
+    PathModeRequest { path, mode }
 }

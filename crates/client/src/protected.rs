@@ -100,6 +100,7 @@ impl Client {
         create: &Create,
     ) -> Result<Created> {
         let data = data.into();
+        self.outside_to_create(path, create.flags)?;
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         loop {
             let prefix = protection.prefix(&self.random_uuid());
@@ -140,6 +141,7 @@ impl Client {
             // More than one znode of this creation may exist.
             return Ok(None);
         }
+        self.outside_to_create(path, create.flags)?;
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let prefix = protection.prefix(&self.random_uuid());
         let guarded = format!("{parent}/{prefix}{name}");
@@ -279,18 +281,23 @@ impl Client {
     }
 
     fn find_and_delete(&self, parent: &str, prefix: &str) {
-        self.push_chore(Chore::FindAndDelete {
-            parent: self.outside(parent),
-            prefix: prefix.into(),
-            looks: LOOKS,
-        });
+        // Nothing was created at an invalid path.
+        if let Ok(parent) = self.outside(parent) {
+            self.push_chore(Chore::FindAndDelete {
+                parent,
+                prefix: prefix.into(),
+                looks: LOOKS,
+            });
+        }
     }
 
     /// Deletes a znode in the background. The work continues on new connections while the client
     /// lives. An already deleted znode is not an error. For callers that cannot wait, such as
-    /// `Drop`.
+    /// `Drop`. An invalid path is ignored, because no znode has it.
     pub fn delete_in_background(&self, path: &str) {
-        self.push_chore(Chore::Delete(self.outside(path)));
+        if let Ok(path) = self.outside(path) {
+            self.push_chore(Chore::Delete(path));
+        }
     }
 }
 

@@ -157,7 +157,10 @@ fn waiting_calls_are_refused_when_the_session_is_lost() {
     let Error::Unreachable { last, .. } = refused else {
         panic!("{refused}");
     };
-    assert_eq!(last.to_string(), "cannot connect to a:1: connection refused");
+    assert_eq!(
+        last.to_string(),
+        "cannot connect to a:1: connection refused"
+    );
 }
 
 #[test]

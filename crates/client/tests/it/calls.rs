@@ -85,6 +85,8 @@ async fn an_error_names_operation_path_server_and_code() {
     let (result, ()) = tokio::join!(client.create("/lock/n-", "", &create), served);
     let error = result.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::NodeExists));
+    assert!(error.is_node_exists() && !error.is_not_empty());
+    assert_eq!(error.path(), Some("/lock/n-"));
     let address = &server.address;
     assert_eq!(
         error.to_string(),
@@ -123,7 +125,7 @@ async fn an_event_is_visible_before_the_following_reply() {
 
 #[tokio::test]
 async fn a_failed_multi_names_the_operation_at_fault() {
-    let (client, mut connection, _server) = connected().await;
+    let (client, mut connection, server) = connected().await;
     let served = async {
         let request = connection.expect(OpCode::Multi).await;
         let mut body = Vec::new();
@@ -139,10 +141,20 @@ async fn a_failed_multi_names_the_operation_at_fault() {
         MultiOp::delete("/c", -1),
     ];
     let (result, ()) = tokio::join!(client.multi(&ops), served);
-    match result.unwrap_err() {
+    let error = result.unwrap_err();
+    match error {
         Error::Multi { index, code, .. } => assert_eq!((index, code), (1, -103)),
         other => panic!("{other}"),
     }
+    assert!(error.is_bad_version() && !error.is_no_node(), "{error}");
+    assert_eq!(error.path(), Some("/b"));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "multi /b at {}: operation 1: BadVersion (-103)",
+            server.address
+        )
+    );
 }
 
 #[tokio::test]

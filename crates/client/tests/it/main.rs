@@ -8,4 +8,5 @@ mod handles;
 mod login;
 mod protected;
 mod reconnect;
+mod refused;
 mod support;
