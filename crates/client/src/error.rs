@@ -324,7 +324,7 @@ impl Error {
         self.code() == Some(ErrorCode::NotEmpty)
     }
 
-    /// Returns whether the server reported that the identities of the connection have no permission.
+    /// Returns whether the server reported that the identities of the connection lack the permission.
     pub fn is_no_auth(&self) -> bool {
         self.code() == Some(ErrorCode::NoAuth)
     }

@@ -128,6 +128,8 @@ fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
         authorization: args.address.authorization(&servers)?,
         connector: args.address.connector()?,
         servers,
+        // The tool prints each failure of a member.
+        failure_limit: None,
         ..ChangeOptions::new("", &args.path)
     })
 }

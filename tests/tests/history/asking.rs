@@ -196,6 +196,10 @@ fn a_server_without_a_history_says_so() {
     assert_eq!(refused.status.code(), Some(1));
     let text = stderr(&refused);
     assert!(text.contains("change history is off"), "{text}");
+    let refused = site.tool(&["watch", "/", "--from", "0x1"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let text = stderr(&refused);
+    assert!(text.contains("no member keeps a change history"), "{text}");
     assert!(!site.get("", None).text().contains("history"));
 }
 

@@ -6,7 +6,9 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use client::{Create, MultiOp};
+use client::admin::AdminError;
+use client::changes::{ChangeOptions, Changes, ChangesEvent, Start};
+use client::{Create, MultiOp, Position, Zxid};
 use serde_json::Value;
 use tests::{wait_until, zoarium_binary};
 
@@ -278,6 +280,28 @@ async fn a_stalled_reader_is_dropped_with_the_position_to_resume() {
     let zxid = |text: &&str| i64::from_str_radix(&text[2..], 16).expect("hex");
     let zxids: Vec<i64> = all.iter().map(zxid).collect();
     assert_eq!(zxids, (last - 40..=last).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_position_after_the_last_transaction_is_not_followed() {
+    let Some(site) = Site::start(&[]) else { return };
+    let set = site.client().await.set_data("/", "", -1).await;
+    let last = set.expect("set").mzxid;
+    site.wait_until_recorded(last);
+    for (zxid, is_refused) in [(last + 1000, true), (last, false)] {
+        let start = Start::After(Position::after(Zxid(zxid)));
+        let options = ChangeOptions::new(&site.admin_address(), "/").with_start(start);
+        let mut changes = Changes::new(options);
+        let event = tokio::time::timeout(LIMIT, changes.next_event()).await;
+        let event = event.expect("an event").expect("no end");
+        match &event {
+            ChangesEvent::Lost(AdminError::Lagging { head, .. }) if is_refused => {
+                assert!(head.0 >= last, "{head}");
+            }
+            ChangesEvent::Progress(_) if !is_refused => {}
+            _ => panic!("{event:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -10,6 +10,8 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use proto::Zxid;
+use proto::position::Position;
 use serde_json::Value;
 use tokio::net::{TcpStream, lookup_host};
 use transport::Stream;
@@ -54,6 +56,16 @@ pub enum AdminError {
         text: String,
         /// Whole answer of the server.
         answer: Value,
+    },
+    /// The server has not yet recorded the position of a feed.
+    #[error("{server}: its last transaction {head} is before the position {position} of the feed")]
+    Lagging {
+        /// Address of the server.
+        server: String,
+        /// Position of the feed.
+        position: Position,
+        /// Last transaction that the server has recorded.
+        head: Zxid,
     },
     /// The server was not queried, because the connection would not protect the credentials.
     #[error("{server}: {reason}")]
@@ -116,7 +128,7 @@ impl AdminError {
     /// Returns whether another member may be able to answer.
     pub fn may_be_known_elsewhere(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Unprotected { .. } => true,
+            Self::Unreachable { .. } | Self::Unprotected { .. } | Self::Lagging { .. } => true,
             // A server also answers with status 200 if it does not serve yet, or does not keep a
             // history.
             Self::Refused { status, .. } => {
@@ -124,6 +136,19 @@ impl AdminError {
             }
         }
     }
+
+    /// Returns whether the server refused the request because it keeps no change history.
+    pub fn is_without_history(&self) -> bool {
+        match self {
+            Self::Refused { answer, .. } => answer["error"].as_str().is_some_and(is_unknown),
+            _ => false,
+        }
+    }
+}
+
+/// Returns whether the text of a refusal shows that the server keeps no change history.
+fn is_unknown(text: &str) -> bool {
+    text.starts_with("Unknown command: history/")
 }
 
 /// Addresses and credentials for requests to admin servers.
@@ -257,7 +282,13 @@ impl AdminClient {
         let request = request.body(Empty::<Bytes>::new());
         let request = request.map_err(|error| unreachable(server, &error))?;
         let answered = sender.send_request(request).await;
-        answered.map_err(|error| unreachable(server, &error))
+        answered.map_err(|error| {
+            if error.is_parse() || error.is_incomplete_message() {
+                let reason = format!("{error} (the port may not be an admin port)");
+                return unreachable(server, &reason);
+            }
+            unreachable(server, &error)
+        })
     }
 
     async fn connect(&self, server: &str, address: &str) -> Result<Stream, AdminError> {
@@ -297,7 +328,7 @@ async fn whole(server: &str, response: Response<Incoming>) -> Result<Value, Admi
     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = match answer["error"].as_str() {
         None if status == StatusCode::OK && answer.is_object() => return Ok(answer),
-        Some(text) if text.starts_with("Unknown command: history/") => {
+        Some(text) if is_unknown(text) => {
             "the server's change history is off (history.enabled)".to_owned()
         }
         Some(text) => text.to_owned(),

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::StatusCode;
-use proto::position::Position;
+use proto::position::{Position, parse_zxid};
 use serde_json::Value;
 
 use super::Progress;
@@ -116,6 +116,9 @@ fn read(line: Bytes) -> Result<Line, String> {
     Ok(Line::Progress(Progress {
         position: Position::parse(position)?,
         hidden: value["hidden"].as_u64().unwrap_or(0),
+        head: value["head"]
+            .as_str()
+            .and_then(|text| parse_zxid(text).ok()),
         line,
     }))
 }

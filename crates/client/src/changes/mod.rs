@@ -27,6 +27,7 @@
 //! slow reader after some seconds. The reader then continues from its position.
 
 mod change;
+mod failures;
 mod lines;
 mod options;
 #[cfg(test)]
@@ -37,14 +38,15 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use hyper::StatusCode;
 use hyper::body::Incoming;
+use proto::Zxid;
 use proto::position::Position;
 use tokio::time::Instant;
 
 use crate::admin::{AdminClient, AdminError, LINES, SILENCE_LIMIT, unreachable};
 
 pub use change::{Change, ChangeData};
+use failures::Failures;
 use lines::{Line, Lines};
 pub use options::{ChangeOptions, Start};
 
@@ -65,6 +67,27 @@ pub enum ChangesError {
         /// Position after which changes exist again, according to the members. The feed has lost
         /// the changes before it.
         resume_after: Position,
+        /// Error of the last member.
+        last: AdminError,
+    },
+    /// The position of the feed is after the last transaction of every member, for example because
+    /// a backup was restored. The feed would miss the changes up to its position.
+    #[error("position {position} is after the last transaction of all members, {head}")]
+    BeyondHead {
+        /// Position of the feed.
+        position: Position,
+        /// Last transaction of the member that has recorded the most.
+        head: Zxid,
+    },
+    /// No member keeps a change history (`history.enabled`).
+    #[error("no member keeps a change history: {last}")]
+    NoHistory {
+        /// Error of the last member.
+        last: AdminError,
+    },
+    /// No member could continue the feed for [`ChangeOptions::failure_limit`].
+    #[error("no member could continue the feed in time: {last}")]
+    Unreachable {
         /// Error of the last member.
         last: AdminError,
     },
@@ -96,6 +119,8 @@ pub struct Progress {
     pub position: Position,
     /// Number of changes since the start of this connection that the reader may not see.
     pub hidden: u64,
+    /// Last transaction that the member has recorded, if the member reported it.
+    pub head: Option<Zxid>,
     line: bytes::Bytes,
 }
 
@@ -118,11 +143,7 @@ pub struct Changes {
     connecting: Option<Connecting>,
     /// Index of the next member.
     next_server: usize,
-    /// Number of consecutive members that could not continue.
-    failed: usize,
-    /// Number of these members that do not keep the next change, and the position from which they
-    /// could continue.
-    not_kept: (usize, Option<Position>),
+    failures: Failures,
     pause_until: Option<Instant>,
 }
 
@@ -162,8 +183,7 @@ impl Changes {
             connection: None,
             connecting: None,
             next_server: 0,
-            failed: 0,
-            not_kept: (0, None),
+            failures: Failures::default(),
             pause_until: None,
         }
     }
@@ -175,7 +195,7 @@ impl Changes {
     }
 
     /// Returns the next change. Waits for the change and, if no member is reachable, for the
-    /// members.
+    /// members until [`ChangeOptions::failure_limit`] has passed.
     ///
     /// The future may be dropped while it waits. No change is lost.
     ///
@@ -228,35 +248,17 @@ impl Changes {
     }
 
     fn note_failure(&mut self, told: &AdminError) -> Result<(), ChangesError> {
-        self.next_server = (self.next_server + 1) % self.client.servers.len();
-        self.failed += 1;
-        if let AdminError::Refused { status, answer, .. } = told
-            && *status == StatusCode::GONE
-        {
-            let offered = answer["resume_after"].as_str();
-            let offered = offered.and_then(|text| Position::parse(text).ok());
-            let (count, nearest) = self.not_kept;
-            let both = nearest.into_iter().chain(offered);
-            self.not_kept = (count + 1, both.min());
-        }
-        if self.failed < self.client.servers.len() {
+        let members = self.client.servers.len();
+        let now = Instant::now();
+        self.next_server = (self.next_server + 1) % members;
+        if !self.failures.note(told, members, now) {
             return Ok(());
         }
-        self.pause_until = Some(Instant::now() + PAUSE);
-        let (refusals, nearest) = self.not_kept;
-        let all = self.failed;
-        self.forget_failures();
-        match nearest {
-            Some(resume_after) if refusals == all => Err(ChangesError::NotKept {
-                resume_after,
-                last: told.clone(),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    fn forget_failures(&mut self) {
-        (self.failed, self.not_kept) = (0, (0, None));
+        self.pause_until = Some(now + PAUSE);
+        let limit = self.options.failure_limit;
+        self.failures
+            .end_round(told, limit, now)
+            .map_or(Ok(()), Err)
     }
 
     /// Reads the next event from a member. Connects first if no connection exists.
@@ -296,7 +298,18 @@ impl Changes {
         };
         let (position, event) = match line {
             Line::Change(change) => (change.position(), ChangesEvent::Change(Box::new(change))),
-            Line::Progress(progress) => (progress.position, ChangesEvent::Progress(progress)),
+            Line::Progress(progress) => {
+                let position = progress.position;
+                // The member would omit the changes up to the position when it records them.
+                if let Some(head) = progress.head.filter(|head| *head < position.zxid) {
+                    return Err(AdminError::Lagging {
+                        server: connection.server.clone(),
+                        position,
+                        head,
+                    });
+                }
+                (position, ChangesEvent::Progress(progress))
+            }
             Line::End(end) => {
                 // Transactions without a visible change may precede the end. Without this position,
                 // every member would send them again, and end again.
@@ -304,7 +317,7 @@ impl Changes {
                 return Err(end.into_error(&connection.server));
             }
         };
-        self.forget_failures();
+        self.failures = Failures::default();
         self.position = Some(position);
         Ok(Some(event))
     }

@@ -1,6 +1,7 @@
 //! Options of a feed: filters, start and credentials.
 
 use std::fmt;
+use std::time::Duration;
 
 use proto::position::Position;
 use proto::{SessionId, Zxid};
@@ -44,7 +45,13 @@ pub struct ChangeOptions {
     pub authorization: Option<String>,
     /// TLS settings, if the servers require TLS.
     pub connector: Connector,
+    /// Time without a usable member after which [`Changes::next`](super::Changes::next) returns
+    /// [`ChangesError::Unreachable`](super::ChangesError::Unreachable), at the earliest when each
+    /// member has failed once. The default is one minute. `None` means never.
+    pub failure_limit: Option<Duration>,
 }
+
+const FAILURE_LIMIT: Duration = Duration::from_secs(60);
 
 impl ChangeOptions {
     /// Returns options for all changes of a path and its descendants from now on. `servers` lists
@@ -65,6 +72,7 @@ impl ChangeOptions {
             with_states: false,
             authorization: None,
             connector: Connector::plain(),
+            failure_limit: Some(FAILURE_LIMIT),
         }
     }
 
@@ -72,6 +80,13 @@ impl ChangeOptions {
     #[must_use]
     pub fn with_start(mut self, start: Start) -> Self {
         self.start = start;
+        self
+    }
+
+    /// Sets the time limit without a usable member. `None` means no limit.
+    #[must_use]
+    pub fn with_failure_limit(mut self, failure_limit: Option<Duration>) -> Self {
+        self.failure_limit = failure_limit;
         self
     }
 

@@ -103,7 +103,7 @@ async fn a_feed_resumes_at_another_member() {
         change("0x8.0"),
     ])])
     .await;
-    let mut changes = follow(&[&one, &two, &three], Start::From(proto::Zxid(1))).await;
+    let mut changes = follow(&[&one, &two, &three], Start::From(Zxid(1))).await;
     let found = positions(&mut changes, 4).await;
     assert_eq!(found, ["0x1.0", "0x1.1", "0x1.2", "0x8.0"]);
     assert_eq!(changes.position().unwrap().to_string(), "0x8.0");
@@ -140,7 +140,7 @@ async fn removed_changes_are_an_error_with_the_next_position() {
     };
     let one = Scripted::start(vec![gone("0x50"), gone("0x50")]).await;
     let two = Scripted::start(vec![gone("0x40"), feed(&[change("0x41.0")])]).await;
-    let mut changes = follow(&[&one, &two], Start::From(proto::Zxid(2))).await;
+    let mut changes = follow(&[&one, &two], Start::From(Zxid(2))).await;
     let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
     let ChangesError::NotKept { resume_after, .. } = &error else {
         panic!("{error}");
@@ -168,6 +168,55 @@ async fn a_feed_that_ends_before_a_hole_counts_as_not_kept_and_moves_on() {
         *two.asked.lock().await,
         ["/commands/history/feed?path=%2Fa&after=0x15"]
     );
+}
+
+#[tokio::test]
+async fn a_lagging_member_is_not_followed() {
+    let lagging = "{\"progress\":\"0x50\",\"head\":\"0x41\",\"hidden\":0}\n".to_owned();
+    let one = Scripted::start(vec![feed(&[lagging])]).await;
+    let current = "{\"progress\":\"0x50\",\"head\":\"0x50\",\"hidden\":0}\n".to_owned();
+    let two = Scripted::start(vec![feed(&[current, change("0x51.0")])]).await;
+    let start = Start::After(Position::parse("0x50").unwrap());
+    let mut changes = follow(&[&one, &two], start).await;
+    let event = timeout(LIMIT, changes.next_event()).await.unwrap().unwrap();
+    let ChangesEvent::Lost(error) = event else {
+        panic!("{event:?}");
+    };
+    let text = "its last transaction 0x41 is before the position 0x50 of the feed";
+    assert!(error.to_string().ends_with(text), "{error}");
+    assert_eq!(positions(&mut changes, 1).await, ["0x51.0"]);
+}
+
+#[tokio::test]
+async fn a_feed_without_any_usable_member_ends_with_an_error() {
+    let off = "{\"command\":\"history/feed\",\"error\":\"Unknown command: history/feed\"}";
+    let one = Scripted::start(vec![refusal("200 OK", off)]).await;
+    let two = Scripted::start(vec![refusal("200 OK", off)]).await;
+    let mut changes = follow(&[&one, &two], Start::Now).await;
+    let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
+    assert!(matches!(error, ChangesError::NoHistory { .. }), "{error}");
+
+    // The client port closes the connection, because the request is not a frame.
+    let client_port = Scripted::start(vec![String::new()]).await;
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = nobody.local_addr().unwrap().to_string();
+    drop(nobody);
+    let servers = format!("{},{address}", client_port.address);
+    let options = ChangeOptions::new(&servers, "/a").with_failure_limit(Some(Duration::ZERO));
+    let mut changes = Changes::new(options);
+    let event = timeout(LIMIT, changes.next_event()).await.unwrap().unwrap();
+    let ChangesEvent::Lost(error) = event else {
+        panic!("{event:?}");
+    };
+    assert!(
+        error.to_string().contains("may not be an admin port"),
+        "{error}"
+    );
+    let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
+    let ChangesError::Unreachable { last } = &error else {
+        panic!("{error}");
+    };
+    assert!(last.to_string().starts_with(&address), "{last}");
 }
 
 #[tokio::test]
