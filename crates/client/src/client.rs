@@ -55,6 +55,7 @@ use crate::watch::{Watch, WatchStream};
 /// # }
 /// ```
 #[derive(Debug, Clone)]
+#[must_use = "dropping the last handle closes the connection, and later ends the session"]
 pub struct Client {
     commands: mpsc::Sender<Command>,
     shared: Arc<Shared>,
@@ -154,6 +155,7 @@ impl Client {
     }
 
     /// Subscribes to the state of the session.
+    #[must_use = "dropping the receiver ends the subscription"]
     pub fn state(&self) -> watch::Receiver<State> {
         self.shared.state.listen()
     }
@@ -164,6 +166,7 @@ impl Client {
     /// A listener that is thousands of events late receives `Lagged` instead of the missed events.
     /// The channel ends with the session. A handle cannot miss its change, so use
     /// [`watch_data`](Self::watch_data) and similar methods to wait for one change.
+    #[must_use = "dropping the receiver ends the subscription"]
     pub fn events(&self) -> broadcast::Receiver<WatchEvent> {
         match self.shared.events.upgrade() {
             Some(events) => events.subscribe(),

@@ -15,7 +15,7 @@ use proto::{Acl, OpCode, multi};
 /// assert_ne!(lock, cache);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "it only describes a znode; `Client::create` creates the znode"]
+#[must_use = "it only describes a znode, and `Client::create` creates the znode"]
 pub struct Create {
     pub(crate) flags: i32,
     pub(crate) ttl_ms: i64,

@@ -80,6 +80,7 @@ impl Handshake {
 
 /// Id and password of a session. They are sufficient to continue the session on another connection.
 #[derive(Clone, PartialEq, Eq)]
+#[must_use = "only its id and password can continue the session"]
 pub struct Session {
     /// Id of the session.
     pub id: SessionId,
@@ -109,6 +110,7 @@ pub struct Accepted {
 /// requests in flight. The connection does not send pings and does not reconnect. See
 /// [`crate::Client`] for both.
 #[derive(Debug)]
+#[must_use = "dropping it closes the connection"]
 pub struct RawConnection<S = Stream> {
     /// Stream and buffers.
     pub wire: Wire<S>,

@@ -15,6 +15,7 @@ use crate::error::Result;
 
 /// One operation of a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "it only describes an operation, and `Client::multi` executes it"]
 pub struct MultiOp(pub(crate) WriteRequest);
 
 impl MultiOp {

@@ -13,6 +13,7 @@ use crate::login::Login;
 
 /// Settings of a client and its connections.
 #[derive(Debug, Clone)]
+#[must_use = "it only contains settings, and `Client::connect` uses them"]
 pub struct Options {
     /// `host:port` of each server.
     pub servers: Vec<Arc<str>>,
@@ -88,14 +89,12 @@ impl Options {
     }
 
     /// Sets the root directory.
-    #[must_use]
     pub fn with_chroot(mut self, chroot: &str) -> Self {
         self.chroot = Chroot::new(chroot);
         self
     }
 
     /// Makes the client try the servers in the given order.
-    #[must_use]
     pub fn in_order(mut self) -> Self {
         self.is_shuffled = false;
         self
@@ -106,42 +105,36 @@ impl Options {
     /// The handle continues: [`State::Connected`](crate::State::Connected) with the new session's
     /// id follows [`State::Expired`](crate::State::Expired). Ephemerals and watches of the old
     /// session have ended. The client sends its credentials again. Recipes need this option.
-    #[must_use]
     pub fn with_renewal(mut self) -> Self {
         self.is_renewed = true;
         self
     }
 
     /// Sets the session timeout.
-    #[must_use]
     pub fn with_session_timeout(mut self, session_timeout: Duration) -> Self {
         self.session_timeout = session_timeout;
         self
     }
 
     /// Sets an existing session to continue.
-    #[must_use]
     pub fn with_session(mut self, session: Session) -> Self {
         self.session = Some(session);
         self
     }
 
     /// Sets the connector, usually for TLS.
-    #[must_use]
     pub fn with_connector(mut self, connector: Connector) -> Self {
         self.connector = connector;
         self
     }
 
     /// Sets a SASL login, executed on each connection before the first request.
-    #[must_use]
     pub fn with_login(mut self, login: Login) -> Self {
         self.login = Some(login);
         self
     }
 
     /// Sets a dialer that replaces TCP.
-    #[must_use]
     pub fn with_dialer(mut self, dialer: Arc<dyn Dial>) -> Self {
         self.dialer = Some(dialer);
         self
@@ -149,7 +142,6 @@ impl Options {
 
     /// Sets the seed of all random decisions (order of servers, pauses, names of protected znodes),
     /// for simulations. Two clients with one seed generate equal names.
-    #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self

@@ -43,6 +43,7 @@ impl Protection {
 
 /// A znode after its protected creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "it contains the path of the znode, and `delete_created` needs it"]
 pub struct Created {
     /// Path of the znode. The path of a sequential znode includes its number.
     pub path: Str,

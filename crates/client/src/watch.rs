@@ -31,6 +31,7 @@ use crate::state::WatchEvent;
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "dropping the handle removes the watch"]
 pub struct Watch {
     path: Str,
     id: u64,
@@ -124,6 +125,7 @@ pub enum Change {
 /// server unless another handle has an equal watch.
 ///
 /// After 1,024 waiting events, the reader receives [`Change::Missed`] in their place.
+#[must_use = "dropping the stream removes the watch"]
 pub struct WatchStream {
     path: Str,
     id: u64,

@@ -50,7 +50,7 @@ async fn write_hidden(site: &Site) -> Client {
 #[tokio::test]
 async fn disconnected_clients_leave_no_work() {
     let Some(site) = Site::start(&[]) else { return };
-    write_hidden(&site).await;
+    drop(write_hidden(&site).await);
     let pid = site.server.process_id().expect("it runs");
     let before = threads(pid);
     let target = "history/changes?path=/&recursive=true&limit=1000";

@@ -87,7 +87,7 @@ pub(super) async fn follow(
     given: &Arguments,
 ) -> Result<(), Failure> {
     let path = command.path(given)?;
-    shell.client(path).await?;
+    drop(shell.client(path).await?);
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
     shell.print(&format!("watching {path}; Ctrl-C ends the command"));
     let done = each_event(shell, path, |shell, event| {

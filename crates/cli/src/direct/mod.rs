@@ -211,7 +211,7 @@ async fn run_shell(shell: &mut Shell) -> Result<u8, Failure> {
     shell.is_friendly = true;
     shell.dir = Some("/".to_owned());
     if std::io::stdin().is_terminal() && terminal::stdout().is_terminal() {
-        shell.client("").await?;
+        drop(shell.client("").await?);
         shell.prints_watches = true;
         let server = shell.server().to_owned();
         shell.print(&format!(

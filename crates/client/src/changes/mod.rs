@@ -133,6 +133,7 @@ impl Progress {
 
 /// Feed of changes. See the [module](self).
 #[derive(Debug)]
+#[must_use = "a feed reads changes only in `next`, and dropping it closes its connection"]
 pub struct Changes {
     client: AdminClient,
     options: ChangeOptions,

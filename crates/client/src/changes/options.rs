@@ -21,6 +21,7 @@ pub enum Start {
 
 /// Options of a feed.
 #[derive(Clone)]
+#[must_use = "it only contains settings, and `Changes::new` uses them"]
 pub struct ChangeOptions {
     /// `host:port` of the admin servers, in the order in which they are tried.
     pub servers: Vec<String>,
@@ -77,21 +78,18 @@ impl ChangeOptions {
     }
 
     /// Sets the start of the feed.
-    #[must_use]
     pub fn with_start(mut self, start: Start) -> Self {
         self.start = start;
         self
     }
 
     /// Sets the time limit without a usable member. `None` means no limit.
-    #[must_use]
     pub fn with_failure_limit(mut self, failure_limit: Option<Duration>) -> Self {
         self.failure_limit = failure_limit;
         self
     }
 
     /// Sets the credentials of the reader: scheme and data.
-    #[must_use]
     pub fn with_authorization(mut self, authorization: &str) -> Self {
         self.authorization = Some(authorization.to_owned());
         self
