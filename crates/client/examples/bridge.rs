@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
 use client::changes::{ChangeOptions, Changes, ChangesEvent, Start};
-use proto::position::Position;
+use client::{Position, Zxid};
 
 /// Interval between two saves of the position while changes arrive.
 const SAVE_EVERY: Duration = Duration::from_millis(200);
@@ -45,9 +45,7 @@ impl Bridge {
     fn start(&self) -> Result<Start, Failure> {
         match fs::read_to_string(&self.position) {
             Ok(text) => Ok(Start::After(Position::parse(text.trim())?)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Start::From(proto::Zxid(1)))
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Start::From(Zxid(1))),
             Err(error) => Err(error.into()),
         }
     }

@@ -7,8 +7,7 @@
 
 use std::process::ExitCode;
 
-use client::{Client, Create, Login, Options};
-use proto::{Acl, Id};
+use client::{Acl, Client, Create, Id, Login, Options};
 use transport::sasl::gssapi::Initiator;
 
 #[tokio::main]

@@ -24,6 +24,21 @@
 //! # }
 //! ```
 //!
+//! The crate re-exports all types of its signatures:
+//!
+//! ```no_run
+//! use client::{Acl, Client, Create, SessionId, Stat, perms};
+//!
+//! # async fn example(client: &Client) -> client::Result<()> {
+//! let readers = Acl::new(perms::READ, "world", "anyone");
+//! let create = Create::persistent().with_acl(vec![readers]);
+//! let (path, stat): (client::Str, Stat) = client.create2("/notice", "closed", &create).await?;
+//! let session: SessionId = client.session_id();
+//! println!("{path} was created by {session} in {}", client::Zxid(stat.czxid));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Dropped futures
 //! The future of a call may be dropped at any time. An unsent request is then never sent. The
 //! server executes a sent request, and the client discards its answer. Only
@@ -72,11 +87,13 @@ mod telling;
 mod watch;
 mod wire;
 
+pub use bytes::Bytes;
 pub use client::Client;
 pub use create::Create;
 pub use dial::{Dial, Dialing};
 pub use error::{Call, Code, Error, LoginFailure, LossReason, Result, XidOrNothing};
 pub use handshake::{Accepted, Handshake, RawConnection, Session};
+pub use jute::{DecodeError, Reader, Str};
 pub use login::Login;
 pub use machine::{AddWatchMode, Reply, WatchKind};
 pub use multi::{
@@ -86,9 +103,17 @@ pub use multi::{
 pub use options::Options;
 pub use path::{PathFault, check_path};
 pub use protected::{Created, Protection};
+pub use proto::connect::ReplyHeader;
+pub use proto::data::perms;
+pub use proto::position::Position;
+pub use proto::request::ReconfigRequest;
+pub use proto::response::ClientInfo;
+pub use proto::watch::EventType;
+pub use proto::{Acl, ErrorCode, Id, OpCode, SessionId, Stat, Xid, Zxid};
 pub use state::{State, WatchEvent};
-pub use transport::Duplex;
+pub use transport::sasl::gssapi::GssapiRefusal;
 pub use transport::sasl::{Refusal, Secret};
 pub use transport::tls;
+pub use transport::{Duplex, Stream};
 pub use watch::{Change, Watch, WatchStream};
 pub use wire::{Exchange, Wire};

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::Incoming;
+use hyper::Request;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use proto::Zxid;
 use proto::position::Position;
-use serde_json::Value;
 use tokio::net::{TcpStream, lookup_host};
 use transport::Stream;
 use transport::tls::Connector;
+
+pub use hyper::body::Incoming;
+pub use hyper::{Response, StatusCode};
+pub use serde_json::Value;
 
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::port::host_of;
