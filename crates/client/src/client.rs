@@ -85,6 +85,9 @@ struct Running {
 
 impl Client {
     /// Connects to the first server that answers. Opens a session or continues an existing one.
+    /// Tries each server once, unless [`Options::with_wait`] is set.
+    ///
+    /// If the future is dropped, a new session may remain on a server until its timeout.
     ///
     /// # Errors
     /// The error of the last server tried. [`Error::SessionExpired`] and [`Error::Login`] are

@@ -17,18 +17,25 @@ use crate::wire::Wire;
 
 type ServerWire = Wire<transport::Stream>;
 
-/// Opens the session of `options`. Tries each server once.
+/// Opens the session of `options`. Tries each server once, and again until the wait has passed.
 pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawConnection> {
+    let begun = Instant::now();
     let mut last = Error::NoServers;
-    for _ in 0..hosts.len() {
-        match RawConnection::open(&hosts.current(), &options.handshake()).await {
-            Ok(connection) => return Ok(connection),
-            Err(error) if error.ends_session() => return Err(error),
-            Err(error) => last = error,
+    loop {
+        let mut pause = Duration::ZERO;
+        for _ in 0..hosts.len() {
+            match RawConnection::open(&hosts.current(), &options.handshake()).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) if error.ends_session() => return Err(error),
+                Err(error) => last = error,
+            }
+            pause = hosts.handle_failed();
         }
-        hosts.handle_failed();
+        if hosts.len() == 0 || begun.elapsed() + pause >= options.wait {
+            return Err(last);
+        }
+        tokio::time::sleep(pause).await;
     }
-    Err(last)
 }
 
 pub(crate) struct Driver {

@@ -61,8 +61,21 @@ impl Client {
         create: &Create,
         is_sent: Option<Arc<AtomicBool>>,
     ) -> Result<(Str, Option<Stat>)> {
+        let path = self.outside_to_create(path, create.flags)?;
+        let (path, stat) = self.create_outside(path, data, create, is_sent).await?;
+        Ok((self.inside(path), stat))
+    }
+
+    /// Creates a znode at a path of the server, and returns its path of the server.
+    pub(crate) async fn create_outside(
+        &self,
+        path: Str,
+        data: Option<Bytes>,
+        create: &Create,
+        is_sent: Option<Arc<AtomicBool>>,
+    ) -> Result<(Str, Option<Stat>)> {
         let op = create.op();
-        let path = Some(self.outside_to_create(path, create.flags)?);
+        let path = Some(path);
         let mut body = Vec::new();
         create.record(path.clone(), data).encode(&mut body);
         if op == OpCode::CreateTtl {
@@ -71,15 +84,14 @@ impl Client {
         let reply = self
             .command(op, path.clone(), body.into(), None, is_sent)
             .await?;
-        let (path, stat) = self.decode(op, path, reply, |input| {
+        self.decode(op, path, reply, |input| {
             use jute::Decode;
             if op == OpCode::Create {
                 return Ok((CreateResponse::decode(input)?.path, None));
             }
             let Create2Response { path, stat } = Create2Response::decode(input)?;
             Ok((path, Some(stat)))
-        })?;
-        Ok((self.inside(path), stat))
+        })
     }
 
     /// Deletes a znode without children. Version -1 matches any version.

@@ -29,6 +29,9 @@ pub struct Options {
     pub read_only: bool,
     /// Time limit of one server for the whole handshake.
     pub connect_timeout: Duration,
+    /// Time for which [`Client::connect`](crate::Client::connect) tries all servers again, if none
+    /// of them accepts the session. Zero means one attempt for each server.
+    pub wait: Duration,
     /// Size limit of a reply, in bytes.
     pub frame_bytes_max: usize,
     /// Size limit of a request, in bytes. A larger request fails before it costs the connection.
@@ -72,6 +75,7 @@ impl Options {
             session: None,
             read_only: false,
             connect_timeout: Duration::from_secs(5),
+            wait: Duration::ZERO,
             frame_bytes_max: FRAME_BYTES_MAX,
             request_bytes_max: REQUEST_BYTES_MAX,
             connector: Connector::plain(),
@@ -113,6 +117,23 @@ impl Options {
     /// Sets the session timeout.
     pub fn with_session_timeout(mut self, session_timeout: Duration) -> Self {
         self.session_timeout = session_timeout;
+        self
+    }
+
+    /// Makes [`Client::connect`](crate::Client::connect) wait for servers that are not reachable
+    /// yet: it tries all servers again until this time has passed.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use client::{Client, Options};
+    /// # async fn example() -> client::Result<()> {
+    /// let options = Options::new("zk1:2181,zk2:2181").with_wait(Duration::from_secs(30));
+    /// let client = Client::connect(options).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
         self
     }
 

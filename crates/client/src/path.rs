@@ -21,6 +21,9 @@ pub enum PathFault {
     /// A name is `.` or `..`. Contains the index of its last dot.
     #[error("the name that ends at index {0} is \".\" or \"..\"")]
     DotName(usize),
+    /// The path is the root, which the operation cannot change.
+    #[error("it is the root")]
+    Root,
     /// The path contains NUL. Contains its index.
     #[error("it contains NUL at index {0}")]
     Nul(usize),

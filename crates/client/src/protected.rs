@@ -349,7 +349,7 @@ impl Drop for CreationAttempt<'_> {
 /// them.
 const LOOKS: u32 = 2;
 
-fn below(parent: &str, name: &str) -> Str {
+pub(crate) fn below(parent: &str, name: &str) -> Str {
     let separator = if parent == "/" { "" } else { "/" };
     format!("{parent}{separator}{name}").into()
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -198,9 +198,10 @@ async fn a_feed_without_any_usable_member_ends_with_an_error() {
 
     // The client port closes the connection, because the request is not a frame.
     let client_port = Scripted::start(vec![String::new()]).await;
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // A bound socket that does not listen refuses connections, and nothing else can use its port.
+    let nobody = TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = nobody.local_addr().unwrap().to_string();
-    drop(nobody);
     let servers = format!("{},{address}", client_port.address);
     let options = ChangeOptions::new(&servers, "/a").with_failure_limit(Some(Duration::ZERO));
     let mut changes = Changes::new(options);

@@ -11,3 +11,4 @@ mod protected;
 mod reconnect;
 mod refused;
 mod support;
+mod together;

@@ -233,13 +233,7 @@ async fn without_any_server_calls_fail_after_the_session_timeout() {
     let error = soon("the refusal", client.get_data("/a"))
         .await
         .unwrap_err();
-    let Error::Unreachable { last, .. } = &error else {
-        panic!("{error}");
-    };
-    let Error::Connect { source, .. } = &**last else {
-        panic!("{error}");
-    };
-    assert_eq!(source.kind(), std::io::ErrorKind::ConnectionRefused);
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
     let error = soon("the end", client.close()).await.unwrap_err();
     assert!(matches!(error, Error::Unreachable { .. }), "{error}");
     let closed = state.wait_for(|state| *state == State::Closed);
