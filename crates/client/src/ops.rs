@@ -405,8 +405,8 @@ impl Client {
 
     /// Adds an identity to the connection. The client adds it again after a reconnect.
     ///
-    /// A client can add any digest identity, so a wrong password does not fail. It is just another
-    /// identity.
+    /// A client can add any digest identity (`user:password`), so a wrong password does not fail. It
+    /// is just another identity. [`digest_id`](crate::digest_id) returns the identity for an ACL.
     pub async fn add_auth(&self, scheme: &str, auth: impl Into<Bytes>) -> Result<()> {
         let packet = AuthPacket {
             auth_type: 0,
