@@ -21,9 +21,10 @@ use crate::error::{Call, Error, Result};
 use crate::handshake::Session;
 use crate::limits::{COMMANDS_MAX, EVENTS_MAX};
 use crate::machine::{
-    AddWatchMode, Command, Hosts, Machine, MachineChannels, Registration, Reply, WatchEffect,
+    AddWatchMode, Command, Hosts, Machine, MachineChannels, NewServers, Registration, Reply,
+    WatchEffect,
 };
-use crate::options::Options;
+use crate::options::{Options, with_port};
 use crate::path::{PathFault, check_path, check_prefix};
 use crate::protected::uuid;
 use crate::state::{State, WatchEvent};
@@ -68,6 +69,7 @@ struct Shared {
     state: Listening,
     session: Arc<Mutex<Session>>,
     chores: Arc<Chores>,
+    new_servers: NewServers,
     chroot: Chroot,
     random: Mutex<fastrand::Rng>,
     driver: Mutex<Option<Running>>,
@@ -107,12 +109,14 @@ impl Client {
         let (state, state_seen) = StateSender::new(State::connected(hosts.current(), accepted));
         let session = Arc::new(Mutex::new(accepted.session.clone()));
         let chores = Arc::<Chores>::default();
+        let new_servers = NewServers::default();
         let (leave, leaving) = oneshot::channel();
         let shared = Shared {
             events: events.downgrade(),
             state: state_seen,
             session: Arc::clone(&session),
             chores: Arc::clone(&chores),
+            new_servers: Arc::clone(&new_servers),
             chroot: options.chroot.clone(),
             random: Mutex::new(random),
             driver: Mutex::new(None),
@@ -121,6 +125,7 @@ impl Client {
             limits: Limits::from_max_buffer(options.frame_bytes_max, 0),
         };
         let ends = MachineChannels {
+            new_servers,
             inbox,
             chores: Arc::clone(&chores),
             events,
@@ -155,6 +160,23 @@ impl Client {
     /// Returns whether a new session replaces an expired one. See [`Options::with_renewal`].
     pub fn is_renewed(&self) -> bool {
         self.shared.is_renewed
+    }
+
+    /// Replaces the servers, for example after a reconfiguration. Each is `host:port`, and the
+    /// default port is 2181.
+    ///
+    /// The client uses the new list from the next connection attempt on. It does not close a
+    /// connection to a server that is not in the list.
+    ///
+    /// # Errors
+    /// [`Error::NoServers`] if the list is empty.
+    pub fn set_servers(&self, servers: &[&str]) -> Result<()> {
+        if servers.is_empty() {
+            return Err(Error::NoServers);
+        }
+        let servers = servers.iter().map(|server| with_port(server));
+        *self.shared.new_servers.lock() = Some(servers.collect());
+        Ok(())
     }
 
     /// Subscribes to the state of the session.

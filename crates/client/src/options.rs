@@ -186,7 +186,7 @@ impl Options {
 /// ZooKeeper's client port. Source: zoo_sample.cfg.
 const DEFAULT_PORT: u16 = 2181;
 
-fn with_port(server: &str) -> Arc<str> {
+pub(crate) fn with_port(server: &str) -> Arc<str> {
     // The port of an IPv6 address follows the bracket. Colons inside the brackets belong to the
     // address.
     let host_end = server.rfind(']').unwrap_or(0);

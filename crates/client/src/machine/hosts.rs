@@ -12,6 +12,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Hosts {
     servers: Vec<Arc<str>>,
+    is_shuffled: bool,
     /// Index of the server that is being tried or that served last.
     at: usize,
     /// Number of servers that failed since the last one that served.
@@ -22,18 +23,26 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     pub(crate) fn new(servers: &[Arc<str>], is_shuffled: bool, seed: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let mut servers = servers.to_vec();
-        if is_shuffled {
-            random.shuffle(&mut servers);
-        }
-        Self {
-            servers,
+        let mut hosts = Self {
+            servers: Vec::new(),
+            is_shuffled,
             at: 0,
             failures: 0,
             pause: PAUSE_MIN,
-            random,
+            random: fastrand::Rng::with_seed(seed),
+        };
+        hosts.replace(servers.to_vec());
+        hosts
+    }
+
+    /// Replaces the servers. The next attempt begins a round.
+    pub(crate) fn replace(&mut self, servers: Vec<Arc<str>>) {
+        self.servers = servers;
+        if self.is_shuffled {
+            self.random.shuffle(&mut self.servers);
         }
+        self.at = 0;
+        self.handle_served();
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -59,6 +59,7 @@ pub(crate) enum HostOrder {
 pub(crate) struct Machine {
     options: Options,
     hosts: Hosts,
+    new_servers: NewServers,
     /// Calls that the machine has not yet accepted.
     pub(crate) inbox: mpsc::Receiver<Command>,
     chores: Arc<Chores>,
@@ -121,8 +122,12 @@ impl ServerConnection {
     }
 }
 
+/// Servers that replace the known ones at the next connection attempt.
+pub(crate) type NewServers = Arc<Mutex<Option<Vec<Arc<str>>>>>;
+
 /// State that a machine shares with the handles of its session.
 pub(crate) struct MachineChannels {
+    pub(crate) new_servers: NewServers,
     pub(crate) inbox: mpsc::Receiver<Command>,
     pub(crate) chores: Arc<Chores>,
     pub(crate) events: broadcast::Sender<WatchEvent>,
@@ -142,6 +147,7 @@ impl Machine {
         Self {
             options,
             hosts,
+            new_servers: ends.new_servers,
             inbox: ends.inbox,
             chores: ends.chores,
             undone: VecDeque::new(),
@@ -190,6 +196,9 @@ impl Machine {
         };
         if now < until {
             return None;
+        }
+        if let Some(servers) = self.new_servers.lock().take() {
+            self.hosts.replace(servers);
         }
         self.phase = Phase::Dialing { since: now };
         let session = (!self.wants_new_session).then(|| self.session.lock().clone());

@@ -48,6 +48,7 @@ impl Site {
         let (state, seen) = StateSender::new(State::Reconnecting);
         let chores = Arc::<Chores>::default();
         let ends = MachineChannels {
+            new_servers: NewServers::default(),
             inbox,
             chores: Arc::clone(&chores),
             events: broadcast::channel(10).0,

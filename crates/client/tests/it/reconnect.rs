@@ -184,6 +184,23 @@ async fn the_next_server_is_tried() {
 }
 
 #[tokio::test]
+async fn new_servers_replace_the_known_ones() {
+    let (old, new) = (FakeServer::start().await, FakeServer::start().await);
+    let (client, first) = connected(&old).await;
+    assert!(matches!(client.set_servers(&[]), Err(Error::NoServers)));
+    client.set_servers(&[&new.address]).unwrap();
+    drop(first);
+    let (_second, request) = new.accept_session().await;
+    assert_eq!(request.session_id, SESSION);
+    let address = new.address.clone();
+    let is_there =
+        |state: &State| matches!(state, State::Connected { server, .. } if *server == address);
+    soon("the other server", client.wait_for_state(is_there))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
 async fn a_silent_server_is_disconnected() {
     let server = FakeServer::start().await;
     let granting = async {
