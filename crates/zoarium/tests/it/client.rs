@@ -189,3 +189,43 @@ async fn a_session_is_taken_over_with_its_ephemerals() {
     client.close().await.unwrap();
     assert_eq!(other.exists("/e").await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn subtrees_are_created_and_deleted_while_others_change_them() {
+    let server = RunningServer::start();
+    let client = connect(&server).await;
+    for _ in 0..2 {
+        client.ensure_path("/t/a/b").await.unwrap();
+    }
+    let persistent = Create::persistent();
+    let paths: Vec<String> = (0..300).map(|n| format!("/t/a/b/{n}")).collect();
+    let creation = |path: &String| MultiOp::create(path, "", &persistent);
+    let creations: Vec<MultiOp> = paths.iter().map(creation).collect();
+    client.multi(&creations).await.unwrap();
+    let other = connect(&server).await;
+    let changing = tokio::spawn(async move {
+        for number in 0..200 {
+            // The parent may be deleted.
+            let _ = other.ensure_path(&format!("/t/new/{number}")).await;
+            let _ = other.delete(&format!("/t/a/b/{number}"), -1).await;
+        }
+    });
+    // A dropped call can be repeated.
+    let limit = Duration::from_millis(5);
+    let _ = tokio::time::timeout(limit, client.delete_all("/t")).await;
+    if let Err(error) = client.delete_all("/t").await {
+        assert!(error.is_not_empty(), "{error}");
+    }
+    changing.await.unwrap();
+    client.delete_all("/t").await.unwrap();
+    assert_eq!(client.exists("/t").await.unwrap(), None);
+    client.delete_all("/t").await.unwrap();
+
+    client.ensure_path("/closed/old").await.unwrap();
+    let readers = vec![Acl::new(perms::READ, "world", "anyone")];
+    client.set_acl("/closed", readers, -1).await.unwrap();
+    client.ensure_path("/closed/old").await.unwrap();
+    let error = client.ensure_path("/closed/new").await.unwrap_err();
+    assert!(error.is_no_auth(), "{error}");
+    assert_eq!(error.path(), Some("/closed/new"));
+}
