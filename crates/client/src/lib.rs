@@ -87,6 +87,7 @@ mod retry;
 mod state;
 mod subtree;
 mod telling;
+mod transaction;
 mod watch;
 mod wire;
 
@@ -115,6 +116,7 @@ pub use proto::response::ClientInfo;
 pub use proto::watch::EventType;
 pub use proto::{Acl, ErrorCode, Id, OpCode, SessionId, Stat, Xid, Zxid};
 pub use state::{State, WatchEvent};
+pub use transaction::Transaction;
 pub use transport::sasl::gssapi::GssapiRefusal;
 pub use transport::sasl::{Refusal, Secret};
 pub use transport::tls;

@@ -33,6 +33,8 @@ async fn drop_handles(client: &Client) -> client::Result<()> {
     #[expect(unused_must_use)]
     MultiOp::delete("/a", -1);
     #[expect(unused_must_use)]
+    client.transaction().delete("/a", -1);
+    #[expect(unused_must_use)]
     Options::new("").in_order();
     Ok(())
 }

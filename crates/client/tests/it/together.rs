@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Client, Error, State};
+use client::{Client, Create, Error, MultiResult, Stat, State};
 use jute::{Encode, Reader};
 use proto::multi::{MultiHeader, encode_error_result};
 use proto::request::{PathWatchRequest, Request, WriteRequest};
@@ -27,17 +27,15 @@ async fn answer_children(connection: &mut FakeConnection, path: &str, names: &[&
     connection.reply(request.header.xid, 1, 0, &body).await;
 }
 
-fn deleted(request: &Received) -> Vec<String> {
+/// Returns the opcode and the path of each operation.
+fn operations(request: &Received) -> Vec<(OpCode, String)> {
     let mut input = Reader::new(request.body.clone());
     let request = Request::decode(OpCode::Multi, &mut input).unwrap();
     let Request::Write(WriteRequest::Multi(Ok(writes))) = request else {
         panic!("{request:?}");
     };
-    let path = |write: &WriteRequest| {
-        assert_eq!(write.op(), OpCode::Delete);
-        write.path().unwrap().to_string()
-    };
-    writes.iter().map(path).collect()
+    let described = |write: &WriteRequest| (write.op(), write.path().unwrap().to_string());
+    writes.iter().map(described).collect()
 }
 
 /// Answers a multi that deletes `paths`. `fault` is the index and the code of a failed deletion.
@@ -47,7 +45,9 @@ async fn answer_deletions(
     fault: Option<(usize, ErrorCode)>,
 ) {
     let request = connection.expect(OpCode::Multi).await;
-    assert_eq!(deleted(&request), paths);
+    let deletion = |path: &&str| (OpCode::Delete, (*path).to_owned());
+    let deletions: Vec<_> = paths.iter().map(deletion).collect();
+    assert_eq!(operations(&request), deletions);
     let mut body = Vec::new();
     for index in 0..paths.len() {
         match fault {
@@ -219,4 +219,44 @@ async fn connect_waits_for_a_server_that_does_not_serve_yet() {
         () = closing => unreachable!("it accepts forever"),
     };
     assert!(matches!(error, Error::Handshake { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_transaction_sends_its_operations_together() {
+    let server = FakeServer::start().await;
+    let (client, mut connection) = connected(&server).await;
+    let served = async {
+        let request = connection.expect(OpCode::Multi).await;
+        let expected = [
+            (OpCode::Check, "/a"),
+            (OpCode::Create, "/b"),
+            (OpCode::SetData, "/c"),
+            (OpCode::Delete, "/d"),
+        ];
+        let expected = expected.map(|(op, path)| (op, path.to_owned()));
+        assert_eq!(operations(&request), expected);
+        let mut body = Vec::new();
+        MultiHeader::result(OpCode::Check).encode(&mut body);
+        MultiHeader::result(OpCode::Create).encode(&mut body);
+        CreateResponse { path: "/b".into() }.encode(&mut body);
+        MultiHeader::result(OpCode::SetData).encode(&mut body);
+        Stat::default().encode(&mut body);
+        MultiHeader::result(OpCode::Delete).encode(&mut body);
+        MultiHeader::END.encode(&mut body);
+        connection.reply(request.header.xid, 1, 0, &body).await;
+    };
+    let transaction = client
+        .transaction()
+        .check("/a", 1)
+        .create("/b", "", &Create::persistent())
+        .set_data("/c", "", -1)
+        .delete("/d", -1);
+    let (results, ()) = tokio::join!(transaction.commit(), served);
+    let created = MultiResult::Created {
+        path: "/b".into(),
+        stat: None,
+    };
+    let set = MultiResult::Set(Stat::default());
+    let expected = [MultiResult::Checked, created, set, MultiResult::Deleted];
+    assert_eq!(results.unwrap(), expected);
 }
