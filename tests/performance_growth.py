@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures how costs grow, for Zoarium and Apache ZooKeeper 3.9.5, and draws docs/figures/growth.
 
-    cargo build --profile dist && cargo test -p tests --test foreign java   # brings the jars
+    cargo build --profile dist -p zoarium -p zoarium-lab
+    cargo test -p tests --test foreign java   # brings the jars
     python3 tests/performance_growth.py DIR [--seconds 2] [--rounds 2] [--znodes 10000000] [--only lone]
 
-`zoarium bench growth` does the work; this starts the servers for it: one of each kind for the axes of
+`zoarium-lab growth` does the work; this starts the servers for it: one of each kind for the axes of
 lone servers, then ensembles of each size. Writes reports and drawings to DIR/lone, DIR/voters and
 DIR/observers. The servers' logs take more than 35 GB of the temporary directory meanwhile (TMPDIR).
 """
@@ -14,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 
-from performance import Server, ZOARIUM, prepare, say
+from performance import ROOT, Server, TARGET, prepare, say
 from performance_ensemble import Ensemble
 
+LAB = os.path.join(TARGET, "dist", "zoarium-lab")
 # Apache ZooKeeper has these many in 8 GiB; the collector takes all processors for more.
 ZNODES_OF_APACHE = 1000000
 VOTERS = {"Zoarium": (1, 3, 5, 7, 9), "Apache": (1, 3, 5)}
@@ -25,7 +27,7 @@ OBSERVERS = (0, 1, 2, 4)
 
 def growth(a, part, *words):
     report = os.path.join(a.dir, part)
-    command = [ZOARIUM, "bench", "growth", "--name", "Zoarium", "--versus-name", "Apache ZooKeeper",
+    command = [LAB, "growth", "--name", "Zoarium", "--versus-name", "Apache ZooKeeper",
                "--duration", "%ss" % a.seconds, "--warmup", "%ss" % (a.seconds / 2),
                "--rounds", str(a.rounds), "--report", report, *words]
     say(" ".join(command))
@@ -74,6 +76,10 @@ def main():
     parser.add_argument("--only", choices=("lone", "voters", "observers"))
     a = parser.parse_args()
     prepare()
+    if not os.path.exists(LAB):
+        build = "cargo build --profile dist -p zoarium-lab"
+        say(build)
+        subprocess.run(build.split(), cwd=ROOT, check=True, stdout=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="zoarium-growth-") as home:
         if a.only in (None, "lone"):
             lone(a, home)

@@ -145,6 +145,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "session",
         ],
     ),
+    // Measures Zoarium itself. The binary does not contain it.
+    ("lab", &["bench", "terminal"]),
     (
         "simulator",
         &[
@@ -195,7 +197,7 @@ const PACKAGE_PREFIX: &str = "zoarium-";
 const TESTKIT: &str = "testkit";
 
 /// Crates whose own tests need servers and ensembles, which `tests` starts.
-const TESTED_WITH_SERVERS: &[&str] = &["recipes"];
+const TESTED_WITH_SERVERS: &[&str] = &["recipes", "lab"];
 
 /// Packages without the prefix: the binary, and the two that start servers, which are never
 /// published.
@@ -277,8 +279,10 @@ fn packages_have_the_prefix_and_libraries_the_name_of_their_folder() {
             .targets
             .iter()
             .filter(|t| t.is_lib() || t.is_proc_macro());
-        let library = libraries.next().map(|target| target.name.as_str());
-        assert_eq!(library, Some(folder.replace('-', "_").as_str()), "{name}");
+        match libraries.next() {
+            Some(library) => assert_eq!(library.name, folder.replace('-', "_"), "{name}"),
+            None => assert!(package.targets.iter().any(|t| t.is_bin() && t.name == name)),
+        }
         let description = package.description.as_deref().unwrap_or_default();
         assert!(!description.is_empty(), "{name} has no description");
     }
@@ -445,7 +449,7 @@ const CODE_LINES_MAX: usize = 8_000;
 const LARGER: &[&str] = &["zoarium"];
 
 /// Crates that nobody installs.
-const NOT_SHIPPED: &[&str] = &["fuzz", "simulator", "testkit"];
+const NOT_SHIPPED: &[&str] = &["fuzz", "lab", "simulator", "testkit"];
 
 #[test]
 fn shipped_crates_have_a_bounded_number_of_lines() {
@@ -562,10 +566,22 @@ fn no_crate_contains_deliberate_bugs() {
 
 #[test]
 fn no_crate_depends_on_the_simulator() {
+    assert_eq!(importers_of("simulator"), [""; 0]);
+}
+
+/// The binary does not contain a library for charts.
+#[test]
+fn only_the_lab_draws() {
+    assert_eq!(importers_of("plotters"), ["lab"]);
+    assert_eq!(importers_of("lab"), [""; 0]);
+}
+
+/// Returns the workspace crates that import this crate, also in tests.
+fn importers_of(import: &str) -> Vec<String> {
     let metadata = metadata();
-    for (name, package) in ours(&metadata) {
+    let importers = ours(&metadata).into_iter().filter(|(_, package)| {
         let mut imports = package.dependencies.iter();
-        let imports_it = imports.any(|import| short_name(&import.name) == "simulator");
-        assert!(!imports_it, "{name} depends on the simulator");
-    }
+        imports.any(|one| short_name(&one.name) == import)
+    });
+    importers.map(|(name, _)| name.to_owned()).collect()
 }

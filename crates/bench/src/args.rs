@@ -57,8 +57,6 @@ pub(crate) enum BenchCommand {
     Fsync(FsyncArgs),
     /// Runs several loads in sequence and reports them in one table, as Markdown and JSON
     Suite(SuiteArgs),
-    /// Measures how costs grow with znodes, children, sessions, watches, data and members, and draws charts
-    Growth(GrowthArgs),
 }
 
 /// Hides an option of all loads that this load ignores.
@@ -75,14 +73,14 @@ fn default_servers() -> Vec<String> {
 
 /// Servers under load.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct ServersArgs {
+pub struct ServersArgs {
     /// Client port of the server; ZOARIUM_SERVER sets the default. To divide the sessions among several
     /// servers, repeat the option or write `a,b`
     #[arg(short, long, default_values_t = default_servers(), value_name = "HOST:PORT")]
-    pub(crate) server: Vec<String>,
+    pub server: Vec<String>,
     /// Second server for a comparison, loaded alternately with the first
     #[arg(long, value_name = "HOST:PORT")]
-    pub(crate) versus: Vec<String>,
+    pub versus: Vec<String>,
     /// Process id of the server, to measure its CPU time and memory (Linux, same machine). With several ids
     /// (`1,2`), the figures of the processes are added up
     #[arg(long, value_delimiter = ',')]
@@ -178,64 +176,16 @@ pub(crate) struct WatchArgs {
 
 /// Rounds of one load among many.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct TurnsArgs {
+pub struct TurnsArgs {
     /// Number of rounds for each server and load
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: u32,
+    pub rounds: u32,
     /// Duration of each round
     #[arg(long, default_value = "2s", value_parser = duration)]
-    pub(crate) duration: Duration,
+    pub duration: Duration,
     /// Time under load before each round
     #[arg(long, default_value = "1s", value_parser = duration)]
-    pub(crate) warmup: Duration,
-}
-
-#[derive(Debug, Clone, Args)]
-pub(crate) struct GrowthArgs {
-    #[command(flatten)]
-    pub(crate) servers: ServersArgs,
-    #[command(flatten)]
-    pub(crate) turns: TurnsArgs,
-    /// Measures only these axes, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "AXIS")]
-    pub(crate) only: Vec<String>,
-    /// Last value of an axis, such as `znodes=1000000`
-    #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis)]
-    pub(crate) upto: Vec<(String, u32)>,
-    /// Last value of an axis for the second server, if it is lower
-    #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis, requires = "versus")]
-    pub(crate) versus_upto: Vec<(String, u32)>,
-    /// Ensemble for the axis `voters`: number of members, and their client ports
-    #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
-    pub(crate) voters: Vec<EnsembleArg>,
-    /// Second ensemble for the axis `voters`, for a comparison
-    #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
-    pub(crate) versus_voters: Vec<EnsembleArg>,
-    /// Ensemble for the axis `observers`: number of members, of which three vote, and their client ports
-    #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
-    pub(crate) observers: Vec<EnsembleArg>,
-    /// Second ensemble for the axis `observers`, for a comparison
-    #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
-    pub(crate) versus_observers: Vec<EnsembleArg>,
-    /// Name of the server in tables and charts, instead of its address
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-    /// Name of the second server in tables and charts, instead of its address
-    #[arg(long, value_name = "NAME")]
-    pub(crate) versus_name: Option<String>,
-    /// Directory for growth.md, growth.json and a chart of each axis
-    #[arg(long, value_name = "DIR")]
-    pub(crate) report: Option<PathBuf>,
-    /// Prints the report as JSON instead of Markdown
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// An ensemble, with its number of members.
-#[derive(Debug, Clone)]
-pub(crate) struct EnsembleArg {
-    pub(crate) size: u32,
-    pub(crate) servers: String,
+    pub warmup: Duration,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -331,25 +281,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| "not a number".to_owned())?;
     Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|error| error.to_string())
-}
-
-/// Parses `znodes=1000000`.
-fn end_of_axis(text: &str) -> Result<(String, u32), String> {
-    let (axis, end) = text.split_once('=').ok_or("write AXIS=NUMBER")?;
-    let end = end
-        .parse()
-        .map_err(|_| format!("{end:?} is not a number"))?;
-    Ok((axis.to_owned(), end))
-}
-
-/// Parses `3=one:2181,two:2181,three:2181`.
-fn ensemble(text: &str) -> Result<EnsembleArg, String> {
-    let (size, servers) = text.split_once('=').ok_or("write NUMBER=HOST:PORT,...")?;
-    let size = size.parse();
-    Ok(EnsembleArg {
-        size: size.map_err(|_| "the text before = is not a number".to_owned())?,
-        servers: servers.to_owned(),
-    })
 }
 
 fn root_path(text: &str) -> Result<String, String> {

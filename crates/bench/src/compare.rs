@@ -8,10 +8,11 @@ use super::progress::Progress;
 use super::round::{self, Job, Round};
 use super::stats::Stats;
 use super::target::Target;
+use super::threads;
 
 /// Results of one side.
 #[derive(Debug)]
-pub(crate) struct Side {
+pub struct Side {
     pub(crate) name: String,
     pub(crate) rounds: Vec<Round>,
 }
@@ -30,12 +31,24 @@ impl Side {
         self.rounds.iter().map(|round| round.elapsed).sum()
     }
 
-    pub(crate) fn ops_per_second(&self) -> f64 {
+    /// Returns the number of successful operations per second.
+    pub fn ops_per_second(&self) -> f64 {
         per_second(self.stats().ops(), self.elapsed())
     }
 
-    /// Returns the CPU seconds of the server per million operations.
-    pub(crate) fn server_cpu_per_million(&self) -> Option<f64> {
+    /// Returns the latency below which `percent` of the operations stayed.
+    pub fn percentile(&self, percent: f64) -> Duration {
+        self.stats().percentile(percent)
+    }
+
+    /// Returns the refused operations and lost sessions, one kind per line.
+    pub fn complaints(&self) -> Vec<String> {
+        self.stats().complaints()
+    }
+
+    /// Returns the CPU seconds of the server per million operations, or `None` if its processes are
+    /// not measured.
+    pub fn server_cpu_per_million(&self) -> Option<f64> {
         let cpu: Option<Duration> = self.rounds.iter().map(|round| round.server_cpu).sum();
         self.per_million(cpu?)
     }
@@ -55,9 +68,19 @@ impl Side {
     pub(crate) fn memory(&self) -> Option<Memory> {
         self.rounds.last()?.memory
     }
-}
 
-impl Side {
+    /// Returns the resident bytes of the server before the first round, or `None` if its processes
+    /// are not measured.
+    pub fn resident_before(&self) -> Option<u64> {
+        Some(self.rounds.first()?.memory_before?.resident)
+    }
+
+    /// Returns the resident bytes of the server at the end of the last round, or `None` if its
+    /// processes are not measured.
+    pub fn resident_after(&self) -> Option<u64> {
+        Some(self.memory()?.resident)
+    }
+
     /// Returns the growth of the server's process in the first round in bytes, divided by `count`.
     pub(crate) fn growth_per(&self, count: u64) -> Option<f64> {
         let round = self.rounds.first()?;
@@ -192,10 +215,7 @@ pub(crate) fn run_each(
     schedule: Schedule,
     progress: &Progress,
 ) -> Result<Vec<Side>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(super::error::BenchError::io("start a runtime"))?;
+    let runtime = threads::runtime()?;
     let mut sides: Vec<Side> = targets
         .iter()
         .map(|(_, target)| Side {

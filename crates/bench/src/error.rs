@@ -34,8 +34,6 @@ pub(crate) enum BenchError {
     Stalled(u64),
     #[error("{0}")]
     Argument(String),
-    #[error("cannot draw {file}: {reason}")]
-    Drawing { file: String, reason: String },
     #[error("--tls: {0}")]
     Tls(#[from] client::tls::TlsError),
 }

@@ -7,7 +7,7 @@
 //! machine itself.
 //!
 //! A comparison (`compare`) runs two servers in turns, because the figures of two separate runs on
-//! a shared machine are hardly comparable.
+//! a shared machine are hardly comparable. Other programs use [`mod@measure`].
 
 mod access;
 mod args;
@@ -18,10 +18,10 @@ mod echo;
 mod error;
 mod fan_out;
 mod fsync;
-mod growth;
 mod idle;
 mod load;
 mod locks;
+pub mod measure;
 mod output;
 mod process;
 mod progress;
@@ -101,7 +101,6 @@ fn dispatch(command: &BenchCommand, profile: &'static str) -> Result<ExitCode> {
         BenchCommand::Echo(args) => echo::run(args).map(|()| ExitCode::SUCCESS),
         BenchCommand::Fsync(args) => fsync(args),
         BenchCommand::Suite(args) => suite::run(args, profile),
-        BenchCommand::Growth(args) => growth::run(args),
     }
 }
 
@@ -193,10 +192,7 @@ fn fill(args: &FillArgs) -> Result<ExitCode> {
 
 fn clean(args: &CleanArgs) -> Result<ExitCode> {
     let target = Target::new(std::slice::from_ref(&args.server), &[], args.access.open()?)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(error::BenchError::io("start a runtime"))?;
+    let runtime = threads::runtime()?;
     let roots = match &args.root {
         Some(root) => vec![root.clone()],
         None => runtime.block_on(target.leftovers())?,

@@ -1,4 +1,4 @@
-//! A load in the tables of `suite` and `growth`.
+//! A load with a name, such as a row of `suite`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,28 +14,30 @@ use super::{FILES_BESIDES, job};
 
 /// A load and its size.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
-    pub(crate) name: &'static str,
-    pub(crate) work: SessionWork,
-    pub(crate) mix: Mix,
-    pub(crate) sessions: u32,
-    pub(crate) pipeline: u32,
-    pub(crate) payload: u32,
+pub struct Load {
+    /// Name in reports.
+    pub name: &'static str,
+    /// Work of each session.
+    pub work: SessionWork,
+    /// Requests of each session, if they are its work.
+    pub mix: Mix,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Number of requests in flight per session.
+    pub pipeline: u32,
+    /// Bytes of data per znode.
+    pub payload: u32,
     /// Number of znodes, or of locks.
-    pub(crate) keys: u32,
+    pub keys: u32,
     /// Number of children per parent, if the znodes are the leaves of an existing tree.
-    pub(crate) breadth: Option<u32>,
+    pub breadth: Option<u32>,
     /// Number of operations instead of a duration.
-    pub(crate) ops: Option<u64>,
+    pub ops: Option<u64>,
 }
 
 impl Load {
-    pub(crate) const fn requests(
-        name: &'static str,
-        mix: Mix,
-        sessions: u32,
-        pipeline: u32,
-    ) -> Load {
+    /// Returns a load of requests on 1000 znodes of 100 bytes.
+    pub const fn requests(name: &'static str, mix: Mix, sessions: u32, pipeline: u32) -> Load {
         Load {
             name,
             work: SessionWork::Requests,
@@ -50,7 +52,7 @@ impl Load {
     }
 
     /// Returns a load of sessions with other work.
-    pub(crate) const fn sessions(name: &'static str, work: SessionWork, sessions: u32) -> Load {
+    pub const fn sessions(name: &'static str, work: SessionWork, sessions: u32) -> Load {
         Load {
             work,
             ..Load::requests(name, Mix::Set, sessions, 1)

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::error::{BenchError, Result};
 
 /// Prints a short text. A reader that has closed the output, such as `head`, is not an error.
-pub(crate) fn print(text: &str) {
+pub fn print(text: &str) {
     let mut out = terminal::stdout();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     if let Err(error) = printed

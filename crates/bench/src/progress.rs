@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// A progress bar on stderr, if stderr is a terminal.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     bar: ProgressBar,
     /// Name of the larger task, or empty.
     whole: String,
@@ -18,7 +18,7 @@ impl Progress {
     }
 
     /// Returns a progress bar for part of a larger task, which the bar names first.
-    pub(crate) fn within(whole: &str) -> Self {
+    pub fn within(whole: &str) -> Self {
         let bar = ProgressBar::new(1);
         if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {
             bar.set_style(style.progress_chars("=> "));

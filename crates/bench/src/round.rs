@@ -25,7 +25,7 @@ use super::{fan_out, idle, locks, storm};
 
 /// Kinds of work of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SessionWork {
+pub enum SessionWork {
     /// Sends requests and receives replies, mixed as in the plan.
     Requests,
     /// Watches znodes that an additional session changes.

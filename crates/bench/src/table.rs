@@ -7,19 +7,21 @@ use super::compare::Side;
 use super::report::short;
 
 /// Writes the header of a table.
-pub(crate) fn head(out: &mut String, columns: &[&str]) {
+pub fn head(out: &mut String, columns: &[&str]) {
     line(out, columns);
     line(out, &vec!["---"; columns.len()]);
 }
 
-pub(crate) fn line(out: &mut String, cells: &[impl AsRef<str>]) {
+/// Writes a row of a table.
+pub fn line(out: &mut String, cells: &[impl AsRef<str>]) {
     for cell in cells {
         let _ = write!(out, "| {} ", cell.as_ref());
     }
     out.push_str("|\n");
 }
 
-pub(crate) fn number(value: Option<f64>, decimals: usize) -> String {
+/// Formats a number, or a missing one as `-`.
+pub fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
@@ -28,11 +30,10 @@ pub(crate) fn seconds(value: Option<f64>) -> String {
     duration.map_or_else(|| "-".to_owned(), short)
 }
 
-pub(crate) fn percentile(side: Option<&Side>, percent: f64) -> String {
-    side.map_or_else(
-        || "-".to_owned(),
-        |side| short(side.stats().percentile(percent)),
-    )
+/// Formats the latency below which `percent` of the operations of a side stayed, or `-` without a
+/// side.
+pub fn percentile(side: Option<&Side>, percent: f64) -> String {
+    side.map_or_else(|| "-".to_owned(), |side| short(side.percentile(percent)))
 }
 
 /// Returns the duration of the slowest operation of a side.

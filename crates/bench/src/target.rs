@@ -28,7 +28,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One side: the servers of one ensemble.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub struct Target {
     pub(crate) servers: Arc<[Arc<str>]>,
     /// Processes whose CPU time and memory are measured.
     pub(crate) processes: Processes,
@@ -57,7 +57,7 @@ impl Target {
     }
 
     /// Returns the names of the servers.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.servers.join(",")
     }
 
@@ -198,7 +198,7 @@ pub(crate) fn root(args: &LoadArgs) -> String {
 }
 
 /// Returns a new root znode that no other run uses.
-pub(crate) fn new_root() -> String {
+pub fn new_root() -> String {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = since_1970.map_or(0, |since| since.as_millis());
     format!("/{ROOT_NAME}{millis:x}-{:x}", std::process::id())

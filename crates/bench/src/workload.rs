@@ -7,28 +7,36 @@ use super::template::{Payload, Template, path_with_digits};
 
 /// A load of requests and replies. (Fan-out, storms and idle sessions are different.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mix {
+pub enum Mix {
+    /// getData.
     Get,
+    /// exists.
     Exists,
+    /// setData.
     Set,
+    /// Creates of new znodes.
     Create,
-    /// `read_percent` % getData, and otherwise setData.
+    /// getData and setData.
     Mixed {
+        /// Percentage of getData.
         read_percent: u32,
     },
-    /// `size` setData operations in one request.
+    /// Several setData operations in one request.
     Multi {
+        /// Number of operations in one request.
         size: u32,
     },
     /// getChildren of the parent of the keys.
     Children,
     /// Creates of sequential znodes next to the keys.
     Sequence,
-    /// Creates of a tree with `znodes` znodes, `breadth` below each parent. `from` of these znodes
-    /// already exist.
+    /// Creates of a tree in which only the leaves count as znodes.
     Fill {
+        /// Number of znodes that already exist.
         from: u32,
+        /// Number of znodes at the end.
         znodes: u32,
+        /// Number of znodes below each parent.
         breadth: u32,
     },
 }

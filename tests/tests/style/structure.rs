@@ -13,6 +13,7 @@ const BOUNDED: &[&str] = &[
     "executor",
     "jute",
     "jute-derive",
+    "lab",
     "log-limiter",
     "quorum",
     "recovery",

@@ -19,7 +19,7 @@ use super::super::load;
 use super::super::progress::Progress;
 use super::super::session::farewell;
 use super::super::target::Target;
-use super::super::threads::spawn;
+use super::super::threads::{runtime, spawn};
 use super::SuiteArgs;
 use super::events::EventKind;
 
@@ -67,10 +67,7 @@ impl Fleet {
     /// # Errors
     /// If the number of commands is wrong, or a server does not serve.
     pub(super) fn start(args: &SuiteArgs) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
+        let runtime = runtime()?;
         let running = Running::default();
         let targets = load::targets(&args.servers)?;
         let commands = [
@@ -168,10 +165,7 @@ impl Fleet {
 
 /// Stops the servers also when this process receives a signal to end.
 fn stop_on_signals(running: Running) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
+    let runtime = runtime()?;
     let (mut interrupted, mut told_to_end) = {
         let _entered = runtime.enter();
         let listen = |kind| signal(kind).map_err(BenchError::io("listen for signals"));

@@ -15,6 +15,7 @@ use super::super::error::{BenchError, Result};
 use super::super::session::farewell;
 use super::super::target::Target;
 use super::super::template::{Payload, Template};
+use super::super::threads::runtime;
 
 /// Number of sessions, so that each member of an ensemble of three is the first server of one
 /// session.
@@ -50,10 +51,7 @@ impl Writers {
     /// Starts to write the data of the existing znode `path`.
     pub(super) fn start(target: &Target, path: &str) -> Result<Self> {
         let shared = Arc::<Shared>::default();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
+        let runtime = runtime()?;
         let template = Arc::new(Template::set_data(path, &Payload::new(100)));
         let mut tasks = JoinSet::new();
         for index in 0..SESSIONS {

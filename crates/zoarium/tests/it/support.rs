@@ -88,10 +88,6 @@ impl RunningServer {
             _data: data,
         }
     }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.process.id()
-    }
 }
 
 impl Drop for RunningServer {

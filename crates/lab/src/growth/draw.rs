@@ -6,8 +6,8 @@ use std::ops::Range;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::super::error::{BenchError, Result};
 use super::{Curve, Figure, Growth};
+use crate::error::{LabError, Result};
 
 const SIZE: (u32, u32) = (1000, 760);
 const PANELS: [(Figure, &str); 4] = [
@@ -39,7 +39,7 @@ struct Drawn<'a> {
 /// Returns the text of an SVG file.
 pub(super) fn svg(growth: &Growth, names: &[String], file: &str) -> Result<String> {
     let mut text = String::new();
-    draw(growth, names, &mut text).map_err(|reason| BenchError::Drawing {
+    draw(growth, names, &mut text).map_err(|reason| LabError::Drawing {
         file: file.to_owned(),
         reason,
     })?;

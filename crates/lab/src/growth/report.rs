@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
+use bench::measure::Side;
+use bench::measure::table::{head, line, number, percentile};
 use serde_json::{Value, json};
 
-use super::super::args::GrowthArgs;
-use super::super::compare::Side;
-use super::super::table::{head, line, number, percentile};
+use super::args::GrowthArgs;
 use super::{Curve, Figure, Growth, Point};
 
 /// All results of a growth.
@@ -45,7 +45,7 @@ impl Report<'_> {
                         let found = match side {
                             None => Vec::new(),
                             Some(Err(error)) => vec![format!("not measured: {error}")],
-                            Some(Ok(side)) => side.stats().complaints(),
+                            Some(Ok(side)) => side.complaints(),
                         };
                         let found = found.into_iter();
                         complaints.extend(found.map(|what| format!("{at}: {name}: {what}")));

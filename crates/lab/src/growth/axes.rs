@@ -1,9 +1,8 @@
 //! The axes, their points, and their loads.
 
-use super::super::args::{EnsembleArg, GrowthArgs};
-use super::super::load::Load;
-use super::super::round::SessionWork;
-use super::super::workload::Mix;
+use bench::measure::{Load, Mix, SessionWork};
+
+use super::args::{EnsembleArg, GrowthArgs};
 
 /// A quantity that can grow.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The growth of costs: along each axis, the same loads are measured with more and more of one
 //! quantity, and the results are drawn.
 
+mod args;
 mod axes;
 mod draw;
 mod report;
@@ -8,16 +9,16 @@ mod report;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::args::GrowthArgs;
-use super::compare::{self, Schedule, Side};
-use super::error::{BenchError, Result};
-use super::load::{self, Load};
-use super::output;
-use super::progress::Progress;
-use super::target::{self, Target};
-use super::workload::Mix;
+use bench::measure::{self, Load, MeasureError, MeasureSettings, Mix, Progress, Side, Target};
 
-use axes::{AXES, Axis, AxisStep, BothKinds};
+use crate::error::{LabError, Result};
+
+pub(crate) use self::args::GrowthArgs;
+use self::axes::{AXES, Axis, AxisStep, BothKinds};
+
+/// Result of each kind of server, or the reason why it was not measured. `None` if the server does
+/// not exist.
+type Sides = Vec<Option<Result<Side, MeasureError>>>;
 
 /// One load along an axis.
 #[derive(Debug)]
@@ -32,9 +33,7 @@ struct Curve {
 struct Point {
     /// Position on the axis.
     at: u32,
-    /// Each kind of server, or the reason why it was not measured. `None` if the server does
-    /// not exist.
-    sides: Vec<Option<Result<Side>>>,
+    sides: Sides,
     /// Number of items in the server's memory that were added since before the first point.
     kept: u64,
 }
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
     let mut grown = Vec::new();
     for axis in chosen(args)? {
         grown.push(match axis.ensembles {
-            Some(ensembles) => members(args, axis, ensembles(args))?,
+            Some(ensembles) => members(args, axis, ensembles(args)),
             None => along(args, axis)?,
         });
     }
@@ -62,14 +61,14 @@ pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
     };
     let (text, json) = (report.markdown(), format!("{:#}\n", report.json()));
     if let Some(dir) = &args.report {
-        output::write(dir, "growth.md", &text)?;
-        output::write(dir, "growth.json", &json)?;
+        measure::write(dir, "growth.md", &text)?;
+        measure::write(dir, "growth.json", &json)?;
         for growth in &grown {
             let file = format!("{}.svg", growth.axis.name);
-            output::write(dir, &file, &draw::svg(growth, &report.names(), &file)?)?;
+            measure::write(dir, &file, &draw::svg(growth, &report.names(), &file)?)?;
         }
     }
-    output::print(if args.json { &json } else { &text });
+    measure::print(if args.json { &json } else { &text });
     Ok(if report.complaints().is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -88,7 +87,7 @@ fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
                 "{name:?} is not an axis; known axes are {}",
                 names.join(", ")
             );
-            return Err(BenchError::Argument(text));
+            return Err(LabError::Argument(text));
         }
     }
     let is_chosen = |axis: &&Axis| {
@@ -108,7 +107,7 @@ fn end(ends: &[(String, u32)], axis: &Axis) -> u32 {
 fn grow(
     axis: &'static Axis,
     points: impl Iterator<Item = u32>,
-    mut measure: impl FnMut(u32, &Load, &Progress) -> Vec<Option<Result<Side>>>,
+    mut measure: impl FnMut(u32, &Load, &Progress) -> Sides,
 ) -> Growth {
     let mut curves: Vec<Curve> = Vec::new();
     let mut before = 0;
@@ -145,8 +144,8 @@ fn kept_by(load: &Load) -> u64 {
 }
 
 fn along(args: &GrowthArgs, axis: &'static Axis) -> Result<Growth> {
-    let targets = load::targets(&args.servers)?;
-    let root = axis.is_kept.then(target::new_root);
+    let targets = measure::targets(&args.servers)?;
+    let root = axis.is_kept.then(measure::new_root);
     let upto = end(&args.upto, axis);
     let ends = [upto, upto.min(end(&args.versus_upto, axis))];
     let points = axis.points.iter().copied();
@@ -159,7 +158,7 @@ fn along(args: &GrowthArgs, axis: &'static Axis) -> Result<Growth> {
         sides.collect()
     });
     if let Some(root) = root {
-        clean(&targets, &root)?;
+        clean(&targets, &root);
     }
     Ok(grown)
 }
@@ -172,34 +171,29 @@ fn one_side(
     root: Option<&str>,
     target: &Target,
     progress: &Progress,
-) -> Result<Side> {
-    let is_once = load.ops.is_some() || matches!(load.mix, Mix::Fill { .. });
-    let schedule = Schedule {
-        rounds: if is_once { 1 } else { args.turns.rounds },
-        keep: root.is_some(),
+) -> Result<Side, MeasureError> {
+    let settings = MeasureSettings {
+        servers: &args.servers,
+        turns: &args.turns,
+        root,
     };
-    let job = load.job(&args.servers, &args.turns, root)?;
-    let mut sides = compare::run(&job, std::slice::from_ref(target), schedule, progress)?;
-    sides.pop().ok_or(BenchError::Stalled(0))
+    measure::run(load, target, settings, progress)
 }
 
-fn clean(targets: &[Target], root: &str) -> Result<()> {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().build();
-    let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
-    let progress = Progress::new();
+fn clean(targets: &[Target], root: &str) {
     for target in targets {
-        progress.stage(&format!("{}: clean up", target.name()));
         // A server that ended under its load was already reported.
-        if let Err(error) = runtime.block_on(target.clean(root)) {
-            tracing::warn!(server = target.name(), %error, "cannot delete all znodes of the run");
+        if let Err(error) = measure::clean(target, root) {
+            let server = target.name();
+            terminal::complain!(
+                "zoarium-lab: cannot delete all znodes of the run at {server}: {error}"
+            );
         }
     }
-    Ok(())
 }
 
 /// Measures an axis on which each point is a separate ensemble.
-fn members(args: &GrowthArgs, axis: &'static Axis, kinds: BothKinds<'_>) -> Result<Growth> {
+fn members(args: &GrowthArgs, axis: &'static Axis, kinds: BothKinds<'_>) -> Growth {
     let mut sizes: Vec<u32> = kinds
         .iter()
         .copied()
@@ -208,18 +202,16 @@ fn members(args: &GrowthArgs, axis: &'static Axis, kinds: BothKinds<'_>) -> Resu
         .collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let access = args.servers.access.open()?;
     let measure = |at: u32, load: &Load, progress: &Progress| {
         let kinds = kinds.iter().filter(|kind| !kind.is_empty());
         let sides = kinds.map(|kind| {
             let ensemble = kind.iter().find(|ensemble| ensemble.size == at)?;
-            let servers = std::slice::from_ref(&ensemble.servers);
-            let target = Target::new(servers, &[], access.clone());
+            let target = measure::target_at(&ensemble.servers, &args.servers);
             Some(target.and_then(|target| one_side(args, load, None, &target, progress)))
         });
         sides.collect()
     };
-    Ok(grow(axis, sizes.into_iter(), measure))
+    grow(axis, sizes.into_iter(), measure)
 }
 
 impl Point {
@@ -243,16 +235,16 @@ impl Figure {
         let side = point.side(kind)?;
         let micros = |time: Duration| time.as_secs_f64() * 1e6;
         match self {
-            Figure::P50 => Some(micros(side.stats().percentile(50.0))),
-            Figure::P99 => Some(micros(side.stats().percentile(99.0))),
+            Figure::P50 => Some(micros(side.percentile(50.0))),
+            Figure::P99 => Some(micros(side.percentile(99.0))),
             // Seconds per million are microseconds per one.
             Figure::Cpu => side.server_cpu_per_million(),
             Figure::Bytes => {
                 // Memory of an earlier point may be used again, so growth is counted from the first
                 // point.
                 let first = curve.points.first()?.side(kind)?;
-                let before = first.rounds.first()?.memory_before?.resident;
-                let now = side.memory()?.resident;
+                let before = first.resident_before()?;
+                let now = side.resident_after()?;
                 Some(now.saturating_sub(before) as f64 / point.kept as f64)
             }
         }
