@@ -1,17 +1,17 @@
 //! Queues: order, one consumer for each item, and the remains of dead consumers.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use bytes::Bytes;
 use client::Create;
-use recipes::{Doubt, Error, PriorityQueue, Queue, Taken};
+use recipes::{DelayQueue, Doubt, Error, IdQueue, PriorityQueue, Queue, SimpleQueue, Taken};
 use tests::Flavour::Zoarium;
 use tests::ensemble::EnsembleBuilder;
-use tests::{java_program, or_skip, run};
+use tests::{java_program, or_skip};
 
 use crate::cuts::at_every_request;
+use crate::foreign::run_to_the_end;
 use crate::proxy::Proxy;
 use crate::support::{
     both_ways, children, connect, expire, server, soon, two_clients, until, until_children,
@@ -298,55 +298,77 @@ async fn an_unanswered_put_is_unknown_after_its_session() {
     queue.put("3").await.unwrap();
 }
 
-/// Time limit of a program that starts slowly on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
 const ITEMS: usize = 10;
 
 async fn share(program: Vec<PathBuf>) {
     let server = server();
     let client = connect(&server.address()).await;
     let persistent = Create::persistent();
-    for path in ["/c", "/c/seen", "/c/seen-priority"] {
+    let seen = [
+        "seen",
+        "seen-priority",
+        "seen-delayed",
+        "seen-ids",
+        "seen-simple",
+    ];
+    let seen = seen.map(|name| format!("/c/{name}"));
+    client.create("/c", "", &persistent).await.unwrap();
+    for path in &seen {
         client.create(path, "", &persistent).await.unwrap();
     }
     let queue = Queue::with_locks(&client, "/c/queue", "/c/locks").unwrap();
     let jobs = PriorityQueue::with_locks(&client, "/c/jobs", "/c/job-locks").unwrap();
-    let address = server.address();
-    let theirs = tokio::task::spawn_blocking(move || {
-        let mut command = Command::new(&program[0]);
-        command.args(&program[1..]);
-        command.args([&address, "/c", &ITEMS.to_string()]);
-        run(&mut command, LIMIT)
-    });
+    let delayed = DelayQueue::with_locks(&client, "/c/delayed", "/c/delayed-locks").unwrap();
+    let ids = IdQueue::with_locks(&client, "/c/ids", "/c/id-locks").unwrap();
+    let simple = SimpleQueue::new(&client, "/c/simple").unwrap();
+    let arguments = vec![server.address(), "/c".to_owned(), ITEMS.to_string()];
+    let theirs = tokio::spawn(run_to_the_end(program, arguments));
     let putting = async {
         for number in 0..ITEMS {
-            queue.put(format!("ours-{number}")).await.unwrap();
-            jobs.put(-1, format!("ours-{number}")).await.unwrap();
+            let item = format!("ours-{number}");
+            queue.put(item.clone()).await.unwrap();
+            jobs.put(-1, item.clone()).await.unwrap();
+            let delay = Duration::from_millis(100);
+            delayed.put(delay, item.clone()).await.unwrap();
+            ids.put("c", item.clone()).await.unwrap();
+            simple.put(item).await.unwrap();
         }
     };
     // Each consumer of an item creates a note, which can succeed only once.
+    let note = async |seen: &str, item: &str| {
+        let path = format!("{seen}/{item}");
+        client.create(&path, "ours", &persistent).await.unwrap();
+    };
     let taking = async {
         until("the end", async || {
-            for (taken, seen) in [
-                (queue.try_take().await.unwrap(), "/c/seen"),
-                (jobs.try_take().await.unwrap(), "/c/seen-priority"),
-            ] {
+            let taken = [
+                queue.try_take().await.unwrap(),
+                jobs.try_take().await.unwrap(),
+                delayed.try_take().await.unwrap(),
+                ids.try_take().await.unwrap(),
+            ];
+            for (taken, seen) in taken.into_iter().zip(&seen) {
                 let Some(taken) = taken else { continue };
-                let path = format!("{seen}/{}", text(&taken));
-                client.create(&path, "ours", &persistent).await.unwrap();
+                note(seen, &text(&taken)).await;
                 assert!(taken.confirm().await.unwrap());
             }
-            let seen = children(&client, "/c/seen").await.len();
-            seen + children(&client, "/c/seen-priority").await.len() == 4 * ITEMS
+            if let Some(item) = simple.try_take().await.unwrap() {
+                note(&seen[4], std::str::from_utf8(&item).unwrap()).await;
+            }
+            let mut all = 0;
+            for path in &seen {
+                all += children(&client, path).await.len();
+            }
+            all == 2 * ITEMS * seen.len()
         })
         .await;
     };
     tokio::join!(putting, taking);
-    until_children(&client, "/c/queue", 0).await;
-    until_children(&client, "/c/jobs", 0).await;
+    for path in ["/c/queue", "/c/jobs", "/c/delayed", "/c/ids", "/c/simple"] {
+        until_children(&client, path, 0).await;
+    }
     client.create("/c/end", "", &persistent).await.unwrap();
-    let printed = theirs.await.unwrap().unwrap();
-    assert!(printed.contains("done"), "{printed}");
+    theirs.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
