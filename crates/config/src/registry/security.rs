@@ -107,8 +107,7 @@ macro_rules! tls_keys {
         pub(crate) mod $module {
             use super::super::key::ValueKind::{Choice, Flag, Int, List, Path, Secret, Text};
             use super::super::fate::{Asks, BCFKS, CONTEXT_SUPPLIER as NO_SUPPLIER, Fate, REVOCATION};
-            use super::super::key::{Key, OutOfRange};
-            use super::super::keys;
+            use super::super::{key::{Key, OutOfRange}, keys};
             use super::{STORE_TYPES, TlsKeys};
 
             keys! {
