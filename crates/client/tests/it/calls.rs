@@ -148,13 +148,8 @@ async fn a_failed_multi_names_the_operation_at_fault() {
     }
     assert!(error.is_bad_version() && !error.is_no_node(), "{error}");
     assert_eq!(error.path(), Some("/b"));
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "multi /b at {}: operation 1: BadVersion (-103)",
-            server.address
-        )
-    );
+    let beginning = format!("multi /b at {}: operation 1: ", server.address);
+    assert!(error.to_string().starts_with(&beginning), "{error}");
 }
 
 #[tokio::test]
