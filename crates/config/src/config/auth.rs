@@ -252,9 +252,8 @@ fn read_enforced_schemes(
     if schemes.is_empty() {
         let reason = "zookeeper.enforce.auth.enabled is true zookeeper.enforce.auth.schemes must \
                       be  configured.";
-        return Err(
-            refused(reason.to_owned()).hint("add a line such as enforce.auth.schemes=sasl,digest")
-        );
+        let hint = "add a line such as enforce.auth.schemes=sasl,digest";
+        return Err(refused(reason.to_owned()).hint(hint));
     }
     let is_available = |scheme: &str| {
         scheme == AuthProvider::Ip.scheme()

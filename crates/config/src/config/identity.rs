@@ -150,8 +150,7 @@ pub(super) fn read_my_id(
         None => {
             let shown = if bytes.is_empty() { "null" } else { &line };
             let reason = format!("serverid {shown} is not a number");
-            let hint =
-                "the first line must contain only this server's id, the N of its line server.N";
+            let hint = "the first line must contain only this server's id, the N of server.N";
             let error = ConfigError::new(reason).with_id(finding::MY_ID);
             Err(error.at(Some(&origin)).hint(hint))
         }

@@ -96,7 +96,7 @@ impl Access {
             if matches!(part, Txn::Reconfig(_)) {
                 let zxid = header.zxid;
                 return Err(format!(
-                    "{zxid} changes the member list for {identity:?}, who is not the super user"
+                    "{zxid} changes the member list for the identity {identity:?} without super rights"
                 ));
             }
         }

@@ -43,7 +43,7 @@ pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> CheckRe
     let mut left = history.sessions.iter();
     match left.find(|session| !of_clients.contains(session)) {
         Some(session) => Err(format!(
-            "session {session} still exists, although it has no client and must have expired"
+            "session {session} still exists after its timeout, without a client"
         )),
         None => Ok(()),
     }
