@@ -210,6 +210,11 @@ impl<H: Host> Replica<H> {
         turn: &mut Turn<'_, H>,
     ) {
         self.is_reloading = false;
+        if let Some(member) = &mut self.member {
+            // The next role sends this list to learners, so it must not contain what the log lost.
+            // The learner that ordered the cut may already have ended.
+            member.committed.truncate_after(end);
+        }
         if let Some(tree) = tree {
             self.replace_tree(*tree, turn);
             if let Some(member) = &mut self.member {

@@ -228,6 +228,14 @@ impl Checks {
         );
     }
 
+    /// Checks the transactions of a synchronisation, which make the learner serve. All of them are
+    /// now committed.
+    pub(crate) fn synchronised(&mut self, sid: Sid, records: &[Record]) {
+        for record in records {
+            self.hold(prefix::NAME, prefix::receives(sid, record, &self.history));
+        }
+    }
+
     /// Checks a transaction that a serving server has applied.
     pub(crate) fn applied(&mut self, sid: Sid, txn: &TxnRecord, tree: &Tree) {
         self.hold(ephemerals::NAME, ephemerals::applied(sid, txn, tree));

@@ -42,6 +42,8 @@ pub(crate) struct Observed {
     /// Whether the server has applied a transaction of a leader that is not established, since the
     /// last check of this flag.
     pub(crate) has_applied_early: bool,
+    /// Transactions that its leader sent during the synchronisation.
+    synchronised: Vec<Record>,
     /// End of its tree before the current change.
     end: Zxid,
 }
@@ -62,6 +64,7 @@ impl Observed {
             acknowledged: 0,
             has_acknowledged_epoch: false,
             has_applied_early: false,
+            synchronised: Vec::new(),
             end,
         }
     }
@@ -122,6 +125,7 @@ impl Observed {
                     // that epoch.
                     to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree);
                 } else {
+                    to.synchronised(self.sid, &std::mem::take(&mut self.synchronised));
                     to.serves(self.sid, tree.last_zxid(), tree);
                 }
             }
@@ -129,7 +133,10 @@ impl Observed {
             Effect::SendToLeader(LearnerPacket::Ack { zxid }) if zxid.counter() == 0 => {
                 self.epoch = zxid.epoch();
             }
-            Effect::StopServing => self.is_active = false,
+            Effect::StopServing => {
+                self.is_active = false;
+                self.synchronised.clear();
+            }
             Effect::Disk(DiskOrder::TakeOver { .. }) => to.digests.replaced(self.sid),
             Effect::Disk(DiskOrder::SaveMembers { .. }) if !self.reconfigures => {
                 let text = format!("server {}: {effect}", self.sid);
@@ -212,11 +219,12 @@ impl Observed {
         }
         let to = &mut world.checks;
         let last = std::mem::replace(&mut self.end, record.header.zxid);
+        let bytes = Record::new(record.header.zxid, record.to_bytes());
         if !self.is_active {
             // The transaction is replayed on a snapshot that may already contain parts of it.
+            self.synchronised.push(bytes);
             return;
         }
-        let bytes = Record::new(record.header.zxid, record.to_bytes());
         if self.leads {
             to.commits(self.sid, &bytes, last)
         } else {

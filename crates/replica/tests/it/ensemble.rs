@@ -98,13 +98,18 @@ impl Server {
 
     /// Elects server 1 by itself and server 2. It leads `epoch` with server 3 as follower.
     pub(crate) fn lead_as_1(&mut self, last: Zxid, epoch: i64) {
+        self.lead_as_1_in(2, last, epoch);
+    }
+
+    /// Does the same in this round of elections.
+    pub(crate) fn lead_as_1_in(&mut self, round: i64, last: Zxid, epoch: i64) {
         let connection = ConnectionId(200);
         let hello = Hello {
             sid: Sid(2),
             addresses: HelloAddresses::One(Vec::new()),
         };
         self.handle(Input::Election(ElectionInput::Hello { connection, hello }));
-        self.hear(connection.0, vote(1, last, 2, last.epoch().0));
+        self.hear(connection.0, vote(1, last, round, last.epoch().0));
         self.wait_until(self.now_ms + 300);
         self.lead_with(3, epoch, last);
     }

@@ -150,3 +150,74 @@ fn transactions_before_uptodate_are_not_committed_until_then() {
     server.lead_as_1(zxid(2, 3), 3);
     assert_eq!(server.book.established, [written, zxid(2, 3)]);
 }
+
+/// The connection to the leader ends while the log is being cut. The list of committed transactions
+/// in memory must then end where the log ends, because the member sends the list when it leads.
+#[test]
+fn a_cut_that_outlasts_its_role_also_shortens_the_committed_list() {
+    let (kept, tail) = (zxid(2, 1), zxid(2, 2));
+    let mut server = Server::member(1);
+    let close = |server: &mut Server, attempt| {
+        let event = LeaderEvent::Closed;
+        server.handle(Input::Leader { attempt, event });
+    };
+    let begin = |server: &mut Server, attempt, epoch| {
+        let event = LeaderEvent::Connected;
+        server.handle(Input::Leader { attempt, event });
+        server.leader_sends(attempt, LeaderPacket::leader_info(epoch));
+        server.handle(Input::AcceptedEpochSaved(epoch));
+    };
+    let synchronise = |server: &mut Server, attempt, last, epoch| {
+        begin(server, attempt, epoch);
+        server.leader_sends(attempt, LeaderPacket::Diff { zxid: last });
+        let new_leader = LeaderPacket::NewLeader {
+            zxid: Zxid::new(epoch, 0),
+            config: None,
+        };
+        server.leader_sends(attempt, new_leader);
+        server.handle(Input::CurrentEpochSaved(epoch));
+        server.leader_sends(attempt, LeaderPacket::UpToDate);
+    };
+    let attempt = server.follow_3(zxid(1, 5), 1, 1);
+    synchronise(&mut server, attempt, Zxid::ZERO, Epoch(2));
+    committed(&mut server, attempt, kept);
+    // The last proposal is logged, and no commit follows.
+    let txn = record(tail).to_bytes();
+    server.leader_sends(attempt, LeaderPacket::Proposal { zxid: tail, txn });
+    server.handle(Input::Synced(tail));
+    close(&mut server, attempt);
+
+    let attempt = server.follow_3(zxid(2, 9), 2, 2);
+    begin(&mut server, attempt, Epoch(3));
+    server.effects();
+    server.leader_sends(attempt, LeaderPacket::Trunc { zxid: kept });
+    let effects = server.effects();
+    let cuts = |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::Reload { keep }) if *keep == Some(kept));
+    assert!(effects.iter().any(cuts), "{effects:?}");
+    close(&mut server, attempt);
+    server.handle(Input::Reloaded {
+        tree: Some(Box::new(tree_at(kept))),
+        end: kept,
+    });
+
+    // The next leader continues without the transaction, and then this member leads.
+    let attempt = server.follow_3(zxid(2, 9), 3, 2);
+    synchronise(&mut server, attempt, kept, Epoch(4));
+    committed(&mut server, attempt, zxid(4, 1));
+    server.handle(Input::Synced(zxid(4, 1)));
+    close(&mut server, attempt);
+    server.lead_as_1_in(4, zxid(4, 1), 5);
+    server.effects();
+    server.learner_comes(7, 2, Epoch(5), kept);
+    let sent = server
+        .effects()
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Send {
+                packet: LeaderPacket::Proposal { zxid, .. },
+                ..
+            } => Some(zxid),
+            _ => None,
+        });
+    assert_eq!(sent.collect::<Vec<_>>(), [zxid(4, 1)]);
+}

@@ -9,8 +9,8 @@ use crate::history::History;
 
 pub(crate) const NAME: &str = "prefix agreement";
 
-/// Checks a transaction that a serving learner delivers. The tree of the learner ends at `last`.
-pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History) -> CheckResult {
+/// Checks a transaction that a learner receives from its leader as committed.
+pub(crate) fn receives(sid: Sid, record: &Record, history: &History) -> CheckResult {
     let zxid = record.zxid;
     let Some(entry) = history.at(zxid) else {
         return Err(format!(
@@ -22,6 +22,13 @@ pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History)
             "server {sid} delivers {zxid} with other content than was committed"
         ));
     }
+    Ok(())
+}
+
+/// Checks a transaction that a serving learner delivers. The tree of the learner ends at `last`.
+pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History) -> CheckResult {
+    receives(sid, record, history)?;
+    let zxid = record.zxid;
     match history.after(last) {
         Some(next) if next.zxid == zxid => Ok(()),
         next => {
