@@ -5,7 +5,7 @@
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use tests::{Flavour, Server, or_skip};
+use tests::{Flavour, Server, ServerBuilder, or_skip};
 
 /// Runs `zoarium-lab growth` with these options to its end.
 fn growth(options: &str) -> Output {
@@ -35,7 +35,9 @@ fn children_of_root(server: &Server) -> Vec<String> {
 
 #[test]
 fn growth_is_measured_and_drawn_along_each_axis() {
-    let start = || or_skip("growth", Server::start(Flavour::Zoarium));
+    // No session expires on a busy machine.
+    let builder = ServerBuilder::new(Flavour::Zoarium).setting("tickTime", "2000");
+    let start = || or_skip("growth", builder.start());
     let (Some(server), Some(other)) = (start(), start()) else {
         return;
     };
