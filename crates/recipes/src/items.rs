@@ -1,6 +1,7 @@
 //! Items of a queue: adding items, and finding a free item.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -226,7 +227,8 @@ impl Items {
         let lock_names: Vec<_> = locks.iter().map(|name| name.to_string()).collect();
         let (free, next_due) = self.free(&item_names, &lock_names);
         if free.is_empty() {
-            let client = &self.client;
+            let mut item_end = pin!(ended(&self.client, Ok((items, stat, item_watch))));
+            let mut lock_end = pin!(ended(&self.client, Ok((locks, lock_stat, lock_watch))));
             let due = async {
                 match next_due {
                     Some(next_due) => tokio::time::sleep(next_due).await,
@@ -235,10 +237,10 @@ impl Items {
             };
             tokio::select! {
                 biased;
-                end = ended(client, Ok((items, stat, item_watch))) => {
+                end = &mut item_end => {
                     end?;
                 }
-                end = ended(client, Ok((locks, lock_stat, lock_watch))) => {
+                end = &mut lock_end => {
                     end?;
                 }
                 () = due => {}

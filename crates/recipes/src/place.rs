@@ -295,45 +295,43 @@ impl QueueEntry {
         queue.join(word, data).await
     }
 
-    /// Leaves the queue. Returns false if the place was lost before, because its session ended or
-    /// another client deleted the znode. If the connection is lost meanwhile, the deletion
-    /// continues in the background.
-    pub(crate) async fn leave(mut self) -> Result<bool> {
+    /// Leaves the queue. If the connection is lost meanwhile, the deletion continues in the
+    /// background.
+    pub(crate) async fn leave(mut self) -> Result<()> {
         let client = self.queue.client.clone();
-        let mut is_deleted = true;
-        let deletion = async {
-            match client.delete(self.path(), -1).await {
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => is_deleted = false,
-                other => other?,
-            }
-            if self.was_cut {
-                client.delete_created(&self.created).await?;
-            }
-            client::Result::<()>::Ok(())
-        };
-        match deletion.await {
+        match client.delete_created(&self.created).await {
             Ok(()) => {}
-            // Dropping the place continues the deletion.
-            Err(error) if error.is_connection_loss() => return Ok(is_deleted),
-            // The end of the session deletes the znode.
-            Err(error) if error.ends_session() => return Ok(false),
+            // Dropping the place continues the deletion. The end of the session also deletes the
+            // znode.
+            Err(error) if error.is_connection_loss() || error.ends_session() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
         self.is_left = true;
-        Ok(is_deleted)
+        Ok(())
     }
 
-    /// Leaves the queue as a holder.
+    /// Leaves the queue as a holder. If the connection is lost meanwhile, the deletion continues in
+    /// the background.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if the place was lost before.
-    pub(crate) async fn release(self) -> Result<()> {
-        let path = self.queue.directory.clone();
-        if self.leave().await? {
-            Ok(())
+    /// [`Error::NotHeld`] if the place was lost before, because its session ended or another client
+    /// deleted the znode.
+    pub(crate) async fn release(mut self) -> Result<()> {
+        let released = match self.queue.client.delete(self.path(), -1).await {
+            Ok(()) => Ok(()),
+            Err(error) if error.is_connection_loss() => return Ok(()),
+            Err(error) if error.ends_session() || error.code() == Some(ErrorCode::NoNode) => {
+                let path = self.queue.directory.clone();
+                Err(Error::NotHeld { path })
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if self.was_cut {
+            self.leave().await?;
         } else {
-            Err(Error::NotHeld { path })
+            self.is_left = true;
         }
+        released
     }
 }
 
