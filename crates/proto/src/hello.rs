@@ -27,7 +27,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Parses `host:port` or `[v6]:port`; `None` if the port is missing or is not a number.
+    /// Parses `host:port` or `[v6]:port`; `None` if the port is missing or is not a number, or if the
+    /// host begins with a further bracket, which the printed form could not contain.
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once("]:")?,
@@ -35,7 +36,7 @@ impl Endpoint {
         };
         let port = port.parse().ok()?;
         let host = host.to_owned();
-        Some(Self { host, port })
+        (!host.starts_with('[')).then_some(Self { host, port })
     }
 
     /// Returns whether the host is a wildcard for all addresses of its server, so that it cannot be
@@ -314,7 +315,17 @@ mod tests {
             assert_eq!(fault, HelloFault::Length { len });
         }
         assert_eq!(Hello::decode(&head(VERSION_1, 2048)), Ok(None));
-        for text in ["host", "host:", "host:x", "a:1|b", "|", "[::1]", "h:70000"] {
+        for text in [
+            "host",
+            "host:",
+            "host:x",
+            "a:1|b",
+            "|",
+            "[::1]",
+            "h:70000",
+            "[[21]:38",
+            "[[::1]]:1",
+        ] {
             let fault = Hello::decode(&hello(VERSION_2, 1, text.as_bytes())).unwrap_err();
             assert!(matches!(fault, HelloFault::Address { .. }), "{text}");
         }
