@@ -31,7 +31,7 @@ const GROWTH_MAX: u64 = 64 << 20;
 /// Maximum duration of a bystander's call: the interval at which a client pings. A client that
 /// waits longer can lose its session. The usual duration is printed, because it depends on the
 /// machine.
-const PAUSE_MAX: Duration = Duration::from_millis(SESSION_TIMEOUT_MS as u64 / 3);
+const PAUSE_MAX: Duration = Duration::from_millis(SESSION_TIMEOUT_MS.unsigned_abs() as u64 / 3);
 /// The leader.
 const LEADER: u64 = 3;
 /// A follower.
