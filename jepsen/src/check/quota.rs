@@ -59,9 +59,8 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
             }
             ("read" | FINAL_READ, _) => reads.extend((op.outcome() == Outcome::Ok).then_some(op)),
             (other, _) => {
-                return Err(op.broken(format!(
-                    "the operation {other:?} is unknown, or its value is invalid"
-                )));
+                let what = format!("the operation {other:?} is unknown, or its value is invalid");
+                return Err(op.broken(what));
             }
         }
     }
@@ -90,10 +89,8 @@ fn judge(events: &[Event]) -> Result<Verdict, Broken> {
         for name in &names {
             let add: Option<&Op<'_>> = adds.get(name);
             if add.is_none_or(|add| add.outcome() == Outcome::Fail) {
-                gathered.find(
-                    format!("znode {name} exists, but was not added"),
-                    op.events(),
-                );
+                let what = format!("znode {name} exists, but was not added");
+                gathered.find(what, op.events());
             }
             let mut removed = removes.get(name).into_iter().flatten();
             if let Some(remove) = removed.find(|remove| remove.last() < op.first()) {
