@@ -150,7 +150,10 @@ fn sessions(browser: &Browser, session: &RawSession, base: &str) {
     let cells = browser.wait(&format!(
         "{row} && [...{row}.cells].slice(6).map((one) => one.textContent)"
     ));
-    assert_eq!(cells, json!(["ephemerals: 1/mine", "watches: 2/app/missing"]));
+    assert_eq!(
+        cells,
+        json!(["ephemerals: 1/mine", "watches: 2/app/missing"])
+    );
 }
 
 /// Checks the activity of clients, and the slow requests.
