@@ -284,6 +284,16 @@ impl Checks {
         self.hold(Syncs::NAME, held);
     }
 
+    /// Records that a server begins to serve clients in an epoch.
+    pub(crate) fn serves_clients(&mut self, sid: Sid, epoch: Epoch) {
+        self.ends.serves(sid, epoch);
+    }
+
+    /// Returns whether a server must know a session that a client resumes there.
+    pub(crate) fn must_know(&self, sid: Sid, session: SessionId) -> bool {
+        self.ends.must_know(sid, session, &self.history)
+    }
+
     /// Checks that a session is over when its client learns this from a server.
     pub(crate) fn told_over(&mut self, session: SessionId) {
         let held = self.ends.told_over(session, &self.history);

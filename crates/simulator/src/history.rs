@@ -78,7 +78,8 @@ struct Node {
 pub(crate) struct History {
     pub(crate) entries: Vec<Entry>,
     nodes: BTreeMap<String, Node>,
-    pub(crate) sessions: BTreeSet<SessionId>,
+    /// Sessions, each with the epoch that created it.
+    pub(crate) sessions: BTreeMap<SessionId, Epoch>,
     ephemerals: BTreeMap<SessionId, BTreeSet<String>>,
     /// First server id that may be an observer of a follower.
     observers_from: Option<Sid>,
@@ -220,7 +221,7 @@ impl History {
     fn change(&mut self, header: &TxnHeader, txn: &Txn) {
         let (zxid, session) = (header.zxid, header.session);
         match txn {
-            Txn::CreateSession { .. } => drop(self.sessions.insert(session)),
+            Txn::CreateSession { .. } => drop(self.sessions.insert(session, zxid.epoch())),
             Txn::CloseSession { .. } => {
                 self.sessions.remove(&session);
                 for path in self.ephemerals.remove(&session).unwrap_or_default() {

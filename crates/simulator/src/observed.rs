@@ -118,6 +118,7 @@ impl Observed {
                 if self.leads {
                     self.epoch = tree.last_zxid().epoch();
                 }
+                to.serves_clients(self.sid, self.epoch);
                 if self.leads && self.is_standalone {
                     to.stands_alone(self.sid, self.end, tree);
                 } else if self.leads {

@@ -15,6 +15,7 @@ use proto::multi::MultiHeader;
 use proto::request::{ReadRequest, ReconfigRequest, Request, WriteRequest};
 use proto::{ErrorCode, OpCode, SessionId, Zxid};
 
+use crate::configured::sid_of;
 pub(crate) use crate::invariants::access::Identity;
 use crate::invariants::reads::ReadReply;
 use crate::invariants::{RequestId, watches};
@@ -67,8 +68,8 @@ pub(crate) struct Client {
     pub(crate) is_quiet: bool,
     /// Time at which this session was last connected.
     pub(crate) connected_since: Option<Micros>,
-    /// Whether the session was global when the client last tried to resume it.
-    was_global: bool,
+    /// Whether the dialled server had to know the session when the client last tried to resume it.
+    must_be_known: bool,
     /// Next server to dial, if a script sets it.
     pub(crate) goes_to: Option<usize>,
 }
@@ -124,7 +125,7 @@ impl Client {
             progress: 0,
             is_quiet: false,
             connected_since: None,
-            was_global: false,
+            must_be_known: false,
             goes_to: None,
         }
     }
@@ -191,7 +192,10 @@ impl Client {
         }
         self.stage = Stage::Greeting;
         self.heard_at = world.now();
-        self.was_global = world.checks.history.sessions.contains(&self.session);
+        let ends = world.network.get(connection).map(|dialled| dialled.ends);
+        let server = ends.and_then(|ends| ends.iter().find_map(|end| end.server()));
+        self.must_be_known =
+            server.is_some_and(|server| world.checks.must_know(sid_of(server), self.session));
         let (session, last_zxid) = (self.session, self.last_zxid);
         let hello = wire::hello(session, self.timeout_ms, last_zxid, self.takes_read_only);
         world.send(self.place(), connection, Message::ToServer(hello));
@@ -340,7 +344,7 @@ impl Client {
             // (LearnerSessionTracker.touchSession). A session that became global only after the
             // client tried to resume it was a local session of another server at that time: its
             // createSession had not reached the leader.
-            if !is_read_only && self.was_global {
+            if !is_read_only && self.must_be_known {
                 world.checks.told_over(self.session);
             }
             self.forget_session();

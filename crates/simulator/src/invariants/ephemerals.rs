@@ -31,7 +31,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> CheckResult {
         Txn::Create(create) | Txn::Create2(create) => create.ephemeral,
         _ => false,
     };
-    if makes_ephemeral && !history.sessions.contains(&session) {
+    if makes_ephemeral && !history.sessions.contains_key(&session) {
         let zxid = txn.header.zxid;
         return Err(format!(
             "{zxid} creates an ephemeral of session {session}, which has ended"
@@ -43,7 +43,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> CheckResult {
 /// Checks in a quiet ensemble that the owner of each ephemeral exists.
 pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> CheckResult {
     for (owner, mut paths) in tree.ephemerals() {
-        if !history.sessions.contains(&owner) {
+        if !history.sessions.contains_key(&owner) {
             let path = paths.next().map(|path| path.to_string());
             return Err(format!(
                 "{path:?} on server {sid} belongs to session {owner}, which has ended"
@@ -52,7 +52,7 @@ pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> CheckResul
     }
     let count: usize = history
         .sessions
-        .iter()
+        .keys()
         .map(|session: &SessionId| history.owned(*session))
         .sum();
     if count != tree.ephemerals_count() {
