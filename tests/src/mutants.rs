@@ -162,7 +162,7 @@ impl SwitchedCopy {
     /// times, because the features of other crates depend on all selected packages.
     pub fn test(&self) -> Command {
         let mut command = self.cargo("test");
-        for package in ["zoarium-simulator", "zoarium-hosting", "zoarium-executor"] {
+        for package in ["zoarium-simulator", "zoarium-host", "zoarium-executor"] {
             command.args(["--package", package]);
         }
         for test in ["schedule", "it", "stable_trace"] {

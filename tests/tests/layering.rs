@@ -70,7 +70,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["log-limiter", "proto", "tree", "config", "replica"],
     ),
     (
-        "hosting",
+        "host",
         &[
             "jute", "proto", "tree", "session", "zab", "config", "storage", "recovery", "replica",
             "history",
@@ -91,7 +91,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "transport",
             "monitoring",
             "replica",
-            "hosting",
+            "host",
         ],
     ),
     (
@@ -112,7 +112,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "monitoring",
             "admin",
             "replica",
-            "hosting",
+            "host",
             "admission",
             "quorum",
             "executor",
@@ -150,7 +150,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "simulator",
         &[
-            "jute", "proto", "tree", "session", "election", "zab", "config", "replica", "hosting",
+            "jute", "proto", "tree", "session", "election", "zab", "config", "replica", "host",
             "storage", "recovery", "history", "testkit", "client", "recipes",
         ],
     ),

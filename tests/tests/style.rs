@@ -157,7 +157,7 @@ fn every_crate_uses_the_workspace_lints() {
 const CREATES_DATA: &[&str] = &[
     "crates/admin/src/",
     "crates/history/src/",
-    "crates/hosting/src/",
+    "crates/host/src/",
     "crates/recovery/src/",
     "crates/server/src/",
     "crates/storage/src/",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Config, Ensemble};
-use hosting::ServerState;
+use host::ServerState;
 use jute::Limits;
 use monitoring::metrics::Metrics;
 use replica::Port;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hosting::{FlushAt, Runner, Syncer};
+use host::{FlushAt, Runner, Syncer};
 
 /// One answer of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

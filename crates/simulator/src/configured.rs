@@ -146,7 +146,7 @@ impl Surroundings for Files<'_> {
 }
 
 /// Returns the function that recovers the tree. A member can receive the tree of its leader.
-pub(crate) fn recover_of(plan: &Plan) -> hosting::Recover<SimDisk> {
+pub(crate) fn recover_of(plan: &Plan) -> host::Recover<SimDisk> {
     if plan.is_standalone() {
         recover_tree
     } else {

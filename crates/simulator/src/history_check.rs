@@ -1,7 +1,7 @@
 //! The change history of every member, recorded by the shipped code and compared with the
 //! committed transactions.
 //!
-//! [`hosting::Recorder`] decides which records a history receives, which parts it reads from log
+//! [`host::Recorder`] decides which records a history receives, which parts it reads from log
 //! and snapshots, and where it has a hole. The history is stored in the memory of this simulation
 //! (`store`). Its faults are a late thread, a short queue, a life without a history, and a lost
 //! directory. They are drawn from a separate random sequence, so that the rest of a seed does not
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use history::{HistoryError, Origin};
-use hosting::{FillError, Recorder};
+use host::{FillError, Recorder};
 use proto::txn::TxnRecord;
 use proto::{Sid, Zxid};
 use recovery::LogEnd;

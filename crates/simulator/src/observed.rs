@@ -1,6 +1,6 @@
 //! Reports the actions of a server to the checks.
 
-use hosting::{
+use host::{
     Answered, Delivering as _, ServerState, ToAnswer, ToDisk, answer_sync, carry_out_effect,
     deliver,
 };

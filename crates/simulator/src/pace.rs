@@ -1,7 +1,7 @@
 //! Random amounts of work per step, and random durations. They represent the budgets of a server.
 
 use bytes::Bytes;
-use hosting::{PacketBatch, PacketQueue, Piece, QueueBounds, TooSlow};
+use host::{PacketBatch, PacketQueue, Piece, QueueBounds, TooSlow};
 use proto::packet::QuorumPacket;
 use replica::connection::Pace;
 use testkit::Random;

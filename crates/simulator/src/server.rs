@@ -12,7 +12,7 @@ mod members;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hosting::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
+use host::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
 use replica::members::MemberLists;
 use replica::{DiskOrder, Input, Replica, Start};
 use session::SessionIds;

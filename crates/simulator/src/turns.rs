@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use hosting::{
+use host::{
     CarryingOut as _, Done, FlushAt, MemberLinks as _, Runner, Schedule, ScheduleSettings, Syncer,
     ToDisk, WaitingGroup, WaitingWork, sync,
 };

@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::queue::{Event, Micros, Queue};
 use crate::server::SimHost;
 use crate::trace::{StableTrace, Trace};
-use hosting::ToDisk;
+use host::ToDisk;
 use replica::{DiskOrder, Now};
 use testkit::Random;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::members::HostPort;
-use hosting::LinkName;
+use host::LinkName;
 use jute::Limits;
 use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;

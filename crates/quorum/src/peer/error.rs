@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hosting::{PacketFault, TooSlow};
+use host::{PacketFault, TooSlow};
 use jute::DecodeError;
 
 use crate::auth::AuthError;

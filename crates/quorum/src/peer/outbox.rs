@@ -7,8 +7,8 @@
 
 use std::time::{Duration, Instant};
 
-pub(super) use hosting::PacketBatch;
-use hosting::{NextWrite, PacketQueue, QueueBounds};
+pub(super) use host::PacketBatch;
+use host::{NextWrite, PacketQueue, QueueBounds};
 use parking_lot::Mutex;
 use proto::Zxid;
 use tokio::io::{AsyncWrite, AsyncWriteExt};

@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::{BufMut, BytesMut};
-use hosting::{LinkName, LinkReader, PacketBuffer, ReceivedTree};
+use host::{LinkName, LinkReader, PacketBuffer, ReceivedTree};
 use jute::Limits;
 use replica::Input;
 use tokio::io::{AsyncRead, AsyncReadExt};

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hosting::ReceivedTree;
+use host::ReceivedTree;
 use jute::Limits;
 use tokio::io::AsyncRead;
 use tokio::runtime::Handle;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use executor::{Channel, Executor, Machine, Queue as _};
-use hosting::{Runner, WaitingWork, carry_out_effect};
+use host::{Runner, WaitingWork, carry_out_effect};
 use replica::{ClientRequest, Effect, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::host::ServerHost;

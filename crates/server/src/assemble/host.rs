@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
-use hosting::{CarryingOut, FlushAt, Schedule, ServerState, carry_out_effect};
+use host::{CarryingOut, FlushAt, Schedule, ServerState, carry_out_effect};
 use monitoring::audit::AuditLog;
 use proto::{SessionId, Zxid};
 use quorum::MemberPorts;

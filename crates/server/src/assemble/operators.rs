@@ -11,7 +11,7 @@ use admin::server::{AdminTask, Parts};
 use admin::token::AdminToken;
 use admin::traces;
 use config::Config;
-use hosting::ServerState;
+use host::ServerState;
 use proto::Zxid;
 use quorum::LearnerLinks;
 use recovery::LogEnd;

@@ -10,7 +10,7 @@ use admin::audit::AuditWriter;
 use admin::served::Readers;
 use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
-use hosting::{
+use host::{
     Runner, Schedule, ScheduleSettings, ServerState, SnapshotWork, StartFiles, StartSettings,
     Started as StartedFiles,
 };

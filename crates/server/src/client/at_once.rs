@@ -7,7 +7,7 @@
 //! core has finished.
 
 use executor::DirectWrite;
-use hosting::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
+use host::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
 use transport::TcpWriter;
 
 use super::connection::{Connection, ConnectionState, Writing};

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use admission::{Budgets, Cost, Share};
-use hosting::Connected as _;
+use host::Connected as _;
 use proto::OpCode;
 
 use super::budget_held::shares_of;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
 use admission::Ledger;
-use hosting::{Connected, ServerState};
+use host::{Connected, ServerState};
 use monitoring::audit::{AuditLog, Caller, line_of_undecodable};
 use monitoring::environment::Environment;
 use monitoring::role::RoleCell;

@@ -6,7 +6,7 @@
 //! outbox. The task writes all waiting output with one system call, or the core writes it for a
 //! waiting task (see [`AtOnce`]).
 //!
-//! [`hosting::Connected`] describes the locks and their order.
+//! [`host::Connected`] describes the locks and their order.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use admission::{Held, HeldBytes, Obeyed, Room};
-use hosting::{Connected, Serving};
+use host::{Connected, Serving};
 use replica::connection::{ClientConnection, Identities, Queued, QueuedWork};
 use tokio::sync::Notify;
 use tree::WatcherId;
@@ -26,13 +26,13 @@ use crate::metrics::ConnectionStats;
 use crate::{clock, limits};
 
 /// All connections of a server.
-pub(crate) type Registry = hosting::Registry<Connection>;
+pub(crate) type Registry = host::Registry<Connection>;
 
 /// A client connection, shared by its socket task, the core thread and the registry.
 pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
     pub(crate) stats: ConnectionStats,
-    shared: hosting::Connection<ConnectionState>,
+    shared: host::Connection<ConnectionState>,
     /// Whether the first request of the queue is for the task to answer. Changed only while the
     /// tree is locked.
     left_over: AtomicBool,
@@ -87,7 +87,7 @@ impl Connection {
             obeyed: None,
         };
         Self {
-            shared: hosting::Connection::new(id, state),
+            shared: host::Connection::new(id, state),
             peer,
             stats: ConnectionStats::new(clock::wall_ms()),
             left_over: AtomicBool::new(false),
@@ -172,9 +172,9 @@ impl Connected for Connection {
 
 /// State that every host has for a connection.
 impl Deref for Connection {
-    type Target = hosting::Connection<ConnectionState>;
+    type Target = host::Connection<ConnectionState>;
 
-    fn deref(&self) -> &hosting::Connection<ConnectionState> {
+    fn deref(&self) -> &host::Connection<ConnectionState> {
         &self.shared
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hosting::{Answered, Connected, Delivering, Schedule, ToAnswer, Writer, answer_sync, deliver};
+use host::{Answered, Connected, Delivering, Schedule, ToAnswer, Writer, answer_sync, deliver};
 use monitoring::traces::{TracedRequest, WriteTrace};
 use proto::txn::TxnHeader;
 use replica::connection::WriteAnswer;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hosting::{SessionStep, begin_session, judge_handshake};
+use host::{SessionStep, begin_session, judge_handshake};
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};

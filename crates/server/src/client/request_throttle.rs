@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use admission::RequestThrottle;
-use hosting::Connected as _;
+use host::Connected as _;
 use proto::OpCode;
 
 use super::batch::Batch;

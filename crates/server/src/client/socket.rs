@@ -9,7 +9,7 @@ use std::time::Duration;
 use admission::Room;
 use admission::limits::ROOM_PATIENCE;
 use bytes::BytesMut;
-use hosting::Connected as _;
+use host::Connected as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep;
 

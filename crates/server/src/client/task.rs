@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use admission::Room;
 use bytes::BytesMut;
-use hosting::Connected as _;
+use host::Connected as _;
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use hosting::Syncer;
+use host::Syncer;
 use parking_lot::Mutex;
 
 use super::log::{LogFile, LogGroup, SyncedSink, give_back};

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
-use hosting::{DiskQueue, Schedule, Syncer, WaitingGroup};
+use host::{DiskQueue, Schedule, Syncer, WaitingGroup};
 use parking_lot::Mutex;
 use proto::Zxid;
 use replica::{DiskOrder, Input};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use config::Config;
-use hosting::{Recover, StartFiles};
+use host::{Recover, StartFiles};
 use storage::{DataDirs, Disk, RealDisk, Recovered, StorageError};
 
 pub use recovery::RecoveredTree;

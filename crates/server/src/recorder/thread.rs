@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use history::{
     HistoryError, Index, IndexSettings, MaintenanceStep, Origin, PathFilter, YieldHook, set_aside,
 };
-use hosting::FillError;
+use host::FillError;
 use proto::{Id, Zxid};
 use recovery::LogEnd;
 use rustix::process::{Pid, setpriority_process};
@@ -26,7 +26,7 @@ use super::feed::{Client, Feed, Group, Progress};
 use crate::{clock, limits};
 
 /// The member's files that the thread reads.
-pub(crate) type Sources = hosting::Recorder<SwitchedDisk>;
+pub(crate) type Sources = host::Recorder<SwitchedDisk>;
 
 /// Starts the history thread. Returns the feed for its transactions and the thread.
 ///

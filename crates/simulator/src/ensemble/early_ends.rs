@@ -4,7 +4,7 @@
 //! has, is elected again, and stops after a learner has applied the write. The next leader lacks
 //! the write.
 
-use hosting::Wanted;
+use host::Wanted;
 use replica::RoleView;
 
 use super::Ensemble;

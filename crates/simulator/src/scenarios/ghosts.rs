@@ -5,7 +5,7 @@
 //! write. The snapshot is named after a transaction that both leaders have, so the learner still
 //! loads it after TRUNC.
 
-use hosting::Wanted;
+use host::Wanted;
 use proto::Zxid;
 use proto::request::{SetDataRequest, WriteRequest};
 use replica::State;

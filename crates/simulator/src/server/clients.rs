@@ -1,12 +1,12 @@
 //! Connections of clients: frames in and out. `replica::connection` decides the order of the work,
-//! and [`hosting`] the state of a connection.
+//! and [`host`] the state of a connection.
 
 use std::collections::VecDeque;
 use std::ops::DerefMut;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hosting::{
+use host::{
     Answered, Connected as _, Delivering, Guarded, Registry, ServerState, SessionStep, ToAnswer,
     begin_session, judge_handshake,
 };
@@ -25,7 +25,7 @@ use crate::configured::{CLIENT_ADDRESS, connection_rules, handshake_rules};
 use crate::network::{LinkEvent, Message};
 use crate::pace;
 
-pub(crate) type Connection = hosting::Connection<Waiting>;
+pub(crate) type Connection = host::Connection<Waiting>;
 
 /// Pending work of a connection.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The log thread and the snapshot thread of a server, as jobs that take time.
 
-use hosting::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, write_group};
+use host::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, write_group};
 use recovery::DurableLog;
 use replica::{MemberFile, State};
 use storage::{StorageError, purge};

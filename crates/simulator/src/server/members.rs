@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::members::HostPort;
 use election::links::ConnectionId;
-use hosting::{
+use host::{
     LinkName, LinkReader, LinkWriter, MemberLinks, PacketBuffer, PacketQueue, Piece, read_log,
 };
 use proto::Zxid;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hosting::{LinkName, Piece, ServerState};
+use host::{LinkName, Piece, ServerState};
 use jute::Limits;
 use monitoring::metrics::Metrics;
 use parking_lot::Mutex;

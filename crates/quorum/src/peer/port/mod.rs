@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hosting::{Schedule, ServerState, Writer, read_log};
+use host::{Schedule, ServerState, Writer, read_log};
 use jute::Limits;
 use log_limiter::LogLimiter;
 use monitoring::metrics::Metrics;

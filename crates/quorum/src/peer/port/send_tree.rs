@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hosting::{LinkWriter, Piece, SNAPSHOT_CHUNK_BYTES, ServerState};
+use host::{LinkWriter, Piece, SNAPSHOT_CHUNK_BYTES, ServerState};
 
 use crate::peer::error::PeerError;
 use crate::peer::outbox::Outbox;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hosting::Schedule;
+use host::Schedule;
 use zab::leader::LinkId;
 
 use super::link::Link;

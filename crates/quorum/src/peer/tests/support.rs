@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use config::members::HostPort;
 use crossbeam_channel::{Receiver, Sender};
-use hosting::ServerState;
+use host::ServerState;
 use jute::Encode;
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::Ordering;
 
-use hosting::{NextWrite, PacketBatch, PacketQueue, QueueBounds};
+use host::{NextWrite, PacketBatch, PacketQueue, QueueBounds};
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use shuttle::rand::{Rng, thread_rng};

@@ -10,7 +10,7 @@ mod limits;
 
 use std::time::Duration;
 
-use hosting::{
+use host::{
     FlushAt, FlushOrder, Runner, Schedule, ScheduleSettings, Syncer, WaitingGroup, WaitingWork,
     Writer,
 };
