@@ -18,7 +18,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("jute", &["jute-derive"]),
     ("proto", &["jute"]),
     ("tree", &["log-limiter", "jute", "proto"]),
-    ("session", &["jute", "proto"]),
     ("executor", &[]),
     ("election", &["proto"]),
     ("zab", &["proto"]),
@@ -59,7 +58,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "jute",
             "proto",
             "tree",
-            "session",
             "election",
             "zab",
             "config",
@@ -72,8 +70,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "host",
         &[
-            "jute", "proto", "tree", "session", "zab", "config", "storage", "recovery", "replica",
-            "history",
+            "jute", "proto", "tree", "zab", "config", "storage", "recovery", "replica", "history",
         ],
     ),
     (
@@ -102,7 +99,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "jute",
             "proto",
             "tree",
-            "session",
             "zab",
             "config",
             "storage",
@@ -142,7 +138,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "preflight",
             "proto",
             "jute",
-            "session",
+            "replica",
         ],
     ),
     // Measures Zoarium itself. The binary does not contain it.
@@ -150,8 +146,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "simulator",
         &[
-            "jute", "proto", "tree", "session", "election", "zab", "config", "replica", "host",
-            "storage", "recovery", "history", "testkit", "client", "recipes",
+            "jute", "proto", "tree", "election", "zab", "config", "replica", "host", "storage",
+            "recovery", "history", "testkit", "client", "recipes",
         ],
     ),
     // For tests only: no crate may import them.
@@ -161,7 +157,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "jute",
             "proto",
             "tree",
-            "session",
             "zab",
             "config",
             "storage",
@@ -205,7 +200,7 @@ const WITHOUT_PREFIX: &[&str] = &["zoarium", "tests", "jepsen"];
 
 /// Crates that take time, randomness and bytes as arguments.
 const PURE: &[&str] = &[
-    "jute", "proto", "tree", "session", "election", "zab", "config", "replica",
+    "jute", "proto", "tree", "election", "zab", "config", "replica",
 ];
 
 /// External crates that access the machine.

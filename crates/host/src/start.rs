@@ -7,8 +7,8 @@ use recovery::{
     DurableLog, DurableLogSettings, OwnLog, RecoveredTree, SnapshotSettings, complete_start,
 };
 use replica::members::MemberLists;
+use replica::session::SessionIds;
 use replica::{Epochs, MemberStart};
-use session::SessionIds;
 use storage::{DataDirs, Disk, Recovered, RecoverySettings, SnapTrigger, StorageError};
 use tree::TreeSettings;
 

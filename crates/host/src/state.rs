@@ -7,9 +7,9 @@ use jute::Limits;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use proto::SessionId;
 use replica::connection::{Responder, Resume};
+use replica::session::SessionIds;
 use replica::sessions::Sessions;
 use replica::{NewSession, State};
-use session::SessionIds;
 use tree::{CurrentGeneration, Generation, SharedWatches, Tree, Watches};
 
 use crate::{Connected, Serving};

@@ -4,7 +4,6 @@
 use jute::{Decode, Encode, Reader};
 use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, SessionId, Zxid};
-use session::Owner;
 use zab::Record;
 use zab::learner::Learner;
 
@@ -18,6 +17,7 @@ use crate::note::{Note, Stage};
 use crate::ordering::InFlight;
 use crate::replica::Replica;
 use crate::role::Role;
+use crate::session::Owner;
 use crate::transitions::begin_unestablished;
 
 impl<H: Host> Replica<H> {

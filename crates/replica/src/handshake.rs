@@ -13,13 +13,13 @@ use bytes::Bytes;
 use proto::connect::ConnectRequest;
 use proto::request::WriteRequest;
 use proto::{Id, SessionId, Zxid};
-use session::Passwords;
 use tree::Tree;
 
 use crate::effect::Service;
 use crate::host::State;
 use crate::input::{ClientRequest, Renewal, Ticket};
 use crate::large_bytes::LargeBytes;
+use crate::session::{Passwords, negotiate};
 
 /// State of the server that applies to all handshakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl HandshakeRules {
             return Err(HandshakeRefusal::ClientAhead { seen, last });
         }
         let (min_ms, max_ms) = (self.timeout_min_ms, self.timeout_max_ms);
-        let timeout_ms = session::negotiate(request.timeout_ms, min_ms, max_ms);
+        let timeout_ms = negotiate(request.timeout_ms, min_ms, max_ms);
         let session = request.session_id;
         if kind != HandshakeKind::Renewal {
             let is_local = kind == HandshakeKind::NewLocal;

@@ -7,7 +7,6 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::request::WriteRequest;
 use proto::{Epoch, Sid, Zxid};
-use session::{Owner, SessionTracker};
 use tree::{Overlay, Tree};
 use zab::Record;
 use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
@@ -21,6 +20,7 @@ use crate::note::Note;
 use crate::ordering::ServerRequest;
 use crate::replica::Replica;
 use crate::role::{Leading, NextRole, OracleWatch, Role};
+use crate::session::{Owner, SessionTracker};
 use crate::sessions::Sessions;
 
 /// The sid of a standalone server in `zab`.
@@ -366,9 +366,9 @@ impl<H: Host> Replica<H> {
     fn track_sessions(&self, tree: &Tree, now_ms: i64) -> Sessions {
         let settings = &self.settings;
         let role = if self.is_alone() {
-            session::Role::Standalone
+            crate::session::Role::Standalone
         } else {
-            session::Role::Leader {
+            crate::session::Role::Leader {
                 server_id: settings.session_server_id,
                 local_sessions: settings.local_sessions,
             }

@@ -4,7 +4,6 @@ use jute::{Limits, Reader};
 use proto::learner::{LearnerRequest, Touch};
 use proto::request::Request;
 use proto::{ErrorCode, OpCode};
-use session::Owner;
 use zab::leader::{Action, LinkId};
 
 use crate::host::{Host, State, Turn};
@@ -13,6 +12,7 @@ use crate::note::Note;
 use crate::ordering::ServerRequest;
 use crate::replica::Replica;
 use crate::role::Role;
+use crate::session::Owner;
 
 impl<H: Host> Replica<H> {
     /// Records that sessions were active.

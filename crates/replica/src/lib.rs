@@ -63,6 +63,7 @@ mod requests_to_leader;
 mod restoring;
 mod revalidation;
 mod role;
+pub mod session;
 pub mod sessions;
 mod settings;
 mod transitions;

@@ -23,7 +23,6 @@ use std::collections::{HashMap, VecDeque};
 use proto::learner::Touch;
 use proto::request::WriteRequest;
 use proto::{ErrorCode, SessionId, Zxid};
-use session::Owner;
 use zab::leader::LinkId;
 
 use crate::input::{ClientRequest, Ticket};
@@ -32,6 +31,7 @@ use crate::limits::{
     LONG_BYTES_WAITING_OF_LINK, LONG_REQUEST_BYTES,
 };
 use crate::ordering::ServerRequest;
+use crate::session::Owner;
 
 /// An item that a leader must order.
 #[derive(Debug)]

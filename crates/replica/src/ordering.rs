@@ -7,7 +7,6 @@ use jute::Encode;
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, Id, OpCode, SessionId, Zxid};
-use session::Owner;
 use tree::{PrepareContext, SessionKind, Tree};
 use zab::Record;
 use zab::leader::{Action, LinkId, NextConfig, ProposeError};
@@ -21,6 +20,7 @@ use crate::long_requests::{Incoming, long_bytes};
 use crate::note::{Note, Stage};
 use crate::replica::Replica;
 use crate::role::Role;
+use crate::session::Owner;
 
 /// A transaction between its proposal and its application.
 #[derive(Debug)]

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use proto::learner::Touch;
 use proto::{ErrorCode, SessionId};
-use session::{Owner, Role, SessionScope, SessionTracker};
 use tree::SessionKind;
+
+use crate::session::{Owner, Role, SessionScope, SessionTracker};
 
 /// Sessions, as far as this server's role needs them.
 #[derive(Debug)]

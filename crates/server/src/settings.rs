@@ -2,7 +2,7 @@
 
 use config::{Auth, AuthProvider, Config, SessionSecret};
 use jute::Limits;
-use session::{PasswordRule, Passwords};
+use replica::session::{PasswordRule, Passwords};
 use storage::RecoverySettings;
 use tree::TreeSettings;
 use tree::auth::{

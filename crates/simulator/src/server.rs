@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use host::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
 use replica::members::MemberLists;
+use replica::session::SessionIds;
 use replica::{DiskOrder, Input, Replica, Start};
-use session::SessionIds;
 use storage::{DataDirs, OpenOptions, SnapTrigger, StorageError};
 use testkit::SimDisk;
 use zab::Record;

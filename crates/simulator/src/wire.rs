@@ -42,7 +42,7 @@ pub(crate) fn hello(
         last_zxid_seen: last_zxid,
         timeout_ms,
         session_id: session,
-        password: Some(Bytes::copy_from_slice(&session::password(session))).into(),
+        password: Some(Bytes::copy_from_slice(&replica::session::password(session))).into(),
         read_only: Some(takes_read_only),
     })
 }

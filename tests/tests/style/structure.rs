@@ -17,7 +17,6 @@ const BOUNDED: &[&str] = &[
     "log-limiter",
     "quorum",
     "recovery",
-    "session",
     "terminal",
     "testkit",
 ];

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use proto::SessionId;
+use replica::session::Passwords;
 use replica::{Service, Ticket};
-use session::Passwords;
 use tree::WatcherId;
 
 use super::service::ServiceSwitch;

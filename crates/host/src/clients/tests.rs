@@ -10,8 +10,8 @@ use proto::txn::{Txn, TxnHeader, TxnRecord};
 use proto::watch::EventType;
 use proto::{ErrorCode, OpCode, SessionId, Zxid};
 use replica::connection::{ClientConnection, WriteAnswer};
+use replica::session::SessionIds;
 use replica::{Applied, HandshakeRules, LargeBytes, Service};
-use session::SessionIds;
 use tree::{Event, Outcome, Tree, TreeSettings, WatcherId};
 
 use super::*;
@@ -187,7 +187,7 @@ fn a_returning_client_cuts_its_old_connection_and_waits_for_the_leader() {
         last_zxid_seen: Zxid::ZERO,
         timeout_ms: 4000,
         session_id: SESSION,
-        password: Some(Bytes::copy_from_slice(&session::password(SESSION))).into(),
+        password: Some(Bytes::copy_from_slice(&replica::session::password(SESSION))).into(),
         read_only: Some(false),
     };
     let handshake =

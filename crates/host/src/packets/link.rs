@@ -234,7 +234,7 @@ impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> io::Read for Body<'_, F> {
 #[cfg(test)]
 mod tests {
     use replica::State as _;
-    use session::SessionIds;
+    use replica::session::SessionIds;
 
     use super::*;
     use crate::ServerState;

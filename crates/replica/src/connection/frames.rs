@@ -5,7 +5,8 @@ use jute::{Encode, Str};
 use proto::connect::{ConnectResponse, ReplyHeader};
 use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{ErrorCode, SessionId, Xid, Zxid};
-use session::Passwords;
+
+use crate::session::Passwords;
 
 /// Maximum size of a reply, bytes: its length field has 31 bits.
 pub const REPLY_BYTES_MAX: usize = (1 << 31) - 1;

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use jute::Str;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, Id, OpCode, SessionId, Xid};
-use session::Passwords;
 
 use super::frames;
 use super::identities::{self, Identities, TooManyIdentities};
+use crate::session::Passwords;
 
 /// Expected size of the replies to reads that wait after a write, above which the next write must
 /// wait, bytes. All earlier requests must be answered before a write is applied.

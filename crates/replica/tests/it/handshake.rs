@@ -30,7 +30,10 @@ fn connects(session_id: SessionId) -> ConnectRequest {
         last_zxid_seen: Zxid::ZERO,
         timeout_ms: 10_000,
         session_id,
-        password: Some(Bytes::copy_from_slice(&session::password(session_id))).into(),
+        password: Some(Bytes::copy_from_slice(&replica::session::password(
+            session_id,
+        )))
+        .into(),
         read_only: Some(false),
     }
 }
@@ -48,7 +51,7 @@ fn back(server: &Server, service: Service, request: &ConnectRequest) -> ComingBa
     match rules(service).judge(
         request,
         &server.state.tree(),
-        &session::Passwords::default(),
+        &replica::session::Passwords::default(),
     ) {
         Ok(Handshake::Back(back)) => back,
         other => panic!("{other:?}"),
@@ -66,7 +69,7 @@ fn without_a_leader_only_read_only_clients_are_served() {
         rules(service).judge(
             request,
             &server.state.tree(),
-            &session::Passwords::default(),
+            &replica::session::Passwords::default(),
         )
     };
     let mut new = connects(SessionId::NONE);
@@ -98,7 +101,7 @@ fn clients_with_a_later_zxid_are_refused_and_timeouts_bounded() {
         rules(Service::Deciding).judge(
             request,
             &server.state.tree(),
-            &session::Passwords::default(),
+            &replica::session::Passwords::default(),
         )
     };
     let mut new = connects(SessionId::NONE);

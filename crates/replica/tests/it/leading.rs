@@ -237,7 +237,9 @@ fn make_room(server: &mut Server, last: Zxid) {
 
 fn may_write(server: &Server, owner: u64) -> bool {
     let mut sessions = server.state.sessions.borrow_mut();
-    sessions.check(UPGRADED, session::Owner(owner)).is_ok()
+    sessions
+        .check(UPGRADED, replica::session::Owner(owner))
+        .is_ok()
 }
 
 #[test]

@@ -19,7 +19,7 @@ use quorum::{LearnerLinks, MemberPorts};
 use recovery::{DurableLog, DurableLogSettings, LogEnd};
 use replica::MemberStart;
 use replica::members::MemberLists;
-use session::SessionIds;
+use replica::session::SessionIds;
 use storage::{DataDirs, Epochs, LogSettings, SnapTrigger, SwitchedDisk};
 use tokio::net::TcpListener;
 

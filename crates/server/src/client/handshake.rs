@@ -270,7 +270,7 @@ mod tests {
             last_zxid_seen: proto::Zxid::ZERO,
             timeout_ms: 4000,
             session_id: session,
-            password: Some(Bytes::copy_from_slice(&session::password(session))).into(),
+            password: Some(Bytes::copy_from_slice(&replica::session::password(session))).into(),
             read_only: Some(false),
         };
         let judged = rules.judge(

@@ -7,9 +7,9 @@ use jute::Encode;
 use proto::learner::{LearnerPacket, LearnerRequest, Touch};
 use proto::request::SetDataRequest;
 use proto::{OpCode, SessionId};
+use replica::session::Owner;
 use replica::sessions::Sessions;
 use replica::{Input, LearnerEvent, Port, State};
-use session::Owner;
 use zab::leader::LinkId;
 
 use super::{SOON, change_history, digests, files, ghosts, holes};

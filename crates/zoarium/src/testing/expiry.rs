@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// id.
 pub(super) async fn expire(connect_string: &str, session: i64) -> Result<(), ServerError> {
     let id = SessionId(session);
-    let password = Bytes::copy_from_slice(&session::password(id));
+    let password = Bytes::copy_from_slice(&replica::session::password(id));
     let options = Options::new(connect_string).with_session(Session { id, password });
     let refused = |error: Error| ServerError::Test {
         what: "cannot end the session",

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use proto::{ErrorCode, SessionId};
 
-use crate::buckets::{BucketPosition, Buckets};
-use crate::ended::EndedSessions;
+use super::buckets::{BucketPosition, Buckets};
+use super::ended::EndedSessions;
 
 /// Holder of a session's connection, as seen by the server that decides about sessions.
 ///
