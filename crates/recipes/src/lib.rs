@@ -91,7 +91,7 @@ mod wall_clock;
 mod watched;
 
 pub use barrier::{Barrier, DoubleBarrier, Inside};
-pub use cache::{CacheScope, Node, TreeCache};
+pub use cache::{CacheEvent, CacheEvents, CacheScope, Node, TreeCache};
 pub use counter::{Counter, Width};
 pub use discovery::{Instance, ServiceDiscovery, ServiceType};
 pub use election::{Election, Participant};

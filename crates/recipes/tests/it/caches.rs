@@ -7,7 +7,7 @@ use crate::cuts::at_every_request;
 use crate::proxy::Proxy;
 use crate::support::{connect, expire, server, two_clients, until, until_watches};
 
-async fn put(client: &Client, path: &str, data: &'static str) {
+pub(crate) async fn put(client: &Client, path: &str, data: &'static str) {
     match client.create(path, data, &Create::persistent()).await {
         Ok(_) => {}
         Err(error) if error.code() == Some(proto::ErrorCode::NodeExists) => {
@@ -18,7 +18,7 @@ async fn put(client: &Client, path: &str, data: &'static str) {
 }
 
 /// Waits until the copy has exactly these contents.
-async fn shows(cache: &TreeCache, expected: &[(&str, &str)]) {
+pub(crate) async fn shows(cache: &TreeCache, expected: &[(&str, &str)]) {
     let is_same = async || {
         let paths = cache.paths();
         let data = |path: &str| cache.get(path).map(|node| node.data);

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod cache_faults;
+mod cache_start;
 mod caches;
 mod crowds;
 mod cuts;
@@ -22,4 +24,5 @@ mod removed;
 mod restarts;
 mod services;
 mod sessions;
+mod slow_server;
 mod support;
