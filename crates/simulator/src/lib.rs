@@ -10,42 +10,27 @@
 //! * [`run`] runs one seed. The binary runs many.
 //! * `invariants` are the conditions that must always hold, one file each. `history` contains the
 //!   committed transactions, as an omniscient observer sees them.
-//! * `history_check` records the change history of every member and compares it with `history`.
+//! * `history::check` records the change history of every member and compares it with `history`.
 //! * `contenders` are processes with the shipped recipes and client, on simulated sockets and
 //!   time: [`run_recipes`].
 //! * Mutants are deliberate bugs in the shipped code: patches in the folder `mutants`. The invariants
 //!   must catch each of them, because otherwise the invariants would prove nothing.
 //! * [`scenarios`] reproduce ordering bugs of Apache ZooKeeper step by step, each with its mutant.
 //!
-//! The host of a replica (`server`) executes the effects of the replica, as the real server does,
-//! and does not decide anything itself. It has no threads, no sockets and no real time. It has to
-//! model only one component that is not part of the replica: the connections between a server and
-//! its clients.
+//! The crate `simulation` contains the host of a replica, the disk, the network and the clock. This
+//! crate owns the events of clients, recipes and faults, and checks each step.
 
-mod answers;
 mod checks;
 mod client;
-mod configured;
 mod contenders;
 mod ensemble;
 mod history;
-mod history_check;
 mod invariants;
-mod member_files;
-mod members;
-mod network;
-mod observed;
-mod pace;
 mod plan;
-mod queue;
 pub mod scenarios;
-mod server;
+mod simulated;
 mod trace;
-mod turns;
-mod wire;
-mod world;
 
-pub use answers::{Answer, Answers, Times};
 pub use checks::Violation;
 pub use trace::Trace;
 
@@ -56,6 +41,7 @@ pub use contenders::Recipe;
 use ensemble::Ensemble;
 use plan::Plan;
 use proto::OpCode;
+pub use simulation::server::{Answer, Answers, Times};
 use testkit::Random;
 
 /// Results of a run.
@@ -123,7 +109,7 @@ pub fn run_recipes(seed: u64, only: Option<Recipe>, trace: Trace) -> RecipesRepo
     ensemble.contenders = Contenders::drawn(&mut random, only);
     ensemble.start_all();
     ensemble.begin_weather();
-    ensemble.contenders.begin(&mut ensemble.world);
+    ensemble.contenders.begin(&mut ensemble.servers.world);
     ensemble.run(storm);
     ensemble.contend_to_the_end();
     RecipesReport {
@@ -138,20 +124,20 @@ pub fn repeat_command(seed: u64) -> String {
 }
 
 fn report(seed: u64, ensemble: &Ensemble) -> Report {
-    let checks = &ensemble.world.checks;
+    let world = &ensemble.servers.world;
+    let checks = &world.checks;
     let report = Report {
         committed: checks.history.entries.len(),
         acknowledged: checks.acknowledged.len(),
         epochs: checks.one_leader.len(),
-        events: ensemble.world.queue.taken,
+        events: world.queue.taken,
         succeeded: checks.succeeded.clone(),
         undecided: checks.undecided(),
         recorded: (ensemble.recorded.recorded, ensemble.recorded.missed),
         is_given_up: ensemble.is_given_up,
-        answers: ensemble.world.answers.clone(),
+        answers: world.answers.clone(),
         violation: checks.violation.clone(),
     };
-    let world = &ensemble.world;
-    world.trace.end(world.now(), seed, &report);
+    checks.trace.end(world.now(), seed, &report);
     report
 }

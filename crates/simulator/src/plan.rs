@@ -1,12 +1,11 @@
 //! The parameters of a run, which the seed determines before the first event.
 
 use config::OnDigestMismatch;
+use simulation::queue::{MS, Micros, SECOND};
+use simulation::settings::{EnsembleSettings, Features};
 use testkit::Random;
 
-use crate::queue::Micros;
-
-pub(crate) const MS: Micros = 1000;
-pub(crate) const SECOND: Micros = 1000 * MS;
+use crate::invariants::access::Identity;
 
 /// Size and behaviour of an ensemble.
 #[derive(Debug, Clone)]
@@ -53,65 +52,27 @@ pub(crate) struct Plan {
     pub(crate) features: Features,
 }
 
-/// Optional features in the configuration of the servers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Features {
-    /// `localSessionsEnabled`, which includes the upgrade to a global session.
-    pub(crate) local_sessions: bool,
-    /// Time without a leader after which reads are served, ms. `None` disables it.
-    pub(crate) read_only_after_ms: Option<i64>,
-    /// `enforceQuota`.
-    pub(crate) enforces_quota: bool,
-    /// Bytes of the longest transaction.
-    pub(crate) record_bytes_max: usize,
-    /// Whether an operator changes the members.
-    pub(crate) reconfigures: bool,
-    /// Whether the first member lists of the other servers omit the servers without an initial
-    /// vote.
-    pub(crate) grows: bool,
-    /// Whether observers learn from followers.
-    pub(crate) has_observer_masters: bool,
-    /// Whether two voters have an oracle (`oraclePath`).
-    pub(crate) has_oracle: bool,
-    /// `zoarium.onDigestMismatch`.
-    pub(crate) on_digest_mismatch: OnDigestMismatch,
-}
-
-impl Features {
-    /// No optional feature.
-    const PLAIN: Self = Self {
-        local_sessions: false,
-        read_only_after_ms: None,
-        enforces_quota: false,
-        record_bytes_max: 1 << 20,
-        reconfigures: false,
-        grows: false,
-        has_observer_masters: false,
+/// Draws the optional features.
+fn features_drawn(random: &mut Random) -> Features {
+    let read_only_ms = random.range(300, 1500);
+    let reconfigures = random.percent(25);
+    Features {
+        reconfigures,
+        grows: reconfigures && random.percent(40),
+        has_observer_masters: random.percent(40),
+        local_sessions: random.percent(25),
+        read_only_after_ms: random.percent(30).then_some(read_only_ms),
+        enforces_quota: random.percent(50),
+        record_bytes_max: random.pick(&[1 << 20, 1 << 20, 1500]).unwrap_or(1 << 20),
         has_oracle: false,
-        on_digest_mismatch: OnDigestMismatch::Log,
-    };
-
-    fn drawn(random: &mut Random) -> Self {
-        let read_only_ms = random.range(300, 1500);
-        let reconfigures = random.percent(25);
-        Self {
-            reconfigures,
-            grows: reconfigures && random.percent(40),
-            has_observer_masters: random.percent(40),
-            local_sessions: random.percent(25),
-            read_only_after_ms: random.percent(30).then_some(read_only_ms),
-            enforces_quota: random.percent(50),
-            record_bytes_max: random.pick(&[1 << 20, 1 << 20, 1500]).unwrap_or(1 << 20),
-            has_oracle: false,
-            on_digest_mismatch: OnDigestMismatch::Repair,
-        }
+        on_digest_mismatch: OnDigestMismatch::Repair,
     }
 }
 
 impl Plan {
     /// Draws a plan without restrictions.
     pub(crate) fn drawn(random: &mut Random) -> Self {
-        let features = Features::drawn(random);
+        let features = features_drawn(random);
         let voters = random.pick(&[3, 3, 3, 3, 4, 5, 5, 6, 7]).unwrap_or(3);
         let observers = random.pick(&[0, 0, 1, 1, 2]).unwrap_or(0).min(7 - voters);
         let (voters, observers) = if features.reconfigures {
@@ -252,21 +213,25 @@ impl Plan {
         self.voters + self.observers
     }
 
-    pub(crate) fn zab(&self) -> zab::Settings {
-        zab::Settings {
+    /// Returns the settings of the ensemble.
+    pub(crate) fn settings(&self) -> EnsembleSettings {
+        EnsembleSettings {
+            voters: self.voters,
+            observers: self.observers,
+            delay: self.delay,
+            sync: self.sync,
+            committed_len: self.committed_len,
+            snap_count: self.snap_count,
+            chunk_bytes: self.chunk_bytes,
             force_snapshot: self.force_snapshot,
             use_disk_log: self.use_disk_log,
             held_back_bytes_max: self.held_back_bytes_max,
-            ..zab::Settings::new(self.tick_ms, 10, 5)
-        }
-    }
-
-    pub(crate) fn election(&self) -> election::Settings {
-        election::Settings {
-            notification_interval_max_ms: 1600,
-            reconfig_enabled: self.features.reconfigures,
-            settle_ms: 60,
-            ..election::Settings::default()
+            loses_sectors: self.loses_sectors,
+            has_log_dir: self.has_log_dir,
+            has_stalls: self.has_stalls,
+            tick_ms: self.tick_ms,
+            super_digest: Some(Identity::Super.id()),
+            features: self.features,
         }
     }
 }

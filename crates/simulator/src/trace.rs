@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use proto::{Sid, Zxid};
+use simulation::network::{Endpoint, Message, Process};
+use simulation::queue::Micros;
 
 use crate::Report;
-use crate::network::{Endpoint, Message, Process};
-use crate::queue::{Event, Micros};
+use crate::simulated::{Event, OwnEvent};
 
 /// Form of the steps that a run prints to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -113,10 +114,10 @@ fn numbers_of_event(event: &Event) -> Vec<u64> {
         Event::JobDone { process, .. } => numbers_of_process(5, *process),
         Event::DiskDone { process, .. } => numbers_of_process(6, *process),
         Event::Oracle { process } => numbers_of_process(7, *process),
-        Event::ClientWake { client } => vec![8, *client as u64],
-        Event::Contend { number } => vec![9, *number as u64],
-        Event::Weather => vec![10],
-        Event::AllLookAgain => vec![11],
+        Event::Own(OwnEvent::ClientWake { client }) => vec![8, *client as u64],
+        Event::Own(OwnEvent::Contend { number }) => vec![9, *number as u64],
+        Event::Own(OwnEvent::Weather) => vec![10],
+        Event::Own(OwnEvent::AllLookAgain) => vec![11],
         Event::Start { server } => vec![12, *server as u64],
     }
 }
@@ -129,7 +130,7 @@ fn numbers_of_place(place: Endpoint) -> [u64; 3] {
     match place {
         Endpoint::Server(Process { server, life }) => [1, server as u64, life],
         Endpoint::Client(client) => [2, client as u64, 0],
-        Endpoint::Contender { number, life } => [3, number as u64, life],
+        Endpoint::Application { number, life } => [3, number as u64, life],
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod requests;
 mod watching;
+mod wire;
 
 use std::collections::VecDeque;
 
@@ -14,19 +15,19 @@ use jute::{Decode, Reader};
 use proto::multi::MultiHeader;
 use proto::request::{ReadRequest, ReconfigRequest, Request, WriteRequest};
 use proto::{ErrorCode, OpCode, SessionId, Zxid};
+use simulation::configured::sid_of;
+use simulation::network::{DialAttempts, Endpoint, Message, Port, Process};
+use simulation::queue::{MS, Micros, SECOND};
 
-use crate::configured::sid_of;
+use crate::ensemble::members::{self, Restoration};
 pub(crate) use crate::invariants::access::Identity;
 use crate::invariants::reads::ReadReply;
 use crate::invariants::{RequestId, watches};
-use crate::members::{self, Restoration};
-use crate::network::{DialAttempts, Endpoint, Message, Port, Process};
-use crate::plan::{MS, Plan, SECOND};
-use crate::queue::{Event, Micros};
-use crate::wire::{self, ToClient};
-use crate::world::World;
+use crate::plan::Plan;
+use crate::simulated::{Event, OwnEvent, World};
 use requests::Requester;
 use watching::Watching;
+use wire::ToClient;
 
 /// The xid of setWatches requests, as Java clients use it.
 const SET_WATCHES: i32 = -8;
@@ -93,7 +94,7 @@ struct SentRequest {
 
 impl Client {
     pub(crate) fn new(index: usize, world: &mut World) -> Self {
-        let is_operator = world.plan.features.reconfigures && index == 0;
+        let is_operator = world.checks.plan.features.reconfigures && index == 0;
         Self {
             index,
             session: SessionId::NONE,
@@ -147,7 +148,9 @@ impl Client {
     pub(crate) fn handle_wake(&mut self, world: &mut World) {
         let now = world.now();
         let client = self.index;
-        world.queue.after(5 * MS, Event::ClientWake { client });
+        world
+            .queue
+            .after(5 * MS, Event::Own(OwnEvent::ClientWake { client }));
         if now < self.asleep_until {
             return;
         }
@@ -163,7 +166,7 @@ impl Client {
                     self.ask(PING, Request::Read(ReadRequest::Ping), world);
                 }
                 if now >= self.next_at && self.asked.len() < WINDOW && !self.is_quiet {
-                    let think = world.plan.think;
+                    let think = world.checks.plan.think;
                     self.next_at = now + world.random.range(think / 5, think * 2);
                     self.ask_something(world);
                 }
@@ -173,7 +176,7 @@ impl Client {
     }
 
     fn dial(&mut self, world: &mut World) {
-        let drawn = world.random.below(world.plan.servers());
+        let drawn = world.random.below(world.checks.plan.servers());
         let server = self.goes_to.take().unwrap_or(drawn);
         let to = Process { server, life: 0 }.into();
         let (network, queue) = (&mut world.network, &mut world.queue);
@@ -253,7 +256,7 @@ impl Client {
                 client: self.index,
                 cxid: self.next_cxid,
                 is_user: self.identity == Some(Identity::User),
-                record_bytes_max: world.plan.features.record_bytes_max,
+                record_bytes_max: world.checks.plan.features.record_bytes_max,
             };
             self.next = match self.reconfigure(world) {
                 Some(change) => [Request::Write(WriteRequest::Reconfig(change))].into(),
@@ -274,10 +277,10 @@ impl Client {
             return None;
         }
         if world.is_healed {
-            self.restoration.next(&world.plan)
+            self.restoration.next(&world.checks.plan)
         } else if world.random.percent(12) {
             let list = world.checks.history.members();
-            members::draw(list.as_ref(), &world.plan, &mut world.random)
+            members::draw(list.as_ref(), &world.checks.plan, &mut world.random)
         } else {
             None
         }
@@ -424,7 +427,7 @@ impl Client {
                     let result = result.as_ref().map(drop).map_err(|error| *error);
                     let list = world.checks.history.members();
                     let restoration = &mut self.restoration;
-                    restoration.answered(request, result, list.as_ref(), &world.plan);
+                    restoration.answered(request, result, list.as_ref(), &world.checks.plan);
                 }
                 if result.is_ok() {
                     world.checks.acknowledged(zxid, session, cxid);

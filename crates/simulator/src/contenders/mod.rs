@@ -1,25 +1,21 @@
 //! Recipes on simulated time. Processes with the shipped client and recipes compete on simulated
 //! servers. They lose their connections, pause, and are killed.
 
-mod process;
 mod programs;
-mod sockets;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Buf;
+use simulation::application::{Process, Sockets, carry_out};
+use simulation::network::{Endpoint, Message};
+use simulation::queue::{MS, Micros, SECOND};
 use testkit::Random;
 
 use crate::invariants::recipes::{self, Grant, Recipes};
-use crate::network::{DialAttempts, Endpoint, Message, Port, Process as ServerProcess};
-use crate::plan::{MS, SECOND};
-use crate::queue::{Event, Micros};
-use crate::world::World;
-use process::Process;
+use crate::simulated::{Event, OwnEvent, World};
 pub use programs::Recipe;
-use programs::{Program, ProgramEvent};
-use sockets::{SocketRequest, Sockets};
+use programs::{Program, ProgramEvent, live};
 
 /// Interval at which the clock of an idle process advances.
 const TICK: Micros = 5 * MS;
@@ -33,13 +29,19 @@ const DONE_MIN: usize = 5;
 struct Contender {
     recipe: Recipe,
     life: u64,
-    process: Option<Process>,
+    process: Option<Running>,
     /// End of a pause of the process.
     stands_until: Micros,
     /// Number of grants, puts and takes since the counter was reset.
     done: usize,
     is_waiting: bool,
     is_over: bool,
+}
+
+/// A running process and its program.
+struct Running {
+    process: Process,
+    program: Arc<Program>,
 }
 
 /// All contenders of a run.
@@ -90,13 +92,17 @@ impl Contenders {
     pub(crate) fn begin(&mut self, world: &mut World) {
         for number in 0..self.all.len() {
             let delay = world.random.range(0, SECOND);
-            world.queue.after(delay, Event::Contend { number });
+            world
+                .queue
+                .after(delay, Event::Own(OwnEvent::Contend { number }));
         }
     }
 
     /// Advances the clock of a process, or starts the process again after a kill.
     pub(crate) fn tick(&mut self, number: usize, world: &mut World) {
-        world.queue.after(TICK, Event::Contend { number });
+        world
+            .queue
+            .after(TICK, Event::Own(OwnEvent::Contend { number }));
         if !world.is_healed && world.random.below(1000) < DISTURBED_PER_MILLE {
             self.disturb(world);
         }
@@ -114,16 +120,21 @@ impl Contenders {
                 session_timeout: Duration::from_millis(
                     u64::try_from(world.random.range(600, 2000)).unwrap_or(2000),
                 ),
-                servers: world.plan.servers(),
+                servers: world.settings.servers(),
                 told: parking_lot::Mutex::default(),
                 is_ending: self.is_ending.into(),
             };
             world.say(name_of(number), || {
                 format!("starts, {:?}", contender.recipe)
             });
-            match Process::start(program, Sockets::default(), world.now_ms()) {
-                Ok(process) => contender.process = Some(process),
-                Err(text) => world.checks.fail(recipes::NAME, text),
+            let (program, sockets) = (Arc::new(program), Sockets::default());
+            let main = live(Arc::clone(&program), sockets.clone());
+            match Process::start(main, sockets, world.now_ms()) {
+                Ok(process) => contender.process = Some(Running { process, program }),
+                Err(error) => {
+                    let text = format!("cannot create a runtime for a contender: {error}");
+                    world.checks.fail(recipes::NAME, text);
+                }
             }
         }
         self.run(number, world);
@@ -138,10 +149,11 @@ impl Contenders {
             return;
         }
         let place = contender.place(number);
-        let Some(process) = &mut contender.process else {
+        let Some(Running { process, program }) = &mut contender.process else {
             return;
         };
-        let told = process.run(world.now_ms());
+        process.run(world.now_ms());
+        let told = program.take_told();
         let sockets = process.sockets.clone();
         carry_out(&sockets, place, world);
         for told in told {
@@ -212,11 +224,11 @@ impl Contenders {
 
     /// Returns the process at this place if it still runs.
     fn process(&self, place: Endpoint) -> Option<(usize, &Process)> {
-        let Endpoint::Contender { number, life } = place else {
+        let Endpoint::Application { number, life } = place else {
             return None;
         };
         let contender = self.all.get(number)?;
-        let process = contender.process.as_ref()?;
+        let process = &contender.process.as_ref()?.process;
         (contender.life == life).then_some((number, process))
     }
 
@@ -246,10 +258,7 @@ impl Contenders {
         let Some((number, process)) = self.process(place) else {
             return;
         };
-        match message {
-            Message::ToClient(bytes) => process.sockets.receive(connection, bytes.chunk()),
-            _ => process.sockets.end(connection),
-        }
+        process.sockets.handle_message(connection, message);
         self.run(number, world);
     }
 
@@ -280,7 +289,7 @@ impl Contenders {
             return;
         };
         let place = contender.place(number);
-        let Some(process) = &contender.process else {
+        let Some(Running { process, .. }) = &contender.process else {
             return;
         };
         match kind {
@@ -290,9 +299,7 @@ impl Contenders {
                 contender.is_waiting = false;
                 contender.stands_until = world.now() + pause;
                 self.judged.yielded(number);
-                for (connection, _) in world.network.of(place) {
-                    world.close(place, connection);
-                }
+                world.close_all(place);
             }
             2..=5 => {
                 world.say(name_of(number), || format!("pauses for {} ms", pause / MS));
@@ -348,7 +355,7 @@ impl Contenders {
     pub(crate) fn end(&mut self) {
         self.is_ending = true;
         let processes = self.all.iter().filter_map(|one| one.process.as_ref());
-        processes.for_each(Process::end);
+        processes.for_each(|running| running.program.end());
     }
 
     /// Checks that all contenders have ended.
@@ -373,25 +380,7 @@ impl Contenders {
 impl Contender {
     fn place(&self, number: usize) -> Endpoint {
         let life = self.life;
-        Endpoint::Contender { number, life }
-    }
-}
-
-/// Executes the requests of a process to the network.
-fn carry_out(sockets: &Sockets, place: Endpoint, world: &mut World) {
-    for wanted in sockets.take_wanted() {
-        match wanted {
-            SocketRequest::Dial { socket, server } => {
-                let to = ServerProcess { server, life: 0 }.into();
-                let (network, queue) = (&mut world.network, &mut world.queue);
-                let connection = network.dial(Port::Client, [place, to], DialAttempts::Once, queue);
-                sockets.dialling(socket, connection);
-            }
-            SocketRequest::Send { connection, frame } => {
-                world.send(place, connection, Message::ToServer(frame));
-            }
-            SocketRequest::Close { connection } => world.close(place, connection),
-        }
+        Endpoint::Application { number, life }
     }
 }
 

@@ -11,10 +11,10 @@ use recipes::{
     Layout, LeaderLatch, LeaderSelector, Leadership, Mutex, Queue, ReadWriteLock, Result,
     Semaphore, UnfairElection,
 };
+use simulation::application::{Sockets, name_of};
 use testkit::Random;
 use tokio::time::{sleep, timeout};
 
-use super::sockets::{Sockets, name_of};
 use crate::invariants::recipes::{FENCED, LEASES};
 
 /// Recipes for which processes compete.

@@ -1,9 +1,10 @@
 //! The end of a run with recipes. All faults end, every contender makes progress, and then ends.
 
+use simulation::queue::MS;
+
 use super::Ensemble;
 use super::ending::{FINE, PATIENCE};
 use crate::invariants::recipes;
-use crate::plan::MS;
 
 impl Ensemble {
     /// Ends all faults. Then every contender must make progress, end on request, and leave nothing
@@ -14,21 +15,21 @@ impl Ensemble {
         self.wait_for(|all| all.contenders.get_on());
         self.contenders.end();
         self.wait_for(|all| all.contenders.are_over());
-        if self.is_given_up || self.world.checks.violation.is_some() {
+        if self.is_given_up || self.servers.world.checks.violation.is_some() {
             return;
         }
         self.must_be_well();
         if !self.is_given_up {
-            self.contenders.judge_leftovers(&mut self.world);
+            self.contenders.judge_leftovers(&mut self.servers.world);
         }
     }
 
     /// Lets time pass until a condition holds. Without a quorum it never will.
     fn wait_for(&mut self, is_so: impl Fn(&Self) -> Result<(), String>) {
-        let begin = self.world.now();
+        let begin = self.servers.world.now();
         let mut last = is_so(self);
-        while last.is_err() && !self.is_given_up && self.world.checks.violation.is_none() {
-            let now = self.world.now();
+        while last.is_err() && !self.is_given_up && self.servers.world.checks.violation.is_none() {
+            let now = self.servers.world.now();
             if now > begin + FINE && self.is_stranded() {
                 return self.must_say_so();
             }
@@ -40,7 +41,7 @@ impl Ensemble {
             last = is_so(self);
         }
         if !self.is_given_up {
-            self.world.checks.hold(recipes::NAME, last);
+            self.servers.world.checks.hold(recipes::NAME, last);
         }
     }
 }

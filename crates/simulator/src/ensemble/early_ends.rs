@@ -6,12 +6,10 @@
 
 use host::Wanted;
 use replica::RoleView;
+use simulation::queue::{MS, SECOND};
 
 use super::Ensemble;
-use crate::plan::{MS, SECOND};
-use crate::queue::Event;
-use crate::server::Server;
-use crate::world::World;
+use crate::simulated::{Event, OwnEvent, Server, World};
 
 impl Ensemble {
     /// Isolates the leader for a moment. Only the leader logs the writes of its clients.
@@ -19,38 +17,41 @@ impl Ensemble {
         let Some(leader) = self.leader() else {
             return;
         };
-        self.world.say("network", || {
+        self.servers.world.say("network", || {
             format!("server {} is disconnected from all others", leader + 1)
         });
-        for other in (0..self.machines.len()).filter(|other| *other != leader) {
-            self.world.network.cut(leader, other);
-            self.world.network.cut(other, leader);
+        for other in (0..self.servers.machines.len()).filter(|other| *other != leader) {
+            self.servers.world.network.cut(leader, other);
+            self.servers.world.network.cut(other, leader);
         }
-        let delay = self.world.random.range(20 * MS, 300 * MS);
-        self.world.queue.after(delay, Event::AllLookAgain);
+        let delay = self.servers.world.random.range(20 * MS, 300 * MS);
+        self.servers
+            .world
+            .queue
+            .after(delay, Event::Own(OwnEvent::AllLookAgain));
     }
 
     /// Makes all servers look for a leader at the same time, by a start or by breaking all
     /// connections.
     pub(super) fn all_look_again(&mut self) {
-        if self.world.is_healed {
+        if self.servers.world.is_healed {
             return;
         }
-        let World { network, queue, .. } = &mut self.world;
+        let World { network, queue, .. } = &mut self.servers.world;
         network.heal(queue);
-        if self.world.random.percent(50) {
-            for index in 0..self.machines.len() {
+        if self.servers.world.random.percent(50) {
+            for index in 0..self.servers.machines.len() {
                 self.kill(index);
-                let delay = self.world.random.range(10 * MS, 200 * MS);
+                let delay = self.servers.world.random.range(10 * MS, 200 * MS);
                 let event = Event::Start { server: index };
-                self.world.queue.after(delay, event);
+                self.servers.world.queue.after(delay, event);
             }
             return;
         }
-        for connection in self.world.network.between_servers(false) {
+        for connection in self.servers.world.network.between_servers(false) {
             for end in 0..2 {
                 let event = Event::Broken { connection, end };
-                self.world.queue.after(0, event);
+                self.servers.world.queue.after(0, event);
             }
         }
     }
@@ -58,8 +59,11 @@ impl Ensemble {
     /// Handles a learner that has applied a write before its leader was established. Stops the
     /// leader for so long that the others elect another one. May also isolate the learner.
     pub(super) fn strike_early(&mut self, learner: usize) {
-        let plan = &self.world.plan;
-        if !plan.ends_early || self.world.is_healed || !self.world.random.percent(40) {
+        let plan = &self.servers.world.checks.plan;
+        if !plan.ends_early
+            || self.servers.world.is_healed
+            || !self.servers.world.random.percent(40)
+        {
             return;
         }
         let is_about_to_lead = |server: &Server| {
@@ -67,23 +71,23 @@ impl Ensemble {
             let leads = view.is_some_and(|view| matches!(view.role, RoleView::Leading { .. }));
             leads && !server.is_serving()
         };
-        let mut servers = 0..self.machines.len();
+        let mut servers = 0..self.servers.machines.len();
         let leader = servers.find(|index| self.process(*index).is_some_and(is_about_to_lead));
         let Some(leader) = leader else {
             return;
         };
-        if self.world.random.percent(50) {
+        if self.servers.world.random.percent(50) {
             self.lose_power(leader)
         } else {
             self.kill(leader)
         }
-        let delay = self.world.random.range(2 * SECOND, 6 * SECOND);
+        let delay = self.servers.world.random.range(2 * SECOND, 6 * SECOND);
         let event = Event::Start { server: leader };
-        self.world.queue.after(delay, event);
-        if self.world.random.percent(50) {
-            for other in (0..self.machines.len()).filter(|other| *other != learner) {
-                self.world.network.cut(learner, other);
-                self.world.network.cut(other, learner);
+        self.servers.world.queue.after(delay, event);
+        if self.servers.world.random.percent(50) {
+            for other in (0..self.servers.machines.len()).filter(|other| *other != learner) {
+                self.servers.world.network.cut(learner, other);
+                self.servers.world.network.cut(other, learner);
             }
         }
     }

@@ -1,16 +1,17 @@
 //! The end of a run: all faults end, and then all invariants must hold.
 
-use super::{Ensemble, Machine};
-use crate::configured::sid_of;
-use crate::history_check;
+use simulation::configured::sid_of;
+use simulation::queue::{MS, Micros, SECOND};
+use simulation::servers::Machine;
+
+use super::Ensemble;
+use crate::checks::Checks;
+use crate::history::check as history_check;
 use crate::invariants::access::Identity;
 use crate::invariants::liveness::{self, FinalState};
 use crate::invariants::reads::ReadReply;
 use crate::invariants::{ephemerals, reads, recovery_time, short_lived};
-use crate::plan::{MS, SECOND};
-use crate::queue::{Event, Micros};
-use crate::server::Server;
-use crate::world::World;
+use crate::simulated::{Event, Server, World};
 use config::membership::Membership;
 use proto::{SessionId, Sid, Zxid};
 use replica::{RoleView, State};
@@ -30,15 +31,18 @@ const THERE: Micros = SECOND;
 impl Ensemble {
     /// Ends the storm. No more faults occur.
     pub(crate) fn heal(&mut self) {
-        self.world.say("weather", || "all faults end".into());
-        self.world.is_healed = true;
-        self.healed_at = Some(self.world.now());
-        let World { network, queue, .. } = &mut self.world;
+        self.servers
+            .world
+            .say("weather", || "all faults end".into());
+        self.servers.world.is_healed = true;
+        self.healed_at = Some(self.servers.world.now());
+        let World { network, queue, .. } = &mut self.servers.world;
         network.heal(queue);
-        for index in 0..self.machines.len() {
-            self.machines[index].disk.set_full(false);
-            let delay = self.world.random.range(0, 100 * MS);
-            self.world
+        for index in 0..self.servers.machines.len() {
+            self.servers.machines[index].disk.set_full(false);
+            let delay = self.servers.world.random.range(0, 100 * MS);
+            self.servers
+                .world
                 .queue
                 .after(delay, Event::Start { server: index });
         }
@@ -50,11 +54,11 @@ impl Ensemble {
 
     /// Waits until everything is well, then until nothing is pending, and then checks everything.
     pub(crate) fn must_be_well(&mut self) {
-        let end = self.world.now() + PATIENCE;
-        while self.world.now() < end && self.world.checks.violation.is_none() {
+        let end = self.servers.world.now() + PATIENCE;
+        while self.servers.world.now() < end && self.servers.world.checks.violation.is_none() {
             self.run(100 * MS);
             self.look_after();
-            let is_time = self.world.now() > end - PATIENCE + FINE;
+            let is_time = self.servers.world.now() > end - PATIENCE + FINE;
             if is_time && self.is_stranded() {
                 return self.must_say_so();
             }
@@ -62,45 +66,48 @@ impl Ensemble {
                 break;
             }
         }
-        let took = self.world.now() - (end - PATIENCE);
-        let held = recovery_time::healed(took, self.is_well(), &self.world.plan);
-        self.world.checks.hold(recovery_time::NAME, held);
+        let took = self.servers.world.now() - (end - PATIENCE);
+        let held = recovery_time::healed(took, self.is_well(), &self.servers.world.checks.plan);
+        self.servers.world.checks.hold(recovery_time::NAME, held);
         self.be_quiet();
-        self.world.checks.hold(liveness::NAME, self.is_well());
+        self.servers
+            .world
+            .checks
+            .hold(liveness::NAME, self.is_well());
         self.run(SESSIONS_END);
         self.short_lived_are_gone();
         let sessions: Vec<SessionId> = self.clients.iter().map(|client| client.session).collect();
         // Scripts write in a session that does not belong to a client.
         if !sessions.is_empty() {
-            self.world.checks.judge_sessions(&sessions);
+            self.servers.world.checks.judge_sessions(&sessions);
         }
         self.compare_trees();
         self.compare_disks();
         self.compare_histories();
-        self.world.checks.judge_calls();
+        self.servers.world.checks.judge_calls();
     }
 
     /// Checks that the disk of every server leads to the committed tree.
     fn compare_disks(&mut self) {
-        let World { checks, plan, .. } = &mut self.world;
-        for (index, machine) in self.machines.iter().enumerate() {
-            checks.on_disk(sid_of(index), &machine.disk, plan);
+        let World {
+            checks, settings, ..
+        } = &mut self.servers.world;
+        for (index, machine) in self.servers.machines.iter().enumerate() {
+            checks.on_disk(sid_of(index), &machine.disk, settings);
         }
     }
 
     /// Checks that every change history matches the committed transactions.
     fn compare_histories(&mut self) {
-        let running = 0..self.machines.len();
+        let running = 0..self.servers.machines.len();
         let running = running.filter(|index| self.process(*index).is_some_and(Server::is_serving));
-        let running = running.map(|index| (index, self.machines[index].is_rotten));
+        let running = running.map(|index| (index, self.damage[index].is_rotten));
         let running: Vec<(usize, bool)> = running.collect();
-        let World {
-            checks, histories, ..
-        } = &mut self.world;
+        let World { checks, .. } = &mut self.servers.world;
         if checks.violation.is_some() {
             return;
         }
-        match histories.judge(&running, &checks.history) {
+        match checks.histories.judge(&running, &checks.history) {
             Ok(found) => self.recorded = found,
             Err(text) => checks.fail(history_check::NAME, text),
         }
@@ -112,11 +119,11 @@ impl Ensemble {
     /// server can be elected. Then no server may lead, and nothing can tell which data is missing.
     /// The decision belongs to a person.
     pub(crate) fn is_stranded(&self) -> bool {
-        let are_all_asked = self
-            .machines
-            .iter()
-            .all(|machine| machine.process.is_some() || machine.has_refused);
+        let mut machines = self.servers.machines.iter().zip(&self.damage);
+        let are_all_asked =
+            machines.all(|(machine, damage)| machine.process.is_some() || damage.has_refused);
         let running = self
+            .servers
             .machines
             .iter()
             .enumerate()
@@ -148,6 +155,7 @@ impl Ensemble {
     pub(super) fn must_say_so(&mut self) {
         self.is_given_up = true;
         for process in self
+            .servers
             .machines
             .iter()
             .filter_map(|machine| machine.process.as_ref())
@@ -157,13 +165,13 @@ impl Ensemble {
             let reads_alone = view.is_some_and(|view| view.role == RoleView::ReadOnly);
             if process.is_serving() && !reads_alone {
                 let text = format!("a server serves without a quorum: {doing}");
-                self.world.checks.fail(liveness::NAME, text);
+                self.servers.world.checks.fail(liveness::NAME, text);
             }
         }
     }
 
     fn is_well(&self) -> Result<(), String> {
-        let standing = |machine: &Machine| match &machine.process {
+        let standing = |machine: &Machine<Checks>| match &machine.process {
             None => FinalState {
                 doing: "down".into(),
                 leads: false,
@@ -175,54 +183,55 @@ impl Ensemble {
                 leads: process.is_leading(),
                 serves: process.is_serving(),
                 last: self
+                    .servers
                     .world
                     .checks
                     .history
                     .end_of_tree(process.host.state.tree().last_zxid()),
             },
         };
-        let servers: Vec<FinalState> = self.machines.iter().map(standing).collect();
-        let plan = &self.world.plan;
+        let servers: Vec<FinalState> = self.servers.machines.iter().map(standing).collect();
+        let plan = &self.servers.world.checks.plan;
         if !self.clients.iter().all(|client| client.has_restored(plan)) {
             return Err("some clients have not restored the member list".to_owned());
         }
         let progress: Vec<usize> = self.clients.iter().map(|client| client.progress).collect();
-        let is_level = |server: &FinalState| server.last == self.world.checks.history_end();
+        let is_level = |server: &FinalState| server.last == self.servers.world.checks.history_end();
         if !self.clients.iter().all(|client| client.is_quiet) && !servers.iter().all(is_level) {
             // Something is always pending while clients send requests.
             let level = servers.into_iter().map(|mut server| {
-                server.last = self.world.checks.history_end();
+                server.last = self.servers.world.checks.history_end();
                 server
             });
             let level: Vec<FinalState> = level.collect();
-            return liveness::is_well(&level, &progress, self.world.checks.history_end());
+            return liveness::is_well(&level, &progress, self.servers.world.checks.history_end());
         }
-        liveness::is_well(&servers, &progress, self.world.checks.history_end())
+        liveness::is_well(&servers, &progress, self.servers.world.checks.history_end())
     }
 
     /// Does the work of an operator.
     pub(super) fn look_after(&mut self) {
-        if std::mem::take(&mut self.world.is_observer_ahead)
+        if std::mem::take(&mut self.servers.world.checks.is_observer_ahead)
             && let Some(leader) = self.leader()
         {
             self.kill(leader);
             self.start(leader);
         }
-        let others_are_well = self.machines.iter().enumerate().all(|(index, machine)| {
-            machine.has_refused || self.process(index).is_some_and(Server::is_serving)
+        let others_are_well = self.damage.iter().enumerate().all(|(index, damage)| {
+            damage.has_refused || self.process(index).is_some_and(Server::is_serving)
         });
         if !others_are_well || self.leader().is_none() {
             return;
         }
-        for index in 0..self.machines.len() {
-            if self.machines[index].has_refused {
-                self.world.say(format!("server {}", index + 1), || {
+        for index in 0..self.servers.machines.len() {
+            if self.damage[index].has_refused {
+                self.servers.world.say(format!("server {}", index + 1), || {
                     "gets an empty disk".into()
                 });
-                self.machines[index].disk.wipe();
-                self.machines[index].has_refused = false;
-                self.machines[index].is_rotten = false;
-                self.machines[index].was_wiped = true;
+                self.servers.machines[index].disk.wipe();
+                self.damage[index].has_refused = false;
+                self.damage[index].is_rotten = false;
+                self.servers.machines[index].was_wiped = true;
                 self.start(index);
                 return;
             }
@@ -244,23 +253,24 @@ impl Ensemble {
     }
 
     fn short_lived_are_gone(&mut self) {
-        if self.world.plan.has_wrong_clocks {
+        if self.servers.world.checks.plan.has_wrong_clocks {
             return;
         }
-        let now_ms = self.world.wall_ms(0);
-        let checks = &mut self.world.checks;
+        let now_ms = self.servers.world.wall_ms(0);
+        let checks = &mut self.servers.world.checks;
         let held = short_lived::at_the_end(now_ms, SHORT_LIVED_DELAY_MS, &checks.history);
         checks.hold(short_lived::NAME, held);
     }
 
     /// Checks that every server has every committed change, according to the model.
     fn compare_trees(&mut self) {
-        let World { checks, .. } = &mut self.world;
+        let World { checks, .. } = &mut self.servers.world;
         if checks.violation.is_some() {
             return;
         }
         let watches = parking_lot::Mutex::default();
         for process in self
+            .servers
             .machines
             .iter()
             .filter_map(|machine| machine.process.as_deref())
@@ -309,15 +319,16 @@ impl Ensemble {
 
     /// Checks that, without faults, no session of a connected client expires.
     pub(super) fn judge_expired(&mut self) {
-        for session in std::mem::take(&mut self.world.checks.expired) {
-            let (healed_at, now) = (self.healed_at, self.world.now());
+        for session in std::mem::take(&mut self.servers.world.checks.expired) {
+            let (healed_at, now) = (self.healed_at, self.servers.world.now());
             let is_there = self.clients.iter().any(|client| {
                 let since = client.connected_since.filter(|_| client.session == session);
                 let in_fine_weather = since.filter(|since| healed_at.is_some_and(|at| *since > at));
                 in_fine_weather.is_some_and(|since| since + THERE < now)
             });
             if is_there {
-                self.world
+                self.servers
+                    .world
                     .checks
                     .hold(liveness::NAME, liveness::expired_in_use(session));
             }

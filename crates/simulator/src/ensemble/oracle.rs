@@ -5,26 +5,19 @@
 //! with all committed data on both disks, or if neither could continue alone since then. Java has
 //! the same requirement: a server that continued alone has data that the other one lacks.
 
-use super::Ensemble;
-use crate::plan::MS;
-use crate::world::World;
+use simulation::queue::MS;
 
-/// State of the oracle.
-#[derive(Debug, Default)]
-pub(crate) struct Oracle {
-    pub(crate) named: Option<usize>,
-    /// Server that was named since both were last together. No other server may be named.
-    entitled: Option<usize>,
-}
+use super::Ensemble;
+use crate::simulated::{Event, World};
 
 impl Ensemble {
     /// Makes the oracle name another server, or none. Usually there is a reason: the two are about
     /// to be separated.
     pub(super) fn turn_oracle(&mut self) {
-        let random = &mut self.world.random;
+        let random = &mut self.servers.world.random;
         let any = random.pick(&[Some(0), Some(1), None]).flatten();
         self.name(any);
-        match self.world.random.below(10) {
+        match self.servers.world.random.below(10) {
             0..=4 => self.part(),
             5..=6 => {
                 let index = self.any_server();
@@ -37,24 +30,25 @@ impl Ensemble {
     /// Makes the oracle name the wanted server, the only entitled one, or none.
     pub(crate) fn name(&mut self, wanted: Option<usize>) {
         if self.are_together() {
-            self.world.oracle.entitled = None;
+            self.entitled = None;
         }
-        let oracle = &mut self.world.oracle;
-        oracle.named = wanted.map(|wanted| oracle.entitled.unwrap_or(wanted));
-        oracle.entitled = oracle.entitled.or(oracle.named);
-        let named = oracle.named.map(|named| named + 1);
-        self.world
+        let named = wanted.map(|wanted| self.entitled.unwrap_or(wanted));
+        self.servers.world.oracle = named;
+        self.entitled = self.entitled.or(named);
+        let named = named.map(|named| named + 1);
+        self.servers
+            .world
             .say("oracle", || format!("selects server {named:?}"));
     }
 
     /// Cuts the path between the two servers. Both servers notice the cut soon.
     pub(crate) fn part(&mut self) {
-        self.world.network.cut(0, 1);
-        self.world.network.cut(1, 0);
-        for connection in self.world.network.between_servers(true) {
+        self.servers.world.network.cut(0, 1);
+        self.servers.world.network.cut(1, 0);
+        for connection in self.servers.world.network.between_servers(true) {
             for end in 0..2 {
-                let World { queue, random, .. } = &mut self.world;
-                let event = crate::queue::Event::Broken { connection, end };
+                let World { queue, random, .. } = &mut self.servers.world;
+                let event = Event::Broken { connection, end };
                 queue.after(random.range(0, 100 * MS), event);
             }
         }
@@ -62,7 +56,7 @@ impl Ensemble {
 
     /// Returns whether both servers serve in one epoch and have all committed data.
     fn are_together(&self) -> bool {
-        let end = self.world.checks.history_end();
+        let end = self.servers.world.checks.history_end();
         let epoch_of = |index| {
             let process = self.process(index).filter(|process| process.is_serving())?;
             let candidate = process.replica.candidate()?;

@@ -1,24 +1,12 @@
 //! Bounds of the data that members hold back and of the records that they receive.
 
 use proto::Sid;
+use simulation::checks::HeldBack;
 use zab::Record;
 
 use super::CheckResult;
 
 pub(crate) const NAME: &str = "a member's memory is bounded";
-
-/// Amounts of data that a server holds in memory for peers, or for its disk.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct HeldBack {
-    /// Records that are not synced yet.
-    pub(crate) unsynced: usize,
-    /// Pending inputs of the replica.
-    pub(crate) inputs: usize,
-    /// Packets and records that wait for a flush although no flush is scheduled.
-    pub(crate) unflushed: usize,
-    /// Requests of the clients of this server without a reply.
-    pub(crate) requests: usize,
-}
 
 /// Longest possible DIFF for a learner. With recipes, some thousand records are committed while a
 /// learner is disconnected.

@@ -1,8 +1,9 @@
 //! After all faults end, the ensemble recovers in bounded time.
 
+use simulation::queue::{Micros, SECOND};
+
 use super::CheckResult;
-use crate::plan::{Plan, SECOND};
-use crate::queue::Micros;
+use crate::plan::Plan;
 
 pub(crate) const NAME: &str = "recovery soon after the faults end";
 

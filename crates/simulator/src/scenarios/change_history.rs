@@ -7,11 +7,11 @@ use crate::ensemble::Ensemble;
 /// contains nothing new and replaces the first. The log continues from epoch to epoch as if nothing
 /// were missing.
 pub(super) fn comes_late(ensemble: &mut Ensemble) {
-    ensemble.world.plan.force_snapshot = true;
+    ensemble.servers.world.settings.force_snapshot = true;
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
     ensemble.write(2, 2);
-    ensemble.world.histories.stand_still(0);
+    ensemble.servers.world.checks.histories.stand_still(0);
     ensemble.kill(0);
     ensemble.write(2, 2);
     ensemble.kill(2);

@@ -4,13 +4,14 @@ use config::OnDigestMismatch;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{SessionId, Sid};
 use replica::State;
+use simulation::configured::sid_of;
+use simulation::queue::SECOND;
 
 use super::SOON;
-use crate::configured::sid_of;
 use crate::ensemble::Ensemble;
 use crate::invariants::digest::Digests;
-use crate::plan::{Plan, SECOND};
-use crate::server::Server;
+use crate::plan::Plan;
+use crate::simulated::Server;
 
 pub(super) fn that_log(plan: Plan) -> Plan {
     with(OnDigestMismatch::Log, plan)
@@ -64,12 +65,17 @@ pub(super) fn learner_stops(ensemble: &mut Ensemble) {
 /// Server 3 leads with a corrupt tree, and exits. The others continue.
 pub(super) fn leader_stops(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
-    let lives: Vec<_> = ensemble.machines.iter().map(|it| it.lives).collect();
+    let lives: Vec<_> = ensemble
+        .servers
+        .machines
+        .iter()
+        .map(|it| it.lives)
+        .collect();
     // Server 3 was started once.
     ensemble.must_end(2, 1);
     if [0, 1]
         .iter()
-        .any(|other| ensemble.machines[*other].lives > lives[*other])
+        .any(|other| ensemble.servers.machines[*other].lives > lives[*other])
     {
         ensemble.wrong("servers 1 and 2 have the correct data, and should continue".into());
     }
@@ -122,7 +128,7 @@ pub(super) fn nobody_knows(ensemble: &mut Ensemble) {
     ensemble.write(2, 3);
     ensemble.kill(0);
     ensemble.run(SECOND);
-    let lives = ensemble.machines[1].lives;
+    let lives = ensemble.servers.machines[1].lives;
     ensemble.damage(1);
     ensemble.propose(2, 1);
     ensemble.must_end(1, lives);
@@ -143,10 +149,10 @@ pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     ensemble.damage(2);
     ensemble.start(0);
     ensemble.led_by(2);
-    ensemble.world.checks.digests.damage_copies();
+    ensemble.servers.world.checks.digests.damage_copies();
     ensemble.start(1);
     ensemble.served_by(&[0, 1, 2]);
-    let lives = ensemble.machines[0].lives;
+    let lives = ensemble.servers.machines[0].lives;
     ensemble.propose(2, 1);
     ensemble.must_end(0, lives);
     if ensemble.kept_trees(0) > 0 {
@@ -156,9 +162,9 @@ pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     for server in 0..3 {
         ensemble.kill(server);
     }
-    ensemble.world.checks.digests.end_damage_of_copies();
-    ensemble.machines[1].disk.wipe();
-    ensemble.machines[1].was_wiped = true;
+    ensemble.servers.world.checks.digests.end_damage_of_copies();
+    ensemble.servers.machines[1].disk.wipe();
+    ensemble.servers.machines[1].was_wiped = true;
     for server in 0..3 {
         ensemble.start(server);
     }
@@ -195,7 +201,7 @@ fn sid(server: usize) -> Sid {
 
 impl Ensemble {
     fn digests(&self) -> &Digests {
-        &self.world.checks.digests
+        &self.servers.world.checks.digests
     }
 
     fn has_damaged_tree(&self, server: usize) -> bool {
@@ -204,7 +210,7 @@ impl Ensemble {
 
     /// Changes the data of `/` in the memory of this server.
     fn damage(&mut self, server: usize) {
-        self.world.checks.digests.damage(sid(server));
+        self.servers.world.checks.digests.damage(sid(server));
         let Some(process) = self.process(server).map(|server| server.host.process) else {
             return self.wrong(format!("server {} does not run", server + 1));
         };
@@ -240,7 +246,7 @@ impl Ensemble {
     /// Waits until the process of a server ends. It restarts later.
     fn must_end(&mut self, server: usize, lives: u64) {
         let has_ended = |ensemble: &Self| {
-            let machine = &ensemble.machines[server];
+            let machine = &ensemble.servers.machines[server];
             machine.process.is_none() || machine.lives > lives
         };
         if !self.run_until(SOON, has_ended) {
@@ -250,7 +256,7 @@ impl Ensemble {
 
     /// Returns the number of snapshots of wrong trees that this server has kept.
     fn kept_trees(&self, server: usize) -> usize {
-        let disk = &self.machines[server].disk;
+        let disk = &self.servers.machines[server].disk;
         let names = disk.paths();
         let is_kept = |path: &&std::path::PathBuf| {
             let path = path.to_string_lossy();

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use simulation::configured::dirs_of;
+use simulation::queue::{MS, SECOND};
 use storage::{Disk, DiskFile};
 use testkit::SimDisk;
 
-use crate::configured::dirs_of;
 use crate::ensemble::Ensemble;
-use crate::plan::{MS, SECOND};
 
 /// Observation time of servers without a quorum: several elections.
 const WATCHED: i64 = 4 * SECOND;
@@ -23,7 +23,7 @@ pub(super) fn log_rots(ensemble: &mut Ensemble) {
     ensemble.write(2, 4);
     ensemble.kill(1);
     ensemble.kill(2);
-    let disk = ensemble.machines[1].disk.clone();
+    let disk = ensemble.servers.machines[1].disk.clone();
     let logs = files(ensemble, 1, "log.");
     let Some((path, mut log)) = logs.into_iter().next_back() else {
         return ensemble.wrong("server 2 should have a log".into());
@@ -32,7 +32,7 @@ pub(super) fn log_rots(ensemble: &mut Ensemble) {
     let at = log.iter().rposition(|byte| *byte != 0).unwrap_or(0) / 2;
     log[at] ^= 1;
     disk.set_content(&path, &log);
-    ensemble.machines[1].is_rotten = true;
+    ensemble.damage[1].is_rotten = true;
     ensemble.start(0);
     ensemble.start(1);
     ensemble.run(WATCHED);
@@ -44,7 +44,7 @@ pub(super) fn log_rots(ensemble: &mut Ensemble) {
 /// one, as a directory of Apache ZooKeeper's server does. The newer snapshot is corrupted. The
 /// remaining files lead to an earlier history, with which servers 1 and 2 must not continue.
 pub(super) fn snapshot_rots(ensemble: &mut Ensemble) {
-    ensemble.world.plan.force_snapshot = true;
+    ensemble.servers.world.settings.force_snapshot = true;
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
     ensemble.write(2, 3);
@@ -62,7 +62,7 @@ pub(super) fn snapshot_rots(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 2]);
     ensemble.kill(0);
     ensemble.kill(2);
-    let disk = ensemble.machines[0].disk.clone();
+    let disk = ensemble.servers.machines[0].disk.clone();
     for (path, mut content) in files(ensemble, 0, "snapshot.") {
         let middle = content.len() / 2;
         content[middle] ^= 1;
@@ -73,7 +73,7 @@ pub(super) fn snapshot_rots(ensemble: &mut Ensemble) {
             ensemble.wrong(error.to_string());
         }
     }
-    ensemble.machines[0].is_rotten = true;
+    ensemble.damage[0].is_rotten = true;
     ensemble.start(0);
     ensemble.start(1);
     ensemble.run(WATCHED);
@@ -89,7 +89,9 @@ pub(super) fn voter_is_ahead(ensemble: &mut Ensemble) {
     ensemble.write(2, 1);
     ensemble.kill(0);
     let accepted = version_dir(ensemble).join("acceptedEpoch");
-    ensemble.machines[0].disk.set_content(&accepted, b"9");
+    ensemble.servers.machines[0]
+        .disk
+        .set_content(&accepted, b"9");
     ensemble.start(0);
     ensemble.served_by(&[0]);
 }
@@ -103,13 +105,13 @@ fn put(disk: &SimDisk, path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 fn version_dir(ensemble: &Ensemble) -> PathBuf {
-    let [data, _] = dirs_of(&ensemble.world.plan);
+    let [data, _] = dirs_of(&ensemble.servers.world.settings);
     data.join("version-2")
 }
 
 /// Returns the files of a server with this name prefix and their contents, ordered by name.
 fn files(ensemble: &Ensemble, server: usize, prefix: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let disk = &ensemble.machines[server].disk;
+    let disk = &ensemble.servers.machines[server].disk;
     let dir = version_dir(ensemble);
     let mut names = disk.names();
     names.retain(|name| name.starts_with(prefix));

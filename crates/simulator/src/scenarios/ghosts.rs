@@ -9,13 +9,13 @@ use host::Wanted;
 use proto::Zxid;
 use proto::request::{SetDataRequest, WriteRequest};
 use replica::State;
+use simulation::queue::{MS, Micros};
+use simulation::world::HeldWork;
 
 use super::{SOON, propose};
 use crate::ensemble::Ensemble;
-use crate::plan::{MS, Plan};
-use crate::queue::Micros;
-use crate::server::Server;
-use crate::world::HeldWork;
+use crate::plan::Plan;
+use crate::simulated::Server;
 
 /// Returns a plan with five voters that write snapshots in many pieces.
 pub(super) fn five_voters(plan: Plan) -> Plan {
@@ -46,7 +46,13 @@ impl Ensemble {
             self.wrong(format!("server {} should lead", leader + 1));
             return before;
         };
-        let path = self.world.checks.history.paths().map(|(path, _)| path);
+        let path = self
+            .servers
+            .world
+            .checks
+            .history
+            .paths()
+            .map(|(path, _)| path);
         // A snapshot contains the oldest child last.
         let path = path
             .filter(|path| path.starts_with("/n"))
@@ -111,6 +117,7 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     ensemble.start(slow);
     ensemble.applies_beyond(learner, before);
     ensemble
+        .servers
         .world
         .held
         .remove(&(learner, HeldWork::DueSnapshot));

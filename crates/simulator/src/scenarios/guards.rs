@@ -10,17 +10,17 @@ use proto::{OpCode, SessionId};
 use replica::session::Owner;
 use replica::sessions::Sessions;
 use replica::{Input, LearnerEvent, Port, State};
+use simulation::network;
+use simulation::queue::{MS, Micros, SECOND};
 use zab::leader::LinkId;
 
 use super::{SOON, change_history, digests, files, ghosts, holes};
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
 use crate::invariants::session_owner::SessionOwner;
-use crate::network;
-use crate::plan::{MS, Plan, SECOND};
-use crate::queue::{Event, Micros};
+use crate::plan::Plan;
+use crate::simulated::{Event, World};
 use crate::trace::Trace;
-use crate::world::World;
 
 /// A guard with its script.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +40,10 @@ impl Guard {
         let mut ensemble = Ensemble::new(SEED, plan, trace);
         ensemble.start_all();
         (self.script)(&mut ensemble);
-        ensemble.world.held.clear();
+        ensemble.servers.world.held.clear();
         ensemble.heal();
         ensemble.must_be_well();
-        ensemble.world.checks.violation
+        ensemble.servers.world.checks.violation
     }
 }
 
@@ -306,11 +306,16 @@ fn clients_lose_connections(ensemble: &mut Ensemble, next: fn(&Ensemble, usize) 
     for round in 0..200 {
         let client = round % ensemble.clients.len();
         if let Some(connection) = ensemble.clients[client].connection {
-            let ends = ensemble.world.network.get(connection).map(|it| it.ends);
+            let ends = ensemble
+                .servers
+                .world
+                .network
+                .get(connection)
+                .map(|it| it.ends);
             let server = ends.and_then(|ends| ends[1].server());
             let goes_to = server.and_then(|server| next(ensemble, server));
             ensemble.clients[client].goes_to = goes_to;
-            let World { network, queue, .. } = &mut ensemble.world;
+            let World { network, queue, .. } = &mut ensemble.servers.world;
             network.slow_down(connection, 0, LATE);
             for (end, after) in [(0, LATE / 4), (1, 2 * LATE)] {
                 queue.after(after, Event::Broken { connection, end });
@@ -336,11 +341,11 @@ fn observer_is_ahead(ensemble: &mut Ensemble) {
         let deaf = followers.nth(round % 2).unwrap_or(leader);
         ensemble.start(OBSERVER);
         ensemble.run_until(200 * MS, |ensemble| {
-            ensemble.world.network.brings_tree(OBSERVER)
+            ensemble.servers.world.network.brings_tree(OBSERVER)
         });
-        ensemble.world.network.cut(leader, deaf);
+        ensemble.servers.world.network.cut(leader, deaf);
         ensemble.run(500 * MS);
-        let World { network, queue, .. } = &mut ensemble.world;
+        let World { network, queue, .. } = &mut ensemble.servers.world;
         for connection in network.between_servers(false) {
             let ends = network.get(connection).map(|connection| connection.ends);
             let mut ends = ends.into_iter().flatten();
@@ -411,7 +416,7 @@ fn upgrade_waits(ensemble: &mut Ensemble) {
         let text = format!(
             "session {MOVING} exists: {is_there}; may write over the old and the new connection: {may:?}"
         );
-        ensemble.world.checks.fail(SessionOwner::NAME, text);
+        ensemble.servers.world.checks.fail(SessionOwner::NAME, text);
     }
 }
 
@@ -421,7 +426,7 @@ const MOVING: SessionId = SessionId(0x107);
 impl Ensemble {
     /// Returns the observer that learns from this follower, or the follower of this observer.
     fn other_side_of_observer(&self, server: usize) -> Option<usize> {
-        let network = &self.world.network;
+        let network = &self.servers.world.network;
         let numbers = network.between_servers(false).into_iter();
         let observed = numbers.filter_map(|number| {
             let connection = network.get(number)?;
@@ -435,7 +440,7 @@ impl Ensemble {
 
     /// Returns the connection between a leader and its learner, as the leader knows it.
     fn learner_link(&self, leader: usize, learner: usize) -> Option<LinkId> {
-        let network = &self.world.network;
+        let network = &self.servers.world.network;
         let mut numbers = network.between_servers(false).into_iter();
         let number = numbers.find(|number| {
             network.get(*number).is_some_and(|connection| {

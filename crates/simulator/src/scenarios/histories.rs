@@ -1,9 +1,10 @@
 //! Histories that a member acknowledges before they are on disk.
 
+use simulation::queue::{MS, SECOND};
+use simulation::world::HeldWork;
+
 use super::SOON;
 use crate::ensemble::Ensemble;
-use crate::plan::{MS, SECOND};
-use crate::world::HeldWork;
 
 /// Only server 3 has a proposal. It returns together with server 1, which receives this history
 /// while its disk holds back `held`. The script tests whether the epoch waits for the disk. Then
@@ -42,7 +43,7 @@ pub(super) fn history_not_on_disk(ensemble: &mut Ensemble) {
 }
 
 pub(super) fn snapshot_not_on_disk(ensemble: &mut Ensemble) {
-    ensemble.world.plan.force_snapshot = true;
+    ensemble.servers.world.settings.force_snapshot = true;
     follower_takes_on(ensemble, HeldWork::AdoptSnapshot);
 }
 

@@ -49,8 +49,8 @@ fn the_first_comes_back(ensemble: &mut Ensemble) {
 }
 
 pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
-    ensemble.world.plan.committed_len = 1;
-    ensemble.world.plan.use_disk_log = false;
+    ensemble.servers.world.settings.committed_len = 1;
+    ensemble.servers.world.settings.use_disk_log = false;
     // A running server has more in memory.
     for server in 0..5 {
         ensemble.kill(server);
@@ -58,7 +58,7 @@ pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
     ensemble.start_all();
     two_are_left_behind(ensemble, Ensemble::kill);
     // Server 5 starts with this setting. Server 4 continues with the old setting.
-    ensemble.world.plan.use_disk_log = true;
+    ensemble.servers.world.settings.use_disk_log = true;
     ensemble.start(4);
     ensemble.served_by(&[4]);
     the_first_comes_back(ensemble);
@@ -67,7 +67,7 @@ pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
 pub(super) fn committed_log_over_snapshot(ensemble: &mut Ensemble) {
     // All servers except server 5 start with this setting.
     ensemble.start(4);
-    ensemble.world.plan.force_snapshot = true;
+    ensemble.servers.world.settings.force_snapshot = true;
     two_are_left_behind(ensemble, Ensemble::cut_off);
     another_epoch(ensemble);
     one_is_back_for_the_first_write(ensemble);

@@ -1,8 +1,9 @@
 //! Learners that join and leave an ensemble.
 
+use simulation::queue::{MS, SECOND};
+use simulation::world::HeldWork;
+
 use crate::ensemble::Ensemble;
-use crate::plan::{MS, SECOND};
-use crate::world::HeldWork;
 
 /// Server 3 returns to an ensemble that has elected another leader without it, in a later election
 /// round.

@@ -1,0 +1,28 @@
+//! Processes with the shipped client, on simulated sockets and time.
+
+mod process;
+mod sockets;
+
+pub use process::Process;
+pub use sockets::{Sockets, name_of};
+
+use crate::checks::StepChecks;
+use crate::network::{DialAttempts, Endpoint, Message, Port};
+use crate::world::World;
+use sockets::SocketRequest;
+
+/// Executes the requests of a process to the network.
+pub fn carry_out<C: StepChecks>(sockets: &Sockets, place: Endpoint, world: &mut World<C>) {
+    for wanted in sockets.take_wanted() {
+        match wanted {
+            SocketRequest::Dial { socket, server } => {
+                let connection = world.dial(place, Port::Client, server, DialAttempts::Once);
+                sockets.dialling(socket, connection);
+            }
+            SocketRequest::Send { connection, frame } => {
+                world.send(place, connection, Message::ToServer(frame));
+            }
+            SocketRequest::Close { connection } => world.close(place, connection),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Whole ensembles in one thread, on a simulated clock, network and disk. A seed determines a run.
+//!
+//! Each server runs the real [`Replica`](replica::Replica) over the real `tree` and `storage`. The
+//! host of a replica ([`server`]) executes the effects of the replica, as the real server does, and
+//! does not decide anything itself. It has no threads, no sockets and no real time.
+//!
+//! * [`world`] contains the time, the network, the random numbers and the checks.
+//! * [`servers`] contains the machines. Their owner takes the events from the queue.
+//! * [`checks`] see each step of each server.
+//! * [`application`] runs processes with the shipped client.
+
+pub mod application;
+pub mod checks;
+pub mod configured;
+pub mod network;
+pub mod queue;
+pub mod server;
+pub mod servers;
+pub mod settings;
+pub mod world;

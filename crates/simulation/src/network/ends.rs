@@ -1,0 +1,105 @@
+//! Ends of connections, and the messages that travel between them.
+
+use bytes::Bytes;
+use proto::hello::Hello;
+use proto::notification::Notification;
+
+/// A process of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    /// Index of the server.
+    pub server: usize,
+    /// Number of the process among the processes of this server.
+    pub life: u64,
+}
+
+/// One end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Endpoint {
+    /// A process of a server.
+    Server(Process),
+    /// A client that is not a process, by its number.
+    Client(usize),
+    /// A process of an application with the shipped client. It is restarted after a kill.
+    Application {
+        /// Number of the application.
+        number: usize,
+        /// Number of the process among the processes of this application.
+        life: u64,
+    },
+}
+
+impl From<Process> for Endpoint {
+    fn from(process: Process) -> Self {
+        Self::Server(process)
+    }
+}
+
+impl Endpoint {
+    /// Returns the index of the server, if this is a server.
+    pub fn server(self) -> Option<usize> {
+        match self {
+            Self::Server(Process { server, .. }) => Some(server),
+            Self::Client(_) | Self::Application { .. } => None,
+        }
+    }
+}
+
+/// Port that was dialled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    /// Port for elections.
+    Election,
+    /// Port for learners.
+    Members(replica::Port),
+    /// Port for clients.
+    Client,
+}
+
+/// Content of a message.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// First message on a connection for elections.
+    Hello(Hello),
+    /// Notification of an election.
+    Vote(Box<Notification>),
+    /// Complete packets between a leader and a learner.
+    Packets(Bytes),
+    /// Some bytes of the tree after a SNAP packet, and whether they are the last ones.
+    Tree(Bytes, bool),
+    /// A frame of a client, without its length prefix.
+    ToServer(Bytes),
+    /// Frames for a client.
+    ToClient(Bytes),
+    /// The sender closed the connection.
+    End,
+}
+
+/// One end of a connection, as the server there knows it.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionEnd {
+    /// Number of the connection.
+    pub number: u64,
+    /// Port that was dialled.
+    pub port: Port,
+}
+
+/// Event at a server's end of a connection.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// A peer has connected.
+    Accepted,
+    /// The dial has reached this server.
+    Reached(usize),
+    /// The dial has not reached the server. A refusal is the response of an existing host.
+    NotReached {
+        /// Index of the dialled server.
+        server: usize,
+        /// Whether the host exists and refused.
+        is_refusal: bool,
+    },
+    /// A message has arrived.
+    Message(Message),
+    /// The connection has ended.
+    Closed,
+}

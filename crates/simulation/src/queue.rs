@@ -1,0 +1,92 @@
+//! The queue of future events, with their times.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Microseconds since the beginning of the simulation.
+pub type Micros = i64;
+
+/// A millisecond.
+pub const MS: Micros = 1000;
+/// A second.
+pub const SECOND: Micros = 1000 * MS;
+
+#[derive(Debug)]
+struct QueuedEvent<E> {
+    at: Micros,
+    number: u64,
+    event: E,
+}
+
+impl<E> PartialEq for QueuedEvent<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl<E> Eq for QueuedEvent<E> {}
+
+impl<E> Ord for QueuedEvent<E> {
+    /// Reversed order, because the heap returns the greatest element first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl<E> PartialOrd for QueuedEvent<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Events ordered by time. Events at equal times keep their insertion order.
+#[derive(Debug)]
+pub struct Queue<E> {
+    entries: BinaryHeap<QueuedEvent<E>>,
+    number: u64,
+    /// Current time.
+    pub now: Micros,
+    /// Number of events so far.
+    pub taken: u64,
+}
+
+impl<E> Default for Queue<E> {
+    fn default() -> Self {
+        Self {
+            entries: BinaryHeap::new(),
+            number: 0,
+            now: 0,
+            taken: 0,
+        }
+    }
+}
+
+impl<E> Queue<E> {
+    /// Adds an event at this time, or now if the time is over.
+    pub fn at(&mut self, at: Micros, event: E) {
+        self.number += 1;
+        let (at, number) = (at.max(self.now), self.number);
+        self.entries.push(QueuedEvent { at, number, event });
+    }
+
+    /// Adds an event after this delay.
+    pub fn after(&mut self, delay: Micros, event: E) {
+        self.at(self.now + delay, event);
+    }
+
+    /// Returns the next event if it happens up to `end`. Advances the time to the event or to
+    /// `end`.
+    pub fn next(&mut self, end: Micros) -> Option<E> {
+        match self.entries.peek() {
+            Some(entry) if entry.at <= end => {}
+            _ => {
+                self.now = self.now.max(end);
+                return None;
+            }
+        }
+        let entry = self.entries.pop()?;
+        self.now = entry.at;
+        self.taken += 1;
+        Some(entry.event)
+    }
+}

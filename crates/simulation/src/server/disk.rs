@@ -1,0 +1,156 @@
+//! The log thread and the snapshot thread of a server, as jobs that take time.
+
+use host::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, write_group};
+use recovery::DurableLog;
+use replica::{MemberFile, State};
+use storage::{StorageError, purge};
+use testkit::SimDisk;
+use zab::Record;
+
+use super::SimHost;
+use crate::checks::StepChecks;
+use crate::configured::member_files;
+use crate::configured::{SNAPSHOTS_KEPT, sid_of};
+use crate::world::HeldWork;
+
+/// The files of a server, and the work of its disk.
+pub struct DiskWork {
+    /// The log.
+    pub history: DurableLog<SimDisk>,
+    pub(super) queue: DiskQueue<Vec<Record>>,
+    pub(super) at_work: Option<ToDisk<Vec<Record>>>,
+    /// The snapshot thread.
+    pub snapshots: SnapshotWork<SimDisk>,
+}
+
+impl<C: StepChecks> SimHost<C> {
+    /// Starts the next work of the log thread, or of the core in its place, if the thread is idle.
+    pub(crate) fn start_order(&mut self) {
+        if self.disk.at_work.is_some() {
+            return;
+        }
+        self.disk.at_work = self.disk.queue.take_waiting().or_else(|| self.take_group());
+        let Some(next) = &mut self.disk.at_work else {
+            return;
+        };
+        if let ToDisk::Group(group) = next {
+            let is_due = write_group(&mut self.disk.history, group, || self.world.random.any());
+            if self.or_exit(is_due) == Some(true) {
+                self.request_snapshot(Wanted::Due);
+            }
+        }
+        self.core.disk_begun_at = self.world.now();
+        let delay = self.disk_delay();
+        self.world
+            .start_on_disk(self.process, delay, Self::continue_log);
+    }
+
+    /// Ends the process after a failure. Data that may not be on disk is not acknowledged.
+    fn or_exit<T>(&mut self, done: Result<T, impl ToString>) -> Option<T> {
+        let failure = done.as_ref().err().map(ToString::to_string);
+        self.ended = self.ended.take().or(failure);
+        done.ok()
+    }
+
+    pub(super) fn continue_log(&mut self) {
+        let held = self.disk.at_work.as_ref().and_then(HeldWork::of);
+        if held.is_some_and(|held| self.world.is_held(self.process, held)) {
+            return self
+                .world
+                .start_on_disk(self.process, 1000, Self::continue_log);
+        }
+        let done = self.carry_out();
+        self.or_exit(done);
+        self.start_order();
+    }
+
+    fn carry_out(&mut self) -> Result<(), DiskFailure> {
+        let history = &mut self.disk.history;
+        let disk = history.disk().clone();
+        let members = &mut |file: &MemberFile| member_files::write(&disk, file);
+        let done = match self.disk.at_work.take() {
+            None => return Ok(()),
+            Some(ToDisk::Group(group)) => self.sync_group(group.len())?,
+            Some(ToDisk::Order(order)) => carry_out(history, order, &*self.state, members)?,
+        };
+        self.inputs.extend(done.told);
+        if let Some(wanted) = done.snapshot {
+            self.request_snapshot(wanted);
+        }
+        Ok(())
+    }
+
+    /// Requests a snapshot, or reports that one is due.
+    pub fn request_snapshot(&mut self, wanted: Wanted) {
+        let now_ms = self.world.now_ms();
+        if wanted != Wanted::Due || self.disk.snapshots.due().lock().begin(now_ms) {
+            self.begin_snapshot(wanted);
+        }
+    }
+
+    /// Begins a snapshot that waited for an established tree.
+    pub(crate) fn resume_snapshot(&mut self) {
+        let now_ms = self.world.now_ms();
+        let resumes = self.disk.snapshots.due().lock().resume(now_ms);
+        if resumes {
+            self.begin_snapshot(Wanted::Due);
+        }
+    }
+
+    fn begin_snapshot(&mut self, wanted: Wanted) {
+        let snapshots = &mut self.disk.snapshots;
+        let is_idle = snapshots.next().is_none();
+        snapshots.ask(wanted);
+        if is_idle {
+            let delay = self.world.sync_delay();
+            self.world
+                .start_on_disk(self.process, delay, Self::continue_snapshot);
+        }
+    }
+
+    pub(super) fn continue_snapshot(&mut self) {
+        let work = match self.disk.snapshots.next() {
+            Some(Wanted::Due | Wanted::Asked) => HeldWork::DueSnapshot,
+            _ => HeldWork::AdoptSnapshot,
+        };
+        if !self.world.is_held(self.process, work) {
+            let done = self.step_snapshot();
+            self.or_exit(done);
+        }
+        let delay = match self.disk.snapshots.next() {
+            None => return,
+            // A leader waits for its learner's snapshot. Other snapshots take longer.
+            Some(Wanted::Due | Wanted::Asked) => self.world.sync_delay(),
+            Some(_) => self.world.random.range(20, 500),
+        };
+        self.world
+            .start_on_disk(self.process, delay, Self::continue_snapshot);
+    }
+
+    fn step_snapshot(&mut self) -> Result<(), StorageError> {
+        let (disk, now_ms) = (&mut self.disk, self.world.now_ms());
+        let bytes = self.world.settings.chunk_bytes;
+        let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ());
+        if let Some(written) = stepped? {
+            if written.told.is_none() {
+                let last = self.state.tree().last_zxid();
+                let sid = sid_of(self.process.server);
+                self.world.checks.writes_snapshot(sid, written.zxid, last);
+            }
+            if written.told.is_none() && self.world.random.percent(50) {
+                let (history, limits) = (&disk.history, testkit::LIMITS);
+                let purged = purge(&**history.disk(), history.dirs(), SNAPSHOTS_KEPT, limits);
+                // A corrupt old file is not a reason to stop.
+                drop(purged);
+            }
+            self.inputs.extend(written.told);
+        }
+        Ok(())
+    }
+
+    /// Completes the pending jobs of the disk just before the power fails.
+    pub(crate) fn finish_disk_jobs(&mut self) {
+        drop(self.carry_out());
+        while self.disk.snapshots.writing().is_some() && self.step_snapshot().is_ok() {}
+    }
+}

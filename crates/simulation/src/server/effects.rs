@@ -1,0 +1,99 @@
+//! The effects of the replica. They are first reported to the checks, and then executed.
+
+use host::{
+    Delivering as _, ServerState, ToAnswer, ToDisk, answer_sync, carry_out_effect, deliver,
+};
+use proto::Zxid;
+use replica::{Applied, Effect, Host, Note, Service, State as _, Ticket};
+use tree::Tree;
+
+use super::{Server, SimHost, Waiting};
+use crate::checks::{HeldBack, ProcessChecks as _, StepChecks};
+use crate::configured::sid_of;
+
+impl<C: StepChecks> Server<C> {
+    /// Returns whether the server serves clients.
+    pub fn is_serving(&self) -> bool {
+        self.host.clients.service() != Service::None
+    }
+
+    /// Returns whether the server serves clients as the leader.
+    pub fn is_leading(&self) -> bool {
+        self.host.clients.service() == Service::Deciding
+    }
+}
+
+impl<C: StepChecks> SimHost<C> {
+    /// Reports an effect of the replica to the checks.
+    fn show_effect(&mut self, effect: &Effect) {
+        let (tree, disk) = (self.state.tree(), self.disk.history.disk());
+        self.observed.effect(effect, &tree, disk, &mut self.world);
+    }
+
+    /// Reports the data that the server holds back after a turn.
+    pub(super) fn show_held_back(&mut self) {
+        let at_work = self.disk.at_work.iter().filter_map(ToDisk::group);
+        let unsynced = self.disk.queue.groups().chain(at_work).map(Vec::len).sum();
+        let held_back = HeldBack {
+            unsynced,
+            // The inputs wait for a thread, not for the core.
+            inputs: if self.ended.is_some() || self.core.is_away() {
+                0
+            } else {
+                self.inputs.len()
+            },
+            unflushed: match self.ended {
+                Some(_) => 0,
+                None => self.unflushed(),
+            },
+            requests: {
+                let of = |waiting: &Waiting| waiting.client.waiting() + waiting.incoming.len();
+                let clients = self.clients.all();
+                clients.iter().map(|client| of(&client.lock())).sum()
+            },
+        };
+        let sid = sid_of(self.process.server);
+        self.world.checks.holds_back(sid, held_back);
+    }
+}
+
+impl<C: StepChecks> Host for SimHost<C> {
+    type State = ServerState;
+
+    fn effect(&mut self, effect: Effect) {
+        if self.ended.is_none() {
+            self.show_effect(&effect);
+            if !matches!(effect, Effect::Flush) || self.flushes_now() {
+                carry_out_effect(self, effect);
+            }
+        }
+    }
+
+    fn applying(&mut self, tree: &Tree, origin: Ticket) {
+        if let Some(connection) = self.clients.of(origin) {
+            self.answer(tree, &connection, ToAnswer::LeftOver);
+        }
+    }
+
+    fn applied(&mut self, tree: &Tree, applied: Applied<'_>) {
+        let disk = self.disk.history.disk();
+        self.observed.applied(&applied, tree, disk, &mut self.world);
+        let origin = applied.origin.and_then(|origin| self.clients.of(origin));
+        deliver(self, &mut Vec::new(), tree, applied, origin.as_ref());
+    }
+
+    fn established(&mut self, last: Zxid) {
+        self.observed.established(last, &mut self.world);
+        self.resume_snapshot();
+    }
+
+    fn answer_sync(&mut self, tree: &Tree, ticket: Ticket) {
+        if let Some(connection) = self.clients.of(ticket) {
+            answer_sync(self, tree, &connection);
+        }
+    }
+
+    fn note(&mut self, note: Note<'_>) {
+        self.observed.note(&note, &mut self.world);
+    }
+}

@@ -1,0 +1,193 @@
+//! One process of a server. It hosts the shipped replica and does not decide anything.
+//!
+//! It starts from its disk and executes effects. `disk` contains the log thread and the snapshot
+//! thread, `members` the connections to other servers, and `clients` the connections of clients.
+//! `turns` runs the core at the times that the shipped schedule decides. These modules move bytes
+//! and time. The shipped crates make all decisions. The checks are called between the replica and
+//! the host (`effects`).
+
+mod answers;
+mod clients;
+mod disk;
+mod effects;
+mod members;
+mod pace;
+mod turns;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use host::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
+use replica::members::MemberLists;
+use replica::session::SessionIds;
+use replica::{DiskOrder, Input, Replica, Start};
+use storage::{DataDirs, OpenOptions, SnapTrigger, StorageError};
+use testkit::SimDisk;
+use zab::Record;
+
+use crate::checks::StepChecks;
+use crate::configured::{
+    SNAPSHOTS, config_of, dirs_of, history_settings, recover_of, replica_settings, sid_of,
+};
+use crate::network::{ConnectionEnd, LinkEvent, Port, Process};
+use crate::queue::Micros;
+use crate::world::World;
+pub use answers::{Answer, Answers, Times};
+use clients::{Connection, Waiting};
+pub use disk::DiskWork;
+use members::Members;
+use turns::Core;
+
+/// One process of a server.
+pub struct Server<C: StepChecks> {
+    /// The shipped replica.
+    pub replica: Replica<SimHost<C>>,
+    /// The host of the replica.
+    pub host: SimHost<C>,
+    wake_at: Option<Micros>,
+}
+
+/// The host of a replica.
+pub struct SimHost<C: StepChecks> {
+    /// Number of the process.
+    pub process: Process,
+    /// The world while it is lent to this process, and a blank one otherwise.
+    world: World<C>,
+    /// State that the replica shares with the connections of clients.
+    pub state: Arc<ServerState>,
+    /// Next inputs of the replica.
+    pub inputs: VecDeque<Input>,
+    core: Core,
+    /// The files of the server, and the work of its disk.
+    pub disk: DiskWork,
+    pub(crate) members: Members,
+    clients: Registry<Connection>,
+    /// Checks of this process.
+    pub observed: C::OfProcess,
+    /// Reason why the process must end.
+    pub(crate) ended: Option<String>,
+}
+
+impl<C: StepChecks> Server<C> {
+    /// Starts a process on this disk. It does nothing before [`Server::begin`]. `may_be_empty`
+    /// means that an empty directory belongs to a new member (`initialize`, or a first start).
+    pub(crate) fn boot(
+        process: Process,
+        may_be_empty: bool,
+        disk: &SimDisk,
+        world: &mut World<C>,
+    ) -> Result<Self, String> {
+        let say = |error: StorageError| error.to_string();
+        let (server, settings) = (process.server, &world.settings);
+        let config = config_of(server, settings, disk)?;
+        let [data, log] = dirs_of(settings);
+        let files = StartFiles {
+            dirs: DataDirs::open(disk, data, log, OpenOptions::default()).map_err(say)?,
+            disk: Arc::new(disk.clone()),
+            history: history_settings(may_be_empty, settings),
+            snapshots: SNAPSHOTS,
+        };
+        let found = files.recover(recover_of(settings)).map_err(say)?;
+        let now_ms = world.now_ms();
+        let start = StartSettings {
+            tick_ms: settings.tick_ms,
+            // The number differs at each start, because the simulated clock never goes backwards.
+            session_ids: SessionIds::new(sid_of(server).0.to_be_bytes()[7], now_ms.cast_unsigned()),
+            lists: MemberLists::new(&config),
+        };
+        let random = &mut world.random;
+        let trigger = || SnapTrigger::new(settings.snap_count, 0, random.any());
+        let started = files.begin(found, start, trigger, || now_ms).map_err(say)?;
+        let start = Start {
+            settings: replica_settings(&config, settings),
+            member: started.member,
+            seed: world.random.any(),
+        };
+        let replica = Replica::new(start, &*started.state, world.clocks_of(server));
+        let mut server = Self {
+            replica: replica.map_err(|error| error.to_string())?,
+            host: SimHost {
+                process,
+                world: World::new(0, world.settings.clone(), C::blank()),
+                state: started.state,
+                inputs: VecDeque::new(),
+                core: Core::new(process, &world.settings),
+                observed: C::of_process(server, started.history.appended(), &world.settings),
+                disk: DiskWork {
+                    history: started.history,
+                    queue: DiskQueue::default(),
+                    at_work: None,
+                    snapshots: started.snapshots,
+                },
+                members: Members::default(),
+                clients: Registry::default(),
+                ended: None,
+            },
+            wake_at: None,
+        };
+        if started.is_due {
+            server.with(world, |server| server.host.request_snapshot(Wanted::Due));
+        }
+        Ok(server)
+    }
+
+    /// Lends the world to this server for a step.
+    pub(crate) fn with(&mut self, world: &mut World<C>, step: impl FnOnce(&mut Self)) {
+        std::mem::swap(&mut self.host.world, world);
+        step(self);
+        std::mem::swap(&mut self.host.world, world);
+    }
+
+    /// Begins the first turn of the process.
+    pub(crate) fn begin(&mut self) {
+        self.turn(|replica, turn| replica.begin(turn));
+    }
+
+    /// Returns whether the server listens on a port.
+    pub(crate) fn listens(&self, port: Port) -> bool {
+        match port {
+            Port::Election | Port::Client => true,
+            Port::Members(port) => self.host.members.listens.contains(&port),
+        }
+    }
+
+    /// Handles an event at this end of a connection.
+    pub(crate) fn hear(&mut self, end: ConnectionEnd, heard: LinkEvent) {
+        match end.port {
+            Port::Election => self.host.hear_election(end.number, heard),
+            Port::Members(port) => self.host.hear_member(port, end.number, heard),
+            Port::Client => self.host.hear_client(end.number, heard),
+        }
+    }
+}
+
+/// The simulated server has no slots for requests, and its operators do not use these outputs.
+impl<C: StepChecks> CarryingOut for SimHost<C> {
+    type Connection = Connection;
+    type Links = Self;
+
+    fn registry(&self) -> &Registry<Connection> {
+        &self.clients
+    }
+
+    fn links(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+
+    fn stop(&mut self) {
+        self.ended = Some("the server's data differs from the data of other servers".to_owned());
+    }
+
+    fn append(&mut self, record: Record) {
+        self.disk.queue.group.push(record);
+    }
+
+    fn flush_log(&mut self) {
+        self.offer_group();
+    }
+
+    fn order(&mut self, order: DiskOrder) {
+        self.disk.queue.order(order, Vec::new);
+        self.start_order();
+    }
+}

@@ -1,0 +1,282 @@
+//! The shared state of all servers and clients: time, network, random numbers and checks.
+
+use std::collections::BTreeSet;
+
+use host::ToDisk;
+use replica::{DiskOrder, Now};
+use testkit::Random;
+
+use crate::checks::StepChecks;
+use crate::network::{DialAttempts, Endpoint, Message, Network, Port, Process};
+use crate::queue::{Micros, Queue};
+use crate::server::{Answers, SimHost};
+use crate::settings::EnsembleSettings;
+
+/// Start time of every simulation.
+const BEGIN_MS: i64 = 1_700_000_000_000;
+
+/// One in this many syncs by visiting threads stalls, if disks stall.
+const VISITS_TO_STALL: usize = 25;
+
+/// Continuation of a process after an operation that took time.
+pub type Continuation<C> = Box<dyn FnOnce(&mut SimHost<C>)>;
+
+/// An event at a point in time.
+pub enum Event<C: StepChecks> {
+    /// The oldest message of a lane may have arrived.
+    Arrival {
+        /// Number of the connection.
+        connection: u64,
+        /// End of the connection that has sent the message.
+        lane: usize,
+    },
+    /// A dial has succeeded or failed.
+    Dialled {
+        /// Number of the connection.
+        connection: u64,
+    },
+    /// One end learns that the connection is broken.
+    Broken {
+        /// Number of the connection.
+        connection: u64,
+        /// End that learns of it.
+        end: usize,
+    },
+    /// A server checks its deadlines.
+    Wake {
+        /// Process of the server.
+        process: Process,
+    },
+    /// An operation of a server has made progress.
+    JobDone {
+        /// Process of the server.
+        process: Process,
+        /// Next step of the operation.
+        then: Continuation<C>,
+    },
+    /// An operation of its disk has made progress.
+    DiskDone {
+        /// Process of the server.
+        process: Process,
+        /// Next step of the operation.
+        then: Continuation<C>,
+    },
+    /// A server queries the oracle.
+    Oracle {
+        /// Process of the server.
+        process: Process,
+    },
+    /// A stopped server starts.
+    Start {
+        /// Index of the server.
+        server: usize,
+    },
+    /// An event of the owner of the simulation.
+    Own(C::OwnEvent),
+}
+
+/// Error of the wall clock of a server. The clock for its deadlines is correct.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Clock {
+    /// Difference to the correct time.
+    pub ahead_ms: i64,
+    /// Additional speed in percent.
+    pub drift_percent: i64,
+}
+
+/// Kind of work that a script can hold back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeldWork {
+    /// Sync of the log.
+    Sync,
+    /// Write of the current epoch.
+    SaveCurrent,
+    /// Snapshot that a learner receives from a leader.
+    AdoptSnapshot,
+    /// Snapshot that is due, or that an operator requested.
+    DueSnapshot,
+}
+
+impl HeldWork {
+    /// Returns the kind of the work, if it can be held back.
+    pub(crate) fn of<T>(work: &ToDisk<T>) -> Option<Self> {
+        match work {
+            ToDisk::Group(_) => Some(Self::Sync),
+            ToDisk::Order(DiskOrder::SaveCurrentEpoch(_)) => Some(Self::SaveCurrent),
+            ToDisk::Order(_) => None,
+        }
+    }
+}
+
+/// The shared state of all servers and clients.
+pub struct World<C: StepChecks> {
+    /// Size and behaviour of the ensemble.
+    pub settings: EnsembleSettings,
+    /// Future events.
+    pub queue: Queue<Event<C>>,
+    /// Connections between servers and clients.
+    pub network: Network,
+    /// Random numbers of the run.
+    pub random: Random,
+    /// Checks of each step.
+    pub checks: C,
+    /// Answers that the schedules of the servers gave.
+    pub answers: Answers,
+    /// Whether each step is printed as a sentence.
+    pub prints: bool,
+    /// Work that disks hold back, in scripts.
+    pub held: BTreeSet<(usize, HeldWork)>,
+    /// Wall clock of each server.
+    pub clocks: Vec<Clock>,
+    /// Server that the oracle of two voters selects.
+    pub oracle: Option<usize>,
+    /// Whether all faults have ended.
+    pub is_healed: bool,
+}
+
+impl<C: StepChecks> World<C> {
+    /// Creates a world without events.
+    pub fn new(seed: u64, settings: EnsembleSettings, checks: C) -> Self {
+        let mut random = Random::new(seed);
+        let network = Network::new(Random::new(random.any()), settings.delay);
+        Self {
+            network,
+            queue: Queue::default(),
+            random,
+            checks,
+            answers: Answers::default(),
+            prints: false,
+            held: BTreeSet::new(),
+            clocks: vec![Clock::default(); settings.servers()],
+            oracle: None,
+            is_healed: false,
+            settings,
+        }
+    }
+
+    /// Returns the time since the beginning.
+    pub fn now(&self) -> Micros {
+        self.queue.now
+    }
+
+    /// Returns the time since the beginning in milliseconds.
+    pub fn now_ms(&self) -> i64 {
+        self.queue.now / 1000
+    }
+
+    /// Returns the wall-clock time of a server, ms since 1970.
+    pub fn wall_ms(&self, server: usize) -> i64 {
+        let clock = self.clocks.get(server).copied().unwrap_or_default();
+        let now_ms = self.now_ms();
+        BEGIN_MS + now_ms + clock.ahead_ms + now_ms * clock.drift_percent / 100
+    }
+
+    /// Returns the times of both clocks of a server.
+    pub(crate) fn clocks_of(&self, server: usize) -> Now {
+        Now {
+            ms: self.now_ms(),
+            wall_ms: self.wall_ms(server),
+        }
+    }
+
+    /// Prints one line of the trace.
+    pub fn say(&self, who: impl std::fmt::Display, line: impl FnOnce() -> String) {
+        if self.prints {
+            let (seconds, micros) = (self.now() / 1_000_000, self.now() % 1_000_000);
+            println!("{seconds:3}.{micros:06} {who}: {}", line());
+        }
+    }
+
+    /// Queries the oracle for a process. The reply contains the oracle's decision at the time of
+    /// the reply.
+    pub(crate) fn ask_oracle(&mut self, process: Process) {
+        let delay = self.random.range(100, 5000);
+        self.queue.after(delay, Event::Oracle { process });
+    }
+
+    /// Returns whether a script holds back this kind of work.
+    pub(crate) fn is_held(&self, process: Process, work: HeldWork) -> bool {
+        self.held.contains(&(process.server, work))
+    }
+
+    /// Starts an operation of a process with this duration.
+    pub(crate) fn start(
+        &mut self,
+        process: Process,
+        delay: Micros,
+        then: impl FnOnce(&mut SimHost<C>) + 'static,
+    ) {
+        let then = Box::new(then);
+        self.queue.after(delay, Event::JobDone { process, then });
+    }
+
+    /// Starts an operation of a disk with this duration.
+    pub(crate) fn start_on_disk(
+        &mut self,
+        process: Process,
+        delay: Micros,
+        then: impl FnOnce(&mut SimHost<C>) + 'static,
+    ) {
+        let then = Box::new(then);
+        self.queue.after(delay, Event::DiskDone { process, then });
+    }
+
+    /// Dials a server. The result arrives as an event.
+    pub fn dial(
+        &mut self,
+        from: impl Into<Endpoint>,
+        port: Port,
+        server: usize,
+        patience: DialAttempts,
+    ) -> u64 {
+        let ends = [from.into(), Process { server, life: 0 }.into()];
+        self.network.dial(port, ends, patience, &mut self.queue)
+    }
+
+    /// Draws the duration of a disk read.
+    pub(crate) fn read_delay(&mut self) -> Micros {
+        let longest = self.settings.sync;
+        self.random.range(100, longest + 101)
+    }
+
+    /// Draws the duration of a sync.
+    pub(crate) fn sync_delay(&mut self) -> Micros {
+        let longest = self.settings.sync;
+        if !self.is_healed && self.random.percent(2) {
+            return longest * self.random.range(5, 40);
+        }
+        self.read_delay()
+    }
+
+    /// Returns whether the disk stalls at the sync of a visiting thread. Without this draw few
+    /// seeds would have such a stall, because after one stall the log thread syncs for a long time.
+    pub(crate) fn stalls_visit(&mut self) -> bool {
+        !self.is_healed && self.settings.has_stalls && self.random.below(VISITS_TO_STALL) == 0
+    }
+
+    /// Sends a message from this place.
+    pub fn send(&mut self, from: impl Into<Endpoint>, connection: u64, message: Message) {
+        if let Some(end) = self.end(connection, from.into()) {
+            self.network.send(connection, end, message, &mut self.queue);
+        }
+    }
+
+    /// Closes a connection at this place.
+    pub fn close(&mut self, at: impl Into<Endpoint>, connection: u64) {
+        if let Some(end) = self.end(connection, at.into()) {
+            self.network.close(connection, end, &mut self.queue);
+        }
+    }
+
+    /// Closes all connections at this place.
+    pub fn close_all(&mut self, at: Endpoint) {
+        for (connection, _) in self.network.of(at) {
+            self.close(at, connection);
+        }
+    }
+
+    fn end(&self, connection: u64, place: Endpoint) -> Option<usize> {
+        let ends = self.network.get(connection)?.ends;
+        ends.iter().position(|end| *end == place)
+    }
+}

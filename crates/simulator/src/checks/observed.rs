@@ -1,0 +1,268 @@
+//! Reports the actions of a server to the checks.
+
+use host::Answered;
+use jute::{Decode, Encode, Reader};
+use proto::learner::LearnerPacket;
+use proto::txn::{Txn, TxnRecord};
+use proto::{Epoch, SessionId, Sid, Zxid};
+use replica::{Applied, DiskOrder, Effect, Note, Port, Service};
+use simulation::checks::ProcessChecks;
+use simulation::configured::{index_of, sid_of};
+use simulation::settings::EnsembleSettings;
+use testkit::SimDisk;
+use tree::Tree;
+use zab::Record;
+use zab::learner::Fault;
+
+use crate::checks::Checks;
+use crate::invariants::{RequestId, durable};
+use crate::simulated::World;
+
+/// State of a server that the checks need in addition to the reported actions.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    sid: Sid,
+    /// Whether the server has no vote, or may lose it.
+    is_observer: bool,
+    is_standalone: bool,
+    reconfigures: bool,
+    /// Whether this server leads or is about to lead.
+    leads: bool,
+    /// Whether the epoch of its role is established.
+    is_active: bool,
+    /// Epoch of the leader that this server is, or with which it was last in sync.
+    epoch: Epoch,
+    /// Number of acknowledgements so far, and whether one was for the epoch of the leader.
+    acknowledged: u64,
+    has_acknowledged_epoch: bool,
+    /// Transactions that its leader sent during the synchronisation.
+    synchronised: Vec<Record>,
+    /// End of its tree before the current change.
+    end: Zxid,
+}
+
+impl Observed {
+    /// Returns the state of a server, by its index among all servers. The server's tree ends at
+    /// `end`.
+    pub(crate) fn new(server: usize, end: Zxid, settings: &EnsembleSettings) -> Self {
+        let reconfigures = settings.features.reconfigures;
+        Self {
+            sid: sid_of(server),
+            is_observer: server >= settings.voters || reconfigures,
+            is_standalone: settings.is_standalone(),
+            reconfigures,
+            leads: settings.is_standalone(),
+            is_active: false,
+            epoch: Epoch(0),
+            acknowledged: 0,
+            has_acknowledged_epoch: false,
+            synchronised: Vec::new(),
+            end,
+        }
+    }
+
+    /// Checks a packet to the leader, with the current state of the disk.
+    fn sends(
+        &mut self,
+        packet: &LearnerPacket,
+        tree: &Tree,
+        disk: &SimDisk,
+        settings: &EnsembleSettings,
+        to: &mut Checks,
+    ) {
+        let LearnerPacket::Ack { zxid } = *packet else {
+            return;
+        };
+        // Transactions after NEWLEADER may be committed and applied before they are in this log.
+        let is_first =
+            zxid.counter() == 0 && !std::mem::replace(&mut self.has_acknowledged_epoch, true);
+        let end = if is_first {
+            to.history.end_of_tree(tree.last_zxid())
+        } else {
+            Zxid::ZERO
+        };
+        self.acknowledges(zxid, end, disk, settings, to);
+    }
+
+    /// Checks an acknowledgement to the leader, or to the clients of a standalone server.
+    fn acknowledges(
+        &mut self,
+        zxid: Zxid,
+        end: Zxid,
+        disk: &SimDisk,
+        settings: &EnsembleSettings,
+        to: &mut Checks,
+    ) {
+        self.acknowledged += 1;
+        if self.acknowledged.is_multiple_of(durable::EVERY) || zxid.counter() == 0 {
+            let held = durable::acknowledges(self.sid, zxid, end, disk, settings);
+            to.hold(durable::NAME, held);
+        }
+    }
+
+    /// Checks the reason why a server leaves its leader. Returns `true` for an observer that
+    /// has accepted a later epoch than its leader knows.
+    fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
+        match fault {
+            Fault::UnmatchedCommit { .. } | Fault::Gap { .. } | Fault::Unexpected { .. } => {
+                // Correct peers never cause such a fault.
+                let text = format!("server {} disconnects from its leader: {fault}", self.sid);
+                to.fail("prefix agreement", text);
+                false
+            }
+            fault => self.is_observer && matches!(fault, Fault::EpochBehind { .. }),
+        }
+    }
+}
+
+impl ProcessChecks<Checks> for Observed {
+    /// Checks a reply of this server to a request of a session.
+    fn answers(&self, to: SessionId, what: &Answered, tree: &Tree, world: &mut World) {
+        if let Answered::Sync(Some(asked)) = what {
+            let by = RequestId {
+                session: to,
+                cxid: asked.xid.0,
+            };
+            world
+                .checks
+                .syncs(self.sid, by, self.epoch, tree.last_zxid());
+        }
+    }
+
+    /// Checks an effect of the replica, with the current state of the disk.
+    fn effect(&mut self, effect: &Effect, tree: &Tree, disk: &SimDisk, world: &mut World) {
+        if world.prints && is_telling(effect) {
+            world.say(self.sid, || effect.to_string());
+        }
+        let end = tree.last_zxid();
+        // At the beginning of an epoch, the tree of a leader ends where its earlier history ends.
+        if end.counter() != 0 || !self.leads || end < self.end {
+            self.end = end;
+        }
+        if let Effect::SendToLeader(packet) = effect {
+            self.sends(packet, tree, disk, &world.settings, &mut world.checks);
+        }
+        let to = &mut world.checks;
+        match effect {
+            Effect::Listen {
+                port: Port::Learners,
+                ..
+            } => self.leads = true,
+            Effect::Dial { .. } => {
+                self.leads = false;
+                self.has_acknowledged_epoch = false;
+            }
+            Effect::Append(record) if self.leads => {
+                to.proposes(self.sid, record, tree.last_zxid());
+                // A leader ends sessions on its own initiative when they expire.
+                let txn = decode(record).filter(|txn| txn.header.cxid == 0);
+                if let Some(txn) = txn.filter(|txn| matches!(txn.txn, Txn::CloseSession { .. })) {
+                    to.expires(txn.header.session);
+                }
+            }
+            Effect::Serve(Service::Deciding | Service::Forwarding) => {
+                self.is_active = true;
+                if self.leads {
+                    self.epoch = tree.last_zxid().epoch();
+                }
+                to.serves_clients(self.sid, self.epoch);
+                if self.leads && self.is_standalone {
+                    to.stands_alone(self.sid, self.end, tree);
+                } else if self.leads {
+                    // The leader's tree begins with its epoch. Its earlier history ends before
+                    // that epoch.
+                    to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree);
+                } else {
+                    to.synchronised(self.sid, &std::mem::take(&mut self.synchronised));
+                    to.serves(self.sid, tree.last_zxid(), tree);
+                }
+            }
+            // The server acknowledges NEWLEADER.
+            Effect::SendToLeader(LearnerPacket::Ack { zxid }) if zxid.counter() == 0 => {
+                self.epoch = zxid.epoch();
+            }
+            Effect::StopServing => {
+                self.is_active = false;
+                self.synchronised.clear();
+            }
+            Effect::Disk(DiskOrder::TakeOver { .. }) => to.digests.replaced(self.sid),
+            Effect::Disk(DiskOrder::SaveMembers { .. }) if !self.reconfigures => {
+                let text = format!("server {}: {effect}", self.sid);
+                to.fail("one member list", text);
+            }
+            _ => {}
+        }
+    }
+
+    /// Records that everything up to `last` is committed on this server.
+    fn established(&self, last: Zxid, world: &mut World) {
+        world.checks.trace.established(world.now(), self.sid, last);
+        world.checks.histories.committed(self.sid, last);
+    }
+
+    /// Checks a transaction that was applied, with the current state of the disk.
+    fn applied(&mut self, applied: &Applied<'_>, tree: &Tree, disk: &SimDisk, world: &mut World) {
+        let record = applied.record;
+        let zxid = record.header.zxid;
+        world
+            .checks
+            .trace
+            .applied(world.now(), self.sid, zxid, tree.digest());
+        if self.is_standalone {
+            self.acknowledges(
+                record.header.zxid,
+                Zxid::ZERO,
+                disk,
+                &world.settings,
+                &mut world.checks,
+            );
+        }
+        if !applied.is_committed {
+            world.checks.applies_early = Some(index_of(self.sid));
+        }
+        if applied.is_committed {
+            world.checks.histories.applied(self.sid, record);
+        }
+        let to = &mut world.checks;
+        let last = std::mem::replace(&mut self.end, record.header.zxid);
+        let bytes = Record::new(record.header.zxid, record.to_bytes());
+        if !self.is_active {
+            // The transaction is replayed on a snapshot that may already contain parts of it.
+            self.synchronised.push(bytes);
+            return;
+        }
+        if self.leads {
+            to.commits(self.sid, &bytes, last)
+        } else {
+            to.delivers(self.sid, &bytes, last)
+        }
+        to.applied(self.sid, record, tree);
+    }
+
+    /// Reports a notable event.
+    fn note(&self, note: &Note<'_>, world: &mut World) {
+        if let Note::DigestMismatch { .. } = note {
+            world.checks.digests.notice(self.sid);
+        }
+        if let Note::LeaderLeft(fault) = note {
+            world.say(self.sid, || format!("disconnects from its leader: {fault}"));
+            world.checks.is_observer_ahead |= self.leaves_leader(fault, &mut world.checks);
+        }
+    }
+}
+
+pub(crate) fn decode(record: &Record) -> Option<TxnRecord> {
+    TxnRecord::decode(&mut Reader::new(record.txn.clone())).ok()
+}
+
+/// Returns whether an effect deserves a line in the trace.
+fn is_telling(effect: &Effect) -> bool {
+    use proto::leader::LeaderPacket;
+    match effect {
+        Effect::Send { packet, .. } => !matches!(packet, LeaderPacket::Ping { .. }),
+        Effect::SendToLeader(packet) => !matches!(packet, LearnerPacket::Ping { .. }),
+        Effect::Flush | Effect::Show(_) | Effect::Release { .. } => false,
+        Effect::Election(_) => false,
+        _ => true,
+    }
+}

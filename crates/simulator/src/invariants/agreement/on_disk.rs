@@ -1,0 +1,87 @@
+//! The files of a server lead to the common tree, whichever of its snapshots is loaded.
+
+use proto::{Epoch, Sid, Zxid};
+use recovery::recover_tree;
+use simulation::configured::{dirs_of, history_settings};
+use simulation::settings::EnsembleSettings;
+use storage::{DataDirs, Disk, last_seam};
+use testkit::SimDisk;
+
+use crate::history::History;
+use crate::invariants::CheckResult;
+use crate::invariants::digest::Digests;
+
+pub(crate) const NAME: &str = "snapshots contain only established transactions";
+
+/// Returns the end and the digest of each tree on this disk: each loadable snapshot, with the log
+/// replayed on it.
+///
+/// The result omits a tree if the log does not cover all changes that its snapshot may partly
+/// contain. It also omits snapshots that another history has replaced.
+fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Vec<(Zxid, u64)> {
+    let [data, log] = dirs_of(settings);
+    let (left, dirs) = (disk.after_kill(), DataDirs::unlocked(data, log));
+    let how = history_settings(false, settings);
+    let seam = last_seam(&left, &dirs).ok().flatten();
+    let mut trees = Vec::new();
+    while let Ok(found) = recover_tree(&left, &dirs, &how.recovery, how.tree.clone()) {
+        let recovered = found.recovered;
+        let Some(snapshot) = recovered.snapshot else {
+            break;
+        };
+        // A leader commits transactions while it sends its tree. Therefore a snapshot received from
+        // a leader contains more than its trailer reports.
+        let is_own = seam.is_none_or(|seam| seam < snapshot.zxid);
+        let covers = recovered.snapshot_info.covers();
+        if is_own && covers.is_none_or(|covers| covers <= recovered.last_zxid) {
+            trees.push((found.tree.last_zxid(), found.tree.digest()));
+        }
+        if !is_own || left.remove(&snapshot.path).is_err() {
+            break;
+        }
+    }
+    trees
+}
+
+/// Checks the disk of a server that is about to start, or at the end of the run. `newest` is the
+/// last epoch in which a leader has served.
+pub(crate) fn compare(
+    sid: Sid,
+    disk: &SimDisk,
+    settings: &EnsembleSettings,
+    history: &History,
+    newest: Epoch,
+    digests: &mut Digests,
+) -> CheckResult {
+    if disk.has_rotted() {
+        return Ok(());
+    }
+    for (last, digest) in trees(disk, settings) {
+        // If a new configuration immediately replaces a leader, this leader establishes its epoch
+        // but serves no client. The model then does not know the tree at the start of that epoch.
+        if last.counter() == 0 && last.epoch() > newest {
+            continue;
+        }
+        let last = history.end_of_tree(last);
+        // No other server has an uncommitted tail of the log.
+        if history.at(last).is_some() {
+            let held = digests.compare(sid, last, digest);
+            held.map_err(|text| format!("on disk: {text}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the snapshot `zxid` that a server has written of its own history, when its tree ended at
+/// `last`.
+pub(crate) fn written(sid: Sid, zxid: Zxid, last: Zxid, history: &History) -> CheckResult {
+    let end = history.end();
+    let newest = history.end_of_tree(zxid).max(history.end_of_tree(last));
+    if newest <= end {
+        Ok(())
+    } else {
+        Err(format!(
+            "server {sid} has written snapshot {zxid} of a tree at {last}, but only {end} is committed"
+        ))
+    }
+}
