@@ -276,8 +276,10 @@ fn short_name(package: &str) -> &str {
     package.strip_prefix(PACKAGE_PREFIX).unwrap_or(package)
 }
 
+/// A library of a published package has the package's name. Its short name would collide with
+/// modules of an application, so only `[workspace.dependencies]` defines it.
 #[test]
-fn packages_have_the_prefix_and_libraries_the_name_of_their_folder() {
+fn packages_and_published_libraries_have_the_prefix() {
     let metadata = metadata();
     for package in metadata.workspace_packages() {
         let name = package.name.as_str();
@@ -294,8 +296,10 @@ fn packages_have_the_prefix_and_libraries_the_name_of_their_folder() {
             .targets
             .iter()
             .filter(|t| t.is_lib() || t.is_proc_macro());
+        let is_published = package.publish.is_none();
+        let library = if is_published { name } else { folder };
         match libraries.next() {
-            Some(library) => assert_eq!(library.name, folder.replace('-', "_"), "{name}"),
+            Some(found) => assert_eq!(found.name, library.replace('-', "_"), "{name}"),
             None => assert!(package.targets.iter().any(|t| t.is_bin() && t.name == name)),
         }
         let description = package.description.as_deref().unwrap_or_default();

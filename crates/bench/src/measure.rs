@@ -3,7 +3,7 @@
 //! A [`Load`] runs on a [`Target`], and its result is a [`Side`]:
 //!
 //! ```no_run
-//! use bench::measure::{self, Load, MeasureSettings, Mix, Progress, ServersArgs, TurnsArgs};
+//! use zoarium_bench::measure::{self, Load, MeasureSettings, Mix, Progress, ServersArgs, TurnsArgs};
 //! use clap::Parser;
 //!
 //! #[derive(Parser)]
@@ -26,7 +26,7 @@
 //!     let side = measure::run(&load, &target, settings, &progress)?;
 //!     measure::print(&format!("{}: {:.0} ops/s\n", target.name(), side.ops_per_second()));
 //! }
-//! # Ok::<(), bench::measure::MeasureError>(())
+//! # Ok::<(), zoarium_bench::measure::MeasureError>(())
 //! ```
 
 use std::path::Path;

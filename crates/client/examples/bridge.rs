@@ -22,8 +22,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
-use client::changes::{ChangeOptions, Changes, ChangesEvent, Start};
-use client::{Position, Zxid};
+use zoarium_client::changes::{ChangeOptions, Changes, ChangesEvent, Start};
+use zoarium_client::{Position, Zxid};
 
 /// Interval between two saves of the position while changes arrive.
 const SAVE_EVERY: Duration = Duration::from_millis(200);

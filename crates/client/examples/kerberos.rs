@@ -7,8 +7,8 @@
 
 use std::process::ExitCode;
 
-use client::{Acl, Client, Create, Id, Login, Options};
 use transport::sasl::gssapi::Initiator;
+use zoarium_client::{Acl, Client, Create, Id, Login, Options};
 
 #[tokio::main]
 async fn main() -> ExitCode {

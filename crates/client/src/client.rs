@@ -42,9 +42,9 @@ use crate::watch::{Watch, WatchStream};
 /// the session timeout. [`close`](Self::close) ends the session.
 ///
 /// ```no_run
-/// use client::{Client, Create, Options};
+/// use zoarium_client::{Client, Create, Options};
 ///
-/// # async fn example() -> client::Result<()> {
+/// # async fn example() -> zoarium_client::Result<()> {
 /// let client = Client::connect(Options::new("127.0.0.1:2181")).await?;
 /// client.create("/greeting", "hello", &Create::ephemeral()).await?;
 /// let mut state = client.state();
@@ -237,8 +237,8 @@ impl Client {
     /// session ([`Options::with_session`]) can continue it within its timeout, with its ephemerals.
     ///
     /// ```no_run
-    /// # use client::{Client, Options};
-    /// # async fn example(old: Client) -> client::Result<()> {
+    /// # use zoarium_client::{Client, Options};
+    /// # async fn example(old: Client) -> zoarium_client::Result<()> {
     /// let session = old.hand_over().await;
     /// // Here, or in another process that received the id and the password:
     /// let new = Client::connect(Options::new("zk1:2181").with_session(session)).await?;

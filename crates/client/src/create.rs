@@ -8,7 +8,7 @@ use proto::{Acl, OpCode, multi};
 /// Kind and ACL of a znode to create.
 ///
 /// ```
-/// use client::Create;
+/// use zoarium_client::Create;
 ///
 /// let lock = Create::ephemeral().sequential();
 /// let cache = Create::ttl(60_000);

@@ -12,7 +12,7 @@ use sha1::{Digest, Sha1};
 /// `zookeeper.DigestAuthenticationProvider.digestAlg`.
 ///
 /// ```
-/// use client::{Acl, digest_id, perms};
+/// use zoarium_client::{Acl, digest_id, perms};
 ///
 /// let id = digest_id("super", "test");
 /// assert_eq!(&*id.id, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");

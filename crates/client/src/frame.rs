@@ -4,7 +4,7 @@
 //! in large pieces and returned as slices of the read buffer:
 //!
 //! ```
-//! use client::frame::{FrameReader, put_request, split_reply};
+//! use zoarium_client::frame::{FrameReader, put_request, split_reply};
 //! use proto::{OpCode, Xid};
 //!
 //! let mut out = Vec::new();

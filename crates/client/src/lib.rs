@@ -11,9 +11,9 @@
 //! the first request.
 //!
 //! ```no_run
-//! use client::{Client, Create, Options};
+//! use zoarium_client::{Client, Create, Options};
 //!
-//! # async fn example() -> client::Result<()> {
+//! # async fn example() -> zoarium_client::Result<()> {
 //! let client = Client::connect(Options::new("zk1:2181,zk2:2181,zk3:2181/app")).await?;
 //! client.create("/greeting", "hello", &Create::persistent()).await?;
 //! let (data, stat, mut watch) = client.watch_data("/greeting").await?;
@@ -27,14 +27,14 @@
 //! The crate re-exports all types of its signatures:
 //!
 //! ```no_run
-//! use client::{Acl, Client, Create, SessionId, Stat, perms};
+//! use zoarium_client::{Acl, Client, Create, SessionId, Stat, perms};
 //!
-//! # async fn example(client: &Client) -> client::Result<()> {
+//! # async fn example(client: &Client) -> zoarium_client::Result<()> {
 //! let readers = Acl::new(perms::READ, "world", "anyone");
 //! let create = Create::persistent().with_acl(vec![readers]);
-//! let (path, stat): (client::Str, Stat) = client.create2("/notice", "closed", &create).await?;
+//! let (path, stat): (zoarium_client::Str, Stat) = client.create2("/notice", "closed", &create).await?;
 //! let session: SessionId = client.session_id();
-//! println!("{path} was created by {session} in {}", client::Zxid(stat.czxid));
+//! println!("{path} was created by {session} in {}", zoarium_client::Zxid(stat.czxid));
 //! # Ok(())
 //! # }
 //! ```

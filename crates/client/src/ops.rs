@@ -354,8 +354,8 @@ impl Client {
     /// descendants (3.6 and later). Dropping the stream removes the watch.
     ///
     /// ```no_run
-    /// # use client::{AddWatchMode, Change, Client};
-    /// # async fn example(client: &Client) -> client::Result<()> {
+    /// # use zoarium_client::{AddWatchMode, Change, Client};
+    /// # async fn example(client: &Client) -> zoarium_client::Result<()> {
     /// let mut changes = client.watch_stream("/app", AddWatchMode::PersistentRecursive).await?;
     /// loop {
     ///     match changes.next().await? {

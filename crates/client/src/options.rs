@@ -54,7 +54,7 @@ impl Options {
     /// The root must exist before the client creates znodes in it.
     ///
     /// ```
-    /// use client::Options;
+    /// use zoarium_client::Options;
     ///
     /// let options = Options::new("zk1:2181,zk2/app");
     /// assert_eq!(options.chroot(), "/app");
@@ -125,8 +125,8 @@ impl Options {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # use client::{Client, Options};
-    /// # async fn example() -> client::Result<()> {
+    /// # use zoarium_client::{Client, Options};
+    /// # async fn example() -> zoarium_client::Result<()> {
     /// let options = Options::new("zk1:2181,zk2:2181").with_wait(Duration::from_secs(30));
     /// let client = Client::connect(options).await?;
     /// # Ok(())

@@ -65,8 +65,8 @@ impl Client {
     /// background. It continues on new connections until a server has answered.
     ///
     /// ```no_run
-    /// # use client::{Client, Create};
-    /// # async fn example(client: &Client) -> client::Result<()> {
+    /// # use zoarium_client::{Client, Create};
+    /// # async fn example(client: &Client) -> zoarium_client::Result<()> {
     /// let kind = Create::ephemeral().sequential();
     /// let created = client.create_protected("/locks/lock-", "me", &kind).await?;
     /// println!("{} with token {}", created.path, created.stat.czxid);

@@ -15,7 +15,7 @@ impl Client {
     /// calls that may be executed twice, such as reads and [`delete_all`](Self::delete_all).
     ///
     /// ```no_run
-    /// # async fn example(client: &client::Client) -> client::Result<()> {
+    /// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {
     /// let (data, _stat) = client.retry(|| client.get_data("/config")).await?;
     /// # Ok(())
     /// # }
@@ -50,7 +50,7 @@ impl Client {
     /// The future may be dropped and created again.
     ///
     /// ```no_run
-    /// # async fn example(client: &client::Client) -> client::Result<()> {
+    /// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {
     /// client.wait_for_state(|state| state.connected_session().is_some()).await?;
     /// # Ok(())
     /// # }

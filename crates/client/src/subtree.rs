@@ -29,7 +29,7 @@ impl Client {
     /// If the future fails or is dropped, some of the ancestors may exist. The call can be repeated.
     ///
     /// ```no_run
-    /// # async fn example(client: &client::Client) -> client::Result<()> {
+    /// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {
     /// client.ensure_path("/app/locks").await
     /// # }
     /// ```
@@ -80,7 +80,7 @@ impl Client {
     /// some of the znodes are deleted. The call can be repeated.
     ///
     /// ```no_run
-    /// # async fn example(client: &client::Client) -> client::Result<()> {
+    /// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {
     /// client.delete_all("/app/locks").await
     /// # }
     /// ```

@@ -11,8 +11,8 @@ use crate::multi::{MultiOp, MultiResult};
 /// [`commit`](Self::commit).
 ///
 /// ```no_run
-/// # use client::{Client, Create};
-/// # async fn example(client: &Client) -> client::Result<()> {
+/// # use zoarium_client::{Client, Create};
+/// # async fn example(client: &Client) -> zoarium_client::Result<()> {
 /// let results = client
 ///     .transaction()
 ///     .check("/config", 3)

@@ -23,7 +23,7 @@ use crate::state::WatchEvent;
 /// server unless another handle has an equal watch.
 ///
 /// ```no_run
-/// # async fn example(client: &client::Client) -> client::Result<()> {
+/// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {
 /// let (data, _stat, mut watch) = client.watch_data("/config").await?;
 /// println!("now {data:?}");
 /// let event = watch.changed().await?;

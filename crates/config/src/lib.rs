@@ -21,14 +21,14 @@
 //! The crate does not access files, names or the environment. Its caller passes [`Surroundings`].
 //!
 //! ```
-//! use config::{Config, NoSurroundings, RawConfig, SystemProperties};
+//! use zoarium_config::{Config, NoSurroundings, RawConfig, SystemProperties};
 //!
 //! let text = b"dataDir=/var/lib/zookeeper\nclientPort=2181\n";
 //! let raw = RawConfig::parse("zoo.cfg".as_ref(), text)?;
 //! let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings)?;
 //! assert_eq!(config.client.plain.unwrap().port, 2181);
 //! assert!(config.ensemble.is_none());
-//! # Ok::<(), config::ConfigError>(())
+//! # Ok::<(), zoarium_config::ConfigError>(())
 //! ```
 //!
 //! Source: Java's QuorumPeerConfig.

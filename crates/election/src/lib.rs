@@ -38,7 +38,7 @@
 //!
 //! ```
 //! use bytes::Bytes;
-//! use election::{Action, Candidate, Election, Electorate, Role, Settings};
+//! use zoarium_election::{Action, Candidate, Election, Electorate, Role, Settings};
 //! use proto::quorum::Majority;
 //! use proto::{Epoch, Sid, Zxid};
 //!

@@ -1,11 +1,11 @@
 //! Kept connections, calls back, and repeated dials.
 
 use bytes::Bytes;
-use election::limits::{DIAL_PAUSE_MAX_MS, DIAL_PAUSE_MIN_MS, STRANGERS_MAX};
-use election::links::{CloseReason, ConnectionId, LinkAction, Links};
 use proto::hello::{Endpoint, Hello, HelloAddresses};
 use proto::notification::{Form, Notification, PeerState};
 use proto::{ElectionRound, Epoch, Sid, Zxid};
+use zoarium_election::limits::{DIAL_PAUSE_MAX_MS, DIAL_PAUSE_MIN_MS, STRANGERS_MAX};
+use zoarium_election::links::{CloseReason, ConnectionId, LinkAction, Links};
 
 fn links(me: i64) -> Links {
     Links::new(Sid(me), (1..=5).map(Sid).collect())

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use election::links::{ConnectionId, LinkAction, Links};
-use election::{Action, Candidate, Election, Electorate, Role, Settings};
 use proptest::prelude::*;
 use proto::hello::{Endpoint, Hello, HelloAddresses};
 use proto::notification::{Notification, PeerState};
 use proto::quorum::Majority;
 use proto::{Epoch, Sid, Zxid};
+use zoarium_election::links::{ConnectionId, LinkAction, Links};
+use zoarium_election::{Action, Candidate, Election, Electorate, Role, Settings};
 
 struct Host {
     election: Election,

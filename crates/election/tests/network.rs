@@ -5,10 +5,10 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::network::{Network, Weather};
-use election::{Candidate, Vote};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proto::{Epoch, Sid, Zxid};
+use zoarium_election::{Candidate, Vote};
 
 fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
     let one = (0..3i64, 0..3i64).prop_map(|(epoch, zxid)| Candidate {

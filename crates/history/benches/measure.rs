@@ -8,15 +8,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use history::{
-    Baseline, FeedMemory, HistoryQuery, Index, IndexSettings, MaintenanceStep, Moment, Origin,
-    Position, SnapshotAt, Viewer,
-};
 use jute::Encode;
 use parking_lot::RwLock;
 use proto::txn::{CreateTxn, SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use tree::{Tree, TreeSettings};
+use zoarium_history::{
+    Baseline, FeedMemory, HistoryQuery, Index, IndexSettings, MaintenanceStep, Moment, Origin,
+    Position, SnapshotAt, Viewer,
+};
 
 fn main() {
     let numbers = std::env::args().filter_map(|arg| arg.parse::<u64>().ok());
@@ -161,7 +161,7 @@ fn feed(index: &Index, changes: u64) {
             let page = page.expect("a page");
             (after, count) = (page.position, count + page.results.len() as u64);
             assert_eq!(page.hidden, 0);
-            bytes += history::json::lines(&page.results).len();
+            bytes += zoarium_history::json::lines(&page.results).len();
         }
         report(what, rate(count, begun.elapsed()));
         report("bytes of a line", bytes as f64 / count as f64);

@@ -6,12 +6,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use history::{
+use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
+use proto::{Acl, SessionId, StatPersisted, Zxid};
+use zoarium_history::{
     Baseline, HistoryError, HistoryQuery, Index, IndexSettings, Moment, Origin, Shape, SnapshotAt,
     Viewer, set_aside,
 };
-use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
-use proto::{Acl, SessionId, StatPersisted, Zxid};
 
 fn settings(dir: &Path) -> IndexSettings {
     IndexSettings {
@@ -60,7 +60,7 @@ fn make(dir: &Path, count: i64) -> Index {
     for zxid in 1..=count {
         index.append(&create_txn(zxid), &Origin::default()).unwrap();
     }
-    while index.step(0).unwrap() == history::MaintenanceStep::Worked {}
+    while index.step(0).unwrap() == zoarium_history::MaintenanceStep::Worked {}
     index.checkpoint().unwrap();
     index
 }
@@ -183,7 +183,7 @@ fn an_unusable_history_is_moved_aside_and_rebuilt() {
 fn another_version_and_other_patterns_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     drop(make(dir.path(), 5));
-    let filter = history::PathFilter::new(vec!["/a".to_owned()], Vec::new()).unwrap();
+    let filter = zoarium_history::PathFilter::new(vec!["/a".to_owned()], Vec::new()).unwrap();
     let other = IndexSettings {
         filter,
         ..settings(dir.path())

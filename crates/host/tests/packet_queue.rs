@@ -9,13 +9,13 @@
 
 use std::sync::atomic::Ordering;
 
-use host::{NextWrite, PacketBatch, PacketQueue, QueueBounds};
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::AtomicBool;
 use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::thread;
+use zoarium_host::{NextWrite, PacketBatch, PacketQueue, QueueBounds};
 
 const SCHEDULES: usize = 10_000;
 const PACKETS: i64 = 5;

@@ -10,11 +10,11 @@ mod limits;
 
 use std::time::Duration;
 
-use host::{
+use limits::*;
+use zoarium_host::{
     FlushAt, FlushOrder, Runner, Schedule, ScheduleSettings, Syncer, WaitingGroup, WaitingWork,
     Writer,
 };
-use limits::*;
 
 const SETTINGS: ScheduleSettings = ScheduleSettings {
     processors: 4,

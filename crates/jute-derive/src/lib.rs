@@ -13,9 +13,9 @@ pub fn derive_encode(input: TokenStream) -> TokenStream {
         Err(error) => return error.to_compile_error().into(),
     };
     quote! {
-        impl ::jute::Encode for #name {
+        impl jute::Encode for #name {
             fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
-                #( ::jute::Encode::encode(&self.#members, out); )*
+                #( jute::Encode::encode(&self.#members, out); )*
             }
         }
     }
@@ -31,14 +31,14 @@ pub fn derive_decode(input: TokenStream) -> TokenStream {
         Err(error) => return error.to_compile_error().into(),
     };
     quote! {
-        impl ::jute::Decode for #name {
-            const MIN_BYTES: usize = 0 #( + <#types as ::jute::Decode>::MIN_BYTES )*;
+        impl jute::Decode for #name {
+            const MIN_BYTES: usize = 0 #( + <#types as jute::Decode>::MIN_BYTES )*;
 
             fn decode(
-                input: &mut ::jute::Reader,
-            ) -> ::std::result::Result<Self, ::jute::DecodeError> {
+                input: &mut jute::Reader,
+            ) -> ::std::result::Result<Self, jute::DecodeError> {
                 ::std::result::Result::Ok(Self {
-                    #( #members: <#types as ::jute::Decode>::decode(input)?, )*
+                    #( #members: <#types as jute::Decode>::decode(input)?, )*
                 })
             }
         }

@@ -9,12 +9,13 @@
 //! Records derive [`Encode`] and [`Decode`]:
 //!
 //! ```
-//! use jute::{Decode, Encode, Reader};
+//! use zoarium_jute as jute;
+//! use zoarium_jute::{Decode, Encode, Reader};
 //!
-//! #[derive(Debug, PartialEq, jute::EncodeRecord, jute::DecodeRecord)]
+//! #[derive(Debug, PartialEq, zoarium_jute::EncodeRecord, zoarium_jute::DecodeRecord)]
 //! struct Id {
-//!     scheme: jute::Str,
-//!     id: Option<jute::Str>,
+//!     scheme: zoarium_jute::Str,
+//!     id: Option<zoarium_jute::Str>,
 //! }
 //!
 //! let id = Id { scheme: "digest".into(), id: None };

@@ -32,7 +32,7 @@ pub enum LevelsError {
     #[error("the log levels have {0} bytes; the limit is {LEVELS_BYTES_MAX}")]
     TooLong(usize),
     /// The levels are invalid.
-    #[error("`{levels}` is not a list of log levels such as `info,server::client=debug`: {reason}")]
+    #[error("`{levels}` is not a list of log levels such as `info,zoarium_zab=debug`: {reason}")]
     Invalid {
         /// Requested levels.
         levels: String,
@@ -111,11 +111,11 @@ mod tests {
                 _ => Ok(()),
             }),
         );
-        levels.change(" warn,zab=debug\n").expect("levels");
-        assert_eq!(levels.current(), "warn,zab=debug");
+        levels.change(" warn,zoarium_zab=debug\n").expect("levels");
+        assert_eq!(levels.current(), "warn,zoarium_zab=debug");
         for wrong in ["bad", "", " ", &"x".repeat(LEVELS_BYTES_MAX + 1)] {
             levels.change(wrong).expect_err(wrong);
-            assert_eq!(levels.current(), "warn,zab=debug");
+            assert_eq!(levels.current(), "warn,zoarium_zab=debug");
         }
     }
 }

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use divan::{Bencher, black_box};
 use jute::{Decode, Encode, Reader};
-use proto::connect::RequestHeader;
-use proto::multi::{self, MultiHeader, request_acl};
-use proto::request::{
+use zoarium_proto::connect::RequestHeader;
+use zoarium_proto::multi::{self, MultiHeader, request_acl};
+use zoarium_proto::request::{
     CreateRequest, PathWatchRequest, Request, SetDataRequest, WriteRequest, flags,
 };
-use proto::{Acl, OpCode, Xid};
+use zoarium_proto::{Acl, OpCode, Xid};
 
 fn main() {
     divan::main();

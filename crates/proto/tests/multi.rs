@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use jute::{DecodeError, Encode, Reader};
-use proto::multi::{
+use zoarium_proto::multi::{
     MultiFault, MultiHeader, MultiRead, decode_reads, decode_writes, encode_request, request_acl,
 };
-use proto::request::{CreateRequest, PathVersionRequest, PathWatchRequest, WriteRequest, flags};
-use proto::{Acl, OpCode};
+use zoarium_proto::request::{
+    CreateRequest, PathVersionRequest, PathWatchRequest, WriteRequest, flags,
+};
+use zoarium_proto::{Acl, OpCode};
 
 /// A number above all known modes.
 const NO_MODE: i32 = 9;

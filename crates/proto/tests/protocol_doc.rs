@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-use proto::packet::PacketType;
-use proto::{ErrorCode, OpCode, OpKind};
+use zoarium_proto::packet::PacketType;
+use zoarium_proto::{ErrorCode, OpCode, OpKind};
 
 const HEAD: &str = "\
 # Protocol

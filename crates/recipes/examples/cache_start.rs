@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use client::{Client, Create, Options};
-use recipes::TreeCache;
+use zoarium_recipes::TreeCache;
 
 /// Numbers of znodes, each with its goal.
 const TREES: &[(usize, Duration)] = &[

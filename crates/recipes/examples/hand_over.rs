@@ -19,7 +19,7 @@ use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
 use client::{Client, Options};
-use recipes::{LeaderLatch, Mutex};
+use zoarium_recipes::{LeaderLatch, Mutex};
 
 /// Session timeout. The other programs use the same value.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);

@@ -14,7 +14,7 @@ use crate::watched::{WatchEnd, ended};
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::Barrier;
+/// use zoarium_recipes::Barrier;
 ///
 /// let barrier = Barrier::new(&client, "/barriers/upgrade")?;
 /// barrier.set().await?;
@@ -23,7 +23,7 @@ use crate::watched::{WatchEnd, ended};
 /// // Until a program removes it.
 /// let remove = barrier.remove();
 /// tokio::try_join!(wait, remove)?;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///
@@ -84,7 +84,7 @@ impl Barrier {
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::DoubleBarrier;
+/// use zoarium_recipes::DoubleBarrier;
 ///
 /// let barrier = DoubleBarrier::new(&client, "/barriers/step-1", 3)?;
 /// let step = async || {
@@ -94,7 +94,7 @@ impl Barrier {
 /// };
 /// // Each call runs in a separate program.
 /// tokio::try_join!(step(), step(), step())?;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

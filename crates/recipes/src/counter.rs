@@ -22,12 +22,12 @@ pub enum Width {
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::Counter;
+/// use zoarium_recipes::Counter;
 ///
 /// let tickets = Counter::new(&client, "/counters/tickets")?;
 /// assert_eq!(tickets.add(1).await?, 1);
 /// assert_eq!(tickets.add(1).await?, 2);
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -12,7 +12,7 @@ use crate::session::{check_path, child, children_of, data_of};
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::{Instance, ServiceDiscovery};
+/// use zoarium_recipes::{Instance, ServiceDiscovery};
 ///
 /// let services = ServiceDiscovery::new(&client, "/services")?;
 /// let instance = Instance::new("print", "host-7").at("10.0.0.7", 6310);
@@ -22,7 +22,7 @@ use crate::session::{check_path, child, children_of, data_of};
 /// assert_eq!(found[0].address.as_deref(), Some("10.0.0.7"));
 /// assert_eq!(found[0].port, Some(6310));
 /// registered.close().await;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

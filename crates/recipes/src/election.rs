@@ -12,7 +12,7 @@ use crate::session::{check_path, data_of};
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::{Election, LeaderLatch};
+/// use zoarium_recipes::{Election, LeaderLatch};
 ///
 /// let election = Election::new(&client, "/leaders/scheduler")?;
 /// assert_eq!(election.leader().await?, None);
@@ -20,7 +20,7 @@ use crate::session::{check_path, data_of};
 /// # candidate.leads().await?;
 /// // After host-7 has become a candidate:
 /// assert_eq!(election.leader().await?.expect("a leader").id, "host-7");
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -27,13 +27,13 @@ taken_by_consumers!(LockingQueue);
 /// # tests::documented(async |client| {
 /// use std::time::Duration;
 ///
-/// use recipes::DelayQueue;
+/// use zoarium_recipes::DelayQueue;
 ///
 /// let reminders = DelayQueue::new(&client, "/queues/reminders")?;
 /// let day = Duration::from_secs(86_400);
 /// reminders.put(day, "water the plants").await?;
 /// assert!(reminders.try_take().await?.is_none());
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///
@@ -69,12 +69,12 @@ impl DelayQueue {
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::IdQueue;
+/// use zoarium_recipes::IdQueue;
 ///
 /// let orders = IdQueue::new(&client, "/queues/orders")?;
 /// orders.put("order-7", "two chairs").await?;
 /// assert_eq!(orders.remove("order-7").await?, 1);
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///
@@ -110,7 +110,7 @@ impl IdQueue {
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::LockingQueue;
+/// use zoarium_recipes::LockingQueue;
 ///
 /// let jobs = LockingQueue::new(&client, "/queues/builds")?;
 /// jobs.put("build the docs").await?;
@@ -118,7 +118,7 @@ impl IdQueue {
 /// let taken = jobs.take().await?;
 /// assert_eq!(taken.items(), ["build the release"]);
 /// taken.confirm().await?;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

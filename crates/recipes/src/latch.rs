@@ -22,7 +22,7 @@ use crate::session::{check_path, connected, either_changes, until_other};
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::LeaderLatch;
+/// use zoarium_recipes::LeaderLatch;
 ///
 /// let latch = LeaderLatch::start(&client, "/leaders/scheduler", "host-7")?;
 /// let leadership = latch.leads().await?;
@@ -34,7 +34,7 @@ use crate::session::{check_path, connected, either_changes, until_other};
 /// #     if pieces == 0 { break }
 /// }
 /// latch.close().await;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -26,13 +26,13 @@ const END: &str = "%Y-%m-%dT%H:%M:%S";
 /// # tests::documented(async |client| {
 /// use std::time::Duration;
 ///
-/// use recipes::NonBlockingLease;
+/// use zoarium_recipes::NonBlockingLease;
 ///
 /// let cleanup = NonBlockingLease::new(&client, "/leases/cleanup", "host-7")?;
 /// if cleanup.obtain(Duration::from_secs(3600)).await? {
 ///     println!("cleaning up");
 /// }
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///
@@ -134,11 +134,11 @@ fn text(seconds: i64) -> Option<String> {
 /// # tests::documented(async |client| {
 /// use std::time::Duration;
 ///
-/// use recipes::MultiNonBlockingLease;
+/// use zoarium_recipes::MultiNonBlockingLease;
 ///
 /// let two = MultiNonBlockingLease::new(&client, "/leases/report", 2, "host-7")?;
 /// assert_eq!(two.obtain(Duration::from_secs(60)).await?, Some(0));
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -12,13 +12,13 @@ use crate::mutex::{LockGuard, Mutex};
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::{MultiLock, Mutex};
+/// use zoarium_recipes::{MultiLock, Mutex};
 ///
 /// let accounts = ["/locks/account-1", "/locks/account-2"];
 /// let locks: Result<Vec<_>, _> = accounts.map(|path| Mutex::new(&client, path)).into_iter().collect();
 /// let guards = MultiLock::new(locks?)?.acquire().await?;
 /// guards.release().await?;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

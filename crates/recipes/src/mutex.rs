@@ -24,7 +24,7 @@ const LET_GO: &[u8] = b"__REVOKE__";
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::Mutex;
+/// use zoarium_recipes::Mutex;
 ///
 /// let mutex = Mutex::new(&client, "/locks/printer")?;
 /// let guard = mutex.acquire().await?;
@@ -33,10 +33,10 @@ const LET_GO: &[u8] = b"__REVOKE__";
 ///     doubt = guard.in_doubt() => println!("stopped: {doubt:?}"),
 /// }
 /// guard.release().await?;
-/// # async fn print(token: recipes::Token) {
+/// # async fn print(token: zoarium_recipes::Token) {
 /// #     assert!(token.0 > 0);
 /// # }
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -18,13 +18,13 @@ use crate::watched::{WatchEnd, ended};
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::PersistentNode;
+/// use zoarium_recipes::PersistentNode;
 ///
 /// let node = PersistentNode::start(&client, "/hosts/host-7", "10.0.0.7")?;
 /// node.is_there().await?;
 /// node.set_data("10.0.0.8");
 /// node.close().await;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///
@@ -287,7 +287,7 @@ async fn gone(client: &Client, path: &str, is_own: bool, life: NodeLife) -> Resu
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::GroupMember;
+/// use zoarium_recipes::GroupMember;
 ///
 /// let member = GroupMember::start(&client, "/groups/workers", "host-7", "10.0.0.7")?;
 /// member.is_there().await?;
@@ -295,7 +295,7 @@ async fn gone(client: &Client, path: &str, is_own: bool, life: NodeLife) -> Resu
 ///     assert_eq!(other.id, "host-7");
 ///     assert_eq!(other.payload, "10.0.0.7");
 /// }
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -22,7 +22,7 @@ const QUIET_TIME: Duration = Duration::from_secs(30);
 /// # tests::documented(async |client| {
 /// use std::time::Duration;
 ///
-/// use recipes::SetPartitioner;
+/// use zoarium_recipes::SetPartitioner;
 ///
 /// let partitioner = SetPartitioner::start(&client, "/shards", &["a", "b", "c"], "host-7")?;
 /// # let partitioner = partitioner.with_quiet_time(Duration::from_millis(50));
@@ -35,7 +35,7 @@ const QUIET_TIME: Duration = Duration::from_secs(30);
 /// }
 /// share.release().await?;
 /// # async fn work(_items: &[String]) {}
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

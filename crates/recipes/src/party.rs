@@ -15,12 +15,12 @@ const WORD: &str = "__party__";
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::Party;
+/// use zoarium_recipes::Party;
 ///
 /// let member = Party::start(&client, "/parties/workers", "host-7")?;
 /// member.is_there().await?;
 /// assert_eq!(member.members().await?, ["host-7"]);
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

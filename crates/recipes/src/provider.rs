@@ -44,7 +44,7 @@ impl Default for DownPolicy {
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::{Instance, ServiceDiscovery, ServiceProvider, Strategy};
+/// use zoarium_recipes::{Instance, ServiceDiscovery, ServiceProvider, Strategy};
 ///
 /// let services = ServiceDiscovery::new(&client, "/services")?;
 /// # let instance = Instance::new("print", "host-7").at("10.0.0.7", 6310);
@@ -56,7 +56,7 @@ impl Default for DownPolicy {
 /// assert_eq!(printer.address.as_deref(), Some("10.0.0.7"));
 /// // After a failed call:
 /// printers.report_error(&printer);
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -79,7 +79,7 @@ taken_by_consumers!(PriorityQueue);
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::Queue;
+/// use zoarium_recipes::Queue;
 ///
 /// let queue = Queue::new(&client, "/queues/mail")?;
 /// queue.put("to: you").await?;
@@ -89,7 +89,7 @@ taken_by_consumers!(PriorityQueue);
 /// if !taken.confirm().await? {
 ///     println!("the session has ended, so another client will also take the item");
 /// }
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///
@@ -118,7 +118,7 @@ pub struct Queue {
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::PriorityQueue;
+/// use zoarium_recipes::PriorityQueue;
 ///
 /// let queue = PriorityQueue::new(&client, "/queues/jobs")?;
 /// queue.put(5, "sweep").await?;
@@ -126,7 +126,7 @@ pub struct Queue {
 /// let fire = queue.take().await?;
 /// assert_eq!(fire.items(), ["put out the fire"]);
 /// fire.confirm().await?;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -21,14 +21,14 @@ use crate::session::{check_path, insist};
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::ReadWriteLock;
+/// use zoarium_recipes::ReadWriteLock;
 ///
 /// let lock = ReadWriteLock::new(&client, "/locks/catalogue")?;
 /// let writing = lock.write().await?;
 /// // From writer to reader without letting another writer in between.
 /// let reading = writing.downgrade().await?;
 /// reading.release().await?;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -14,7 +14,7 @@ use crate::session::check_path;
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::LeaderSelector;
+/// use zoarium_recipes::LeaderSelector;
 ///
 /// let selector = LeaderSelector::new(&client, "/leaders/reports")?.with_id("host-7");
 /// # let mut turns = 0;
@@ -32,8 +32,8 @@ use crate::session::check_path;
 /// });
 /// # // Ends with the client.
 /// # assert!(leading.await.is_err());
-/// # async fn write_report(_token: recipes::Token) {}
-/// # Ok::<_, recipes::Error>(())
+/// # async fn write_report(_token: zoarium_recipes::Token) {}
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

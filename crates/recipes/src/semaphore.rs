@@ -16,12 +16,12 @@ use crate::watched::ended;
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::Semaphore;
+/// use zoarium_recipes::Semaphore;
 ///
 /// let downloads = Semaphore::new(&client, "/limits/downloads", 3)?;
 /// let lease = downloads.acquire().await?;
 /// lease.release().await?;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

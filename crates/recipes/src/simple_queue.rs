@@ -18,12 +18,12 @@ pub(crate) const PRIORITY: u16 = 100;
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::SimpleQueue;
+/// use zoarium_recipes::SimpleQueue;
 ///
 /// let samples = SimpleQueue::new(&client, "/queues/samples")?;
 /// samples.put("21.5").await?;
 /// assert_eq!(samples.take().await?, "21.5");
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

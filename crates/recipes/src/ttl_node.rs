@@ -26,14 +26,14 @@ const TOUCHES: u32 = 2;
 /// # tests::documented(async |client| {
 /// use std::time::Duration;
 ///
-/// use recipes::PersistentTtlNode;
+/// use zoarium_recipes::PersistentTtlNode;
 ///
 /// let ttl = Duration::from_secs(60);
 /// let node = PersistentTtlNode::start(&client, "/jobs/backup", ttl, "host-7")?;
 /// node.is_there().await?;
 /// // The znode remains for about a minute.
 /// node.close().await;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -22,13 +22,13 @@ use crate::watched::{WatchEnd, ended};
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::UnfairElection;
+/// use zoarium_recipes::UnfairElection;
 ///
 /// let election = UnfairElection::start(&client, "/leader", "host-7")?;
 /// let leadership = election.leads().await?;
 /// println!("leading with token {}", leadership.token());
 /// election.close().await;
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -12,7 +12,7 @@ use crate::watched::ended;
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::SharedValue;
+/// use zoarium_recipes::SharedValue;
 ///
 /// let value = SharedValue::new(&client, "/settings/colour", "blue")?;
 /// let read = value.get().await?;
@@ -21,7 +21,7 @@ use crate::watched::ended;
 /// }
 /// let next = value.changed_from(&read).await?;
 /// assert_eq!(next.data, "green");
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -10,12 +10,12 @@ use divan::counter::{BytesCount, ItemsCount};
 use jute::{Encode, put_buffer, put_str};
 use proto::txn::{CreateTxn, Txn, TxnDigest, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
-use storage::{
+use tempfile::TempDir;
+use zoarium_storage::{
     Compression, ContentError, DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk,
     SnapshotDigest, SnapshotTrailer, SnapshotWriter, State, list_snapshots, read_snapshot,
     read_txns_from,
 };
-use tempfile::TempDir;
 
 fn main() {
     divan::main();

@@ -27,7 +27,7 @@
 //! use jute::{Encode, Limits};
 //! use proto::txn::{Txn, TxnHeader, TxnRecord};
 //! use proto::{SessionId, Zxid};
-//! use storage::{DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, read_txns_from};
+//! use zoarium_storage::{DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, read_txns_from};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let dir = tempfile::tempdir()?;

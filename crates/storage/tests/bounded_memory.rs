@@ -16,8 +16,8 @@ use flate2::write::GzEncoder;
 use jute::{Encode, put_buffer, put_str};
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
-use storage::tools::{log, snapshot};
-use storage::{
+use zoarium_storage::tools::{log, snapshot};
+use zoarium_storage::{
     Compression, ContentError, RealDisk, SnapshotDigest, SnapshotTrailer, SnapshotWriter, State,
 };
 
@@ -148,7 +148,7 @@ fn memory_is_bounded_for_any_file() {
 }
 
 /// Writes and reads 30 MB of znodes with half as much memory.
-fn large_snapshot(dirs: &storage::DataDirs, compression: Compression) {
+fn large_snapshot(dirs: &zoarium_storage::DataDirs, compression: Compression) {
     const ZNODES: usize = 30_000;
     const DATA: [u8; 1000] = [7; 1000];
     let disk = Arc::new(RealDisk);

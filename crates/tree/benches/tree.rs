@@ -17,7 +17,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use proto::request::{ReadRequest, SetDataRequest, WriteRequest, flags};
 use proto::txn::TxnDigest;
-use tree::{Caller, TreeSettings, WatcherId};
+use zoarium_tree::{Caller, TreeSettings, WatcherId};
 
 const NODES: usize = 100_000;
 const BATCH: usize = 1000;

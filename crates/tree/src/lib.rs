@@ -16,7 +16,7 @@
 //! use std::sync::Arc;
 //! use proto::request::{CreateRequest, WriteRequest, flags};
 //! use proto::{Acl, OpCode, SessionId, Zxid, multi::request_acl};
-//! use tree::{Overlay, PrepareContext, SessionKind, Tree, TreeSettings, Watches};
+//! use zoarium_tree::{Overlay, PrepareContext, SessionKind, Tree, TreeSettings, Watches};
 //!
 //! let limits = jute::Limits::from_max_buffer(1 << 20, 1 << 20);
 //! let mut tree = Tree::new(Arc::new(TreeSettings::new(limits)));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use cap::Cap;
 use common::host::{Host, get, set, settings};
 use proto::{Acl, StatPersisted, Zxid};
-use tree::{TreeLoader, WatcherId};
+use zoarium_tree::{TreeLoader, WatcherId};
 
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);

@@ -48,7 +48,7 @@ pub struct NeverProposed {
 ///
 /// ```
 /// use proto::{Sid, Zxid, quorum::Majority};
-/// use zab::broadcast::Proposals;
+/// use zoarium_zab::broadcast::Proposals;
 ///
 /// let mut proposals = Proposals::new(Majority::new([Sid(1)]), Sid(1), Zxid::ZERO);
 /// for zxid in 1..=3 {
@@ -58,7 +58,7 @@ pub struct NeverProposed {
 /// let committed: Vec<Zxid> = proposals.handle_synced(Zxid(2))?.collect();
 /// assert_eq!(committed, [Zxid(1), Zxid(2)]);
 /// assert_eq!(proposals.outstanding(), 1);
-/// # Ok::<(), zab::broadcast::NeverProposed>(())
+/// # Ok::<(), zoarium_zab::broadcast::NeverProposed>(())
 /// ```
 ///
 /// Invariants: zxids are committed in the order of their proposals, each one once, and never before

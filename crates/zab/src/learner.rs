@@ -99,8 +99,8 @@ pub struct LearnerStart {
 /// ```
 /// use proto::leader::LeaderPacket;
 /// use proto::{Epoch, Sid, Zxid};
-/// use zab::learner::{Action, Learner, LearnerKind, LearnerStart};
-/// use zab::{CommittedLog, Settings};
+/// use zoarium_zab::learner::{Action, Learner, LearnerKind, LearnerStart};
+/// use zoarium_zab::{CommittedLog, Settings};
 ///
 /// let start = LearnerStart {
 ///     sid: Sid(1),

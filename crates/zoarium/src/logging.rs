@@ -26,7 +26,7 @@ pub(crate) struct LogArgs {
     /// Form of the log lines [default: $ZOARIUM_LOG_FORMAT, then text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
-    /// File with the log levels (`info,server::client=debug`), read at the start and after each SIGHUP
+    /// File with the log levels (`info,zoarium_zab=debug`), read at the start and after each SIGHUP
     #[arg(long, value_name = "FILE")]
     log_levels: Option<PathBuf>,
 }

@@ -273,7 +273,7 @@ impl Member {
         assert!(self.process.is_none(), "member {} runs already", self.id);
         let mut command = launcher.command(&self.config_file());
         // Tests read from the log how a learner was synchronised.
-        command.env("RUST_LOG", "info,zab::learner=debug");
+        command.env("RUST_LOG", "info,zoarium_zab::learner=debug");
         command.current_dir(self.home.path());
         let process = Process::spawn(&mut command, &self.log_file());
         self.process = Some(process.unwrap_or_else(|error| {

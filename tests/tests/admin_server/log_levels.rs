@@ -51,10 +51,12 @@ fn levels_change_by_a_command_and_go_back_by_a_signal() {
     }
     assert_eq!((levels(&site), told(&site)), (before.clone(), 0));
 
-    let wanted = "warn,admin::server%3Ddebug";
+    let wanted = "warn,zoarium_admin::server%3Ddebug";
     let answer = ask(&site, "POST", &format!("?levels={wanted}"), &[SUPER]);
     assert!(
-        answer.text().contains("\"warn,admin::server=debug\""),
+        answer
+            .text()
+            .contains("\"warn,zoarium_admin::server=debug\""),
         "{}",
         answer.text()
     );

@@ -7,11 +7,11 @@
 //!
 //! ```no_run
 //! # async fn follow() -> Result<(), Box<dyn std::error::Error>> {
-//! use client::changes::{ChangeOptions, Changes, Start};
+//! use zoarium_client::changes::{ChangeOptions, Changes, Start};
 //!
 //! let servers = "10.0.0.1:8080,10.0.0.2:8080,10.0.0.3:8080";
 //! let options = ChangeOptions::new(servers, "/app")
-//!     .with_start(Start::From(client::Zxid(0x2_0000_0000)))
+//!     .with_start(Start::From(zoarium_client::Zxid(0x2_0000_0000)))
 //!     .with_authorization("digest reader:secret");
 //! let mut changes = Changes::new(options);
 //! loop {

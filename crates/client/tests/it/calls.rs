@@ -2,13 +2,13 @@
 
 use crate::support::{FakeConnection, FakeServer, SESSION, soon};
 use bytes::Bytes;
-use client::{Client, Create, Error, MultiOp, MultiResult, Options, State};
 use jute::Encode;
 use proto::multi::{MultiHeader, encode_error_result};
 use proto::request::{CreateRequest, PathWatchRequest};
 use proto::response::{CreateResponse, GetDataResponse};
 use proto::watch::EventType;
 use proto::{ErrorCode, OpCode, Stat, Xid};
+use zoarium_client::{Client, Create, Error, MultiOp, MultiResult, Options, State};
 
 async fn connected() -> (Client, FakeConnection, FakeServer) {
     let server = FakeServer::start().await;

@@ -2,10 +2,10 @@
 
 #![deny(unfulfilled_lint_expectations)]
 
-use client::{AddWatchMode, Client, Create, Handshake, MultiOp, Options, RawConnection};
+use zoarium_client::{AddWatchMode, Client, Create, Handshake, MultiOp, Options, RawConnection};
 
 /// Drops each kind of handle. Without a warning, this function does not compile.
-async fn drop_handles(client: &Client) -> client::Result<()> {
+async fn drop_handles(client: &Client) -> zoarium_client::Result<()> {
     #[expect(unused_must_use)]
     Client::connect(Options::new("")).await?;
     #[expect(unused_must_use)]

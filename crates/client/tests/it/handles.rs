@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use crate::support::{FakeConnection, FakeServer, SESSION, soon};
-use client::{AddWatchMode, Change, Client, Create, Error, MultiOp, MultiResult, Options, State};
 use jute::Encode;
 use proto::request::{CreateRequest, PathModeRequest, PathWatchRequest};
 use proto::response::{CreateResponse, ErrorResponse, GetDataResponse};
 use proto::watch::EventType;
 use proto::{OpCode, SessionId, Stat};
+use zoarium_client::{
+    AddWatchMode, Change, Client, Create, Error, MultiOp, MultiResult, Options, State,
+};
 
 async fn connected(server: &FakeServer) -> (Client, FakeConnection) {
     connected_by(server, server.options()).await

@@ -1,12 +1,12 @@
 //! SASL logins: before any request, on each connection, and never without proof.
 
 use bytes::Bytes;
-use client::{Client, Error, Login, LoginFailure, Options, Refusal, Secret, State};
 use jute::Encode;
 use proto::connect::SaslToken;
 use proto::response::StatResponse;
 use proto::{OpCode, Stat};
 use transport::sasl::{CLIENTS, NONCE_BYTES, SaslUsers, ServerExchange, ServerStep};
+use zoarium_client::{Client, Error, Login, LoginFailure, Options, Refusal, Secret, State};
 
 use crate::support::{FakeConnection, FakeServer, SESSION, soon};
 
@@ -247,9 +247,9 @@ fn no_password_appears_in_debug_output() {
     let options = Options::new("a").with_login(login);
     let shown = format!(
         "{options:?} {:?}",
-        client::Handshake {
+        zoarium_client::Handshake {
             login: options.login.clone(),
-            ..client::Handshake::default()
+            ..zoarium_client::Handshake::default()
         }
     );
     assert!(shown.contains("DIGEST-MD5 as \"bob\""), "{shown}");

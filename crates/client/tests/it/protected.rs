@@ -1,11 +1,11 @@
 //! Protected creations with lost answers, and their background work.
 
 use crate::support::{FakeConnection, FakeServer, PASSWORD, Received, SESSION, soon};
-use client::{Client, Create, Error};
 use jute::Encode;
 use proto::request::{CreateRequest, PathRequest, PathVersionRequest};
 use proto::response::{Create2Response, NamesResponse, StatResponse, SyncResponse};
 use proto::{OpCode, SessionId, Stat};
+use zoarium_client::{Client, Create, Error};
 
 async fn connected(server: &FakeServer) -> (Client, FakeConnection) {
     let (client, (connection, _)) = tokio::join!(

@@ -2,13 +2,13 @@
 
 use crate::support::{FakeConnection, FakeServer, PASSWORD, Received, SESSION, soon};
 use bytes::Bytes;
-use client::{AddWatchMode, Client, Error, Options, Session, State};
 use jute::{Encode, Reader};
 use proto::connect::AuthPacket;
 use proto::request::{ReadRequest, Request, SetWatchesRequest};
 use proto::response::{ErrorResponse, GetDataResponse};
 use proto::watch::EventType;
 use proto::{OpCode, SessionId, Stat, Xid};
+use zoarium_client::{AddWatchMode, Client, Error, Options, Session, State};
 
 async fn connected(server: &FakeServer) -> (Client, FakeConnection) {
     let (client, (connection, _)) =

@@ -1,10 +1,10 @@
 //! Requests that the client refuses before it sends them.
 
-use client::{AddWatchMode, Client, Create, Error, MultiOp, MultiRead, WatchKind};
 use jute::Encode;
 use proto::OpCode;
 use proto::request::CreateRequest;
 use proto::response::CreateResponse;
+use zoarium_client::{AddWatchMode, Client, Create, Error, MultiOp, MultiRead, WatchKind};
 
 use crate::support::{FakeConnection, FakeServer, SESSION};
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::frame::put_frame;
-use client::{Options, Wire};
 use jute::{Decode, Encode, Reader};
 use proto::connect::{ConnectRequest, ConnectResponse, ReplyHeader, RequestHeader};
 use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{OpCode, SessionId, Xid, Zxid};
 use tokio::net::{TcpListener, TcpStream};
+use zoarium_client::frame::put_frame;
+use zoarium_client::{Options, Wire};
 
 /// Time limit of a step, sufficient for a slow machine. Only a failing test uses it up.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Client, Create, Error, MultiResult, Stat, State};
 use jute::{Encode, Reader};
 use proto::multi::{MultiHeader, encode_error_result};
 use proto::request::{PathWatchRequest, Request, WriteRequest};
 use proto::response::{CreateResponse, NamesResponse};
 use proto::{ErrorCode, OpCode};
+use zoarium_client::{Client, Create, Error, MultiResult, Stat, State};
 
 use crate::support::{FakeConnection, FakeServer, Received, soon};
 

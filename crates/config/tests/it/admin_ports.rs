@@ -1,7 +1,7 @@
 //! `zoarium.admin.N`.
 
-use config::members::HostPort;
 use proto::Sid;
+use zoarium_config::members::HostPort;
 
 use crate::support::{Machine, ZOO_CFG, warnings};
 
@@ -41,7 +41,10 @@ fn an_invalid_value_is_refused_with_its_line_and_a_hint() {
         ("zoarium.admin.2=a/b:1", "`a/b:1` is not host:port"),
     ] {
         let error = Machine::alone(line).refusal();
-        assert_eq!(error.exit_code, config::exit_code::INVALID_INVOCATION);
+        assert_eq!(
+            error.exit_code,
+            zoarium_config::exit_code::INVALID_INVOCATION
+        );
         let key = line.split('=').next().unwrap();
         let text = error.to_string();
         let beginning = format!("{ZOO_CFG}:3: {key}: {reason}");

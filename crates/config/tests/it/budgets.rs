@@ -1,6 +1,6 @@
 //! `budget.<name>.*`.
 
-use config::{Budget, BudgetClients};
+use zoarium_config::{Budget, BudgetClients};
 
 use crate::support::{Machine, ZOO_CFG, warnings};
 
@@ -41,7 +41,10 @@ fn budgets_are_read_by_their_names() {
 /// Checks a refusal: its line in the file, its key, its reason and its hint.
 fn is_refused(lines: &str, line: u32, key: &str, (reason, hint): (&str, &str)) {
     let error = Machine::alone(lines).refusal();
-    assert_eq!(error.exit_code, config::exit_code::INVALID_INVOCATION);
+    assert_eq!(
+        error.exit_code,
+        zoarium_config::exit_code::INVALID_INVOCATION
+    );
     let text = error.to_string();
     let beginning = format!("{ZOO_CFG}:{line}: {key}: {reason}");
     assert!(text.starts_with(&beginning), "{text}");

@@ -4,8 +4,8 @@
 //! codes belong to the server.
 
 use crate::support::{Machine, ZOO_CFG, has_notice, warnings};
-use config::{Config, NoticeLevel};
 use proto::ConfigVersion;
+use zoarium_config::{Config, NoticeLevel};
 
 fn refused(machine: Machine) -> String {
     let error = machine.refusal();
@@ -211,7 +211,7 @@ fn c18_the_member_list_wins_over_peer_type() {
     assert_eq!(warnings(&config), [text]);
     assert_eq!(
         config.ensemble.unwrap().role,
-        config::members::MemberRole::Participant
+        zoarium_config::members::MemberRole::Participant
     );
 }
 

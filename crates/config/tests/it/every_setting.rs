@@ -1,7 +1,7 @@
 //! Check that the configuration reads every setting in the registry.
 
-use config::registry::{self, Asks, Fate, Key};
-use config::{Config, Secret, SystemProperties};
+use zoarium_config::registry::{self, Asks, Fate, Key};
+use zoarium_config::{Config, Secret, SystemProperties};
 
 use crate::support::{Machine, another_value, machine_with};
 

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use config::finding::{self, Severity};
-use config::{Effective, Examination, Origin, SystemProperties, ValueSource, effective, examine};
+use zoarium_config::finding::{self, Severity};
+use zoarium_config::{
+    Effective, Examination, Origin, SystemProperties, ValueSource, effective, examine,
+};
 
 use crate::support::{Machine, ZOO_CFG};
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use config::membership::Membership;
-use config::{Config, FourLetterWords, RawConfig, version_of_file_name};
+use zoarium_config::membership::Membership;
+use zoarium_config::{Config, FourLetterWords, RawConfig, version_of_file_name};
 
 use crate::support::{Machine, warnings};
 use proto::ConfigVersion;

@@ -1,7 +1,7 @@
 //! Effect of every setting: it works, has no effect with one warning, or is refused.
 
-use config::registry::{self, Asks, Fate, Key, Scope, ValueKind};
-use config::{Config, exit_code};
+use zoarium_config::registry::{self, Asks, Fate, Key, Scope, ValueKind};
+use zoarium_config::{Config, exit_code};
 
 use crate::support::{Machine, another_value, warnings};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use config::{Config, ConfigError, SaslAcceptor, SaslInitiator};
+use zoarium_config::{Config, ConfigError, SaslAcceptor, SaslInitiator};
 
 use crate::support::{JAAS_FILE, Machine};
 

@@ -1,4 +1,4 @@
-//! Tests of whole configurations: from text to [`config::Config`].
+//! Tests of whole configurations: from text to [`zoarium_config::Config`].
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

@@ -1,6 +1,6 @@
 //! Precedence of the places of a setting, and notices about names.
 
-use config::registry::Section;
+use zoarium_config::registry::Section;
 
 use crate::support::{Machine, warnings};
 

@@ -1,4 +1,4 @@
-//! Check that the server reads every field of [`config::Config`]. Otherwise the registry must mark
+//! Check that the server reads every field of [`zoarium_config::Config`]. Otherwise the registry must mark
 //! the settings of the field as refused or without effect.
 //!
 //! The test writes each setting to find the fields that it changes. It searches the sources of the
@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use config::Config;
-use config::registry::{self, Fate, Key};
+use zoarium_config::Config;
+use zoarium_config::registry::{self, Fate, Key};
 
 use crate::every_setting::TOGETHER;
 use crate::support::{Machine, another_value, machine_with};

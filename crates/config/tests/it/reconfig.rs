@@ -1,10 +1,10 @@
 //! Reconfigurations and the results of Apache ZooKeeper 3.9.5. The codes were measured with three
 //! servers and `skipACL=yes`.
 
-use config::membership::Membership;
-use config::reconfig::Rules;
 use proptest::prelude::*;
 use proto::{ErrorCode, Sid};
+use zoarium_config::membership::Membership;
+use zoarium_config::reconfig::Rules;
 
 const THREE: &str = "server.1=127.0.0.1:101:201:participant;127.0.0.1:301\n\
                      server.2=127.0.0.1:102:202:participant;127.0.0.1:302\n\

@@ -3,7 +3,7 @@
 //! Each line of `tests/golden/configs.tsv` contains the lines of zoo.cfg separated by `~`, the text
 //! of `myid` (`-` if the file is missing), and the result of `QuorumPeerConfig.parse`.
 
-use config::Config;
+use zoarium_config::Config;
 
 use crate::support::Machine;
 

@@ -1,6 +1,6 @@
 //! Refusals in Apache ZooKeeper's words, in addition to the rows of the checklist.
 
-use config::{NoticeLevel, exit_code};
+use zoarium_config::{NoticeLevel, exit_code};
 
 use crate::support::{MEMBER, Machine, has_notice, warnings};
 
@@ -113,7 +113,10 @@ fn the_secure_port_needs_a_provider_for_its_scheme() {
         config.properties.get("zookeeper.authProvider.x509"),
         Some("org.apache.zookeeper.server.auth.X509AuthenticationProvider")
     );
-    assert_eq!(config.auth.providers["x509"], config::AuthProvider::X509);
+    assert_eq!(
+        config.auth.providers["x509"],
+        zoarium_config::AuthProvider::X509
+    );
 }
 
 #[test]

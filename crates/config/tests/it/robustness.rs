@@ -1,7 +1,7 @@
 //! Every configuration is either accepted or refused, without a panic.
 
-use config::registry;
 use proptest::prelude::*;
+use zoarium_config::registry;
 
 use crate::support::Machine;
 

@@ -1,6 +1,6 @@
 //! SASL sections of the JAAS file, and servers that start without the file.
 
-use config::{Config, SaslAcceptor, SaslInitiator, SaslUsers, Secret};
+use zoarium_config::{Config, SaslAcceptor, SaslInitiator, SaslUsers, Secret};
 
 use crate::support::{JAAS, JAAS_FILE, Machine, warnings};
 

@@ -5,8 +5,8 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use config::registry::{DefaultValue, Key, Scope, ValueKind};
-use config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
+use zoarium_config::registry::{DefaultValue, Key, Scope, ValueKind};
+use zoarium_config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
 
 /// Path of the configuration of a [`Machine`].
 pub(crate) const ZOO_CFG: &str = "/conf/zoo.cfg";

@@ -1,7 +1,7 @@
 //! Resulting values: defaults, and configurations of images and operators.
 
-use config::members::MemberRole;
-use config::{
+use zoarium_config::members::MemberRole;
+use zoarium_config::{
     AdminScheme, AuthProvider, ClientAuth, DigestAlgorithm, FourLetterWords, MetricsExporter,
     NoticeLevel, SaslAcceptor, SaslInitiator, Secret, SnapshotCompression, StoreFormat,
 };
@@ -314,7 +314,8 @@ fn an_oracle_decides_where_neither_groups_nor_weights_do() {
         let machine = Machine::member(&lines);
         machine.file("/data/myid", "1").config()
     };
-    let of = |config: &config::Config| config.ensemble.as_ref().unwrap().oracle_path.clone();
+    let of =
+        |config: &zoarium_config::Config| config.ensemble.as_ref().unwrap().oracle_path.clone();
     let by_majority = with("");
     assert_eq!(of(&by_majority), Some("/oracle".into()));
     assert!(

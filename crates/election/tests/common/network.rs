@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use election::{Action, Candidate, Election, Electorate, Role, Settings, Vote};
 use fastrand::Rng;
 use proto::notification::{Notification, PeerState};
 use proto::quorum::{Majority, QuorumVerifier};
 use proto::{ElectionRound, Sid};
+use zoarium_election::{Action, Candidate, Election, Electorate, Role, Settings, Vote};
 
 /// Time for which a role may lack its counterpart.
 const PATIENCE_MS: i64 = 1000;

@@ -23,12 +23,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use election::{
-    Action, Candidate, Election, Electorate, Heard, MemberList, Oracle, Role, Settings,
-};
 use proto::notification::{Form, Notification, PeerState};
 use proto::quorum::{GroupId, Hierarchical, Majority};
 use proto::{ConfigVersion, ElectionRound, Epoch, Sid, Zxid};
+use zoarium_election::{
+    Action, Candidate, Election, Electorate, Heard, MemberList, Oracle, Role, Settings,
+};
 
 /// Servers, notifications in flight between them, and their output.
 #[derive(Default)]
@@ -407,7 +407,9 @@ impl Script {
         for sid in words.sids().collect::<Vec<_>>() {
             let votes = self.election(sid).map(|election| election.votes());
             let votes = votes.unwrap_or_default();
-            let one = |(from, ballot): (Sid, election::Ballot)| format!("{from}: {}", ballot.vote);
+            let one = |(from, ballot): (Sid, zoarium_election::Ballot)| {
+                format!("{from}: {}", ballot.vote)
+            };
             let votes: Vec<String> = votes.into_iter().map(one).collect();
             self.output
                 .push(format!("{sid} holds {{{}}}", votes.join(", ")));

@@ -14,9 +14,9 @@ mod standin;
 use std::collections::BTreeSet;
 use std::fs;
 
-use election::Vote;
 use proto::notification::PeerState;
 use proto::{ConfigVersion, ElectionRound, Sid};
+use zoarium_election::Vote;
 
 use crate::recording::{
     Record, distinct, folder, is_subsequence, lines, members, records, sid, vote,

@@ -12,11 +12,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use election::links::{ConnectionId, LinkAction, Links};
 use proto::hello::{Endpoint, Hello};
 use proto::notification::{FRAME_BYTES_MAX, Notification};
 use proto::{Epoch, Sid};
 use serde_json::Value;
+use zoarium_election::links::{ConnectionId, LinkAction, Links};
 
 use crate::recording::{bytes, electorate, folder, lines, members, sid};
 use crate::standin::Standin;

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use election::{Electorate, Heard, MemberList, Vote};
 use proto::notification::{Notification, PeerState};
 use proto::quorum::Majority;
 use proto::{ConfigVersion, ElectionRound, Sid};
 use serde_json::Value;
+use zoarium_election::{Electorate, Heard, MemberList, Vote};
 
 /// A notification between two servers.
 #[derive(Debug, Clone)]

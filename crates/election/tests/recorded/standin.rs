@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use election::{Action, Candidate, Election, Role, Settings, Vote};
 use proto::notification::{Notification, PeerState};
 use proto::{ConfigVersion, ElectionRound, Epoch, Sid, Zxid};
+use zoarium_election::{Action, Candidate, Election, Role, Settings, Vote};
 
 use crate::recording::{distinct, electorate, heard, members, vote};
 

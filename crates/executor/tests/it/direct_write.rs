@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use executor::DirectWrite;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::AtomicBool;
 use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::thread;
+use zoarium_executor::DirectWrite;
 
 use crate::shuttle_model::{Shuttle, check};
 

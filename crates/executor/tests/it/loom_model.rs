@@ -5,7 +5,7 @@ use crate::probe::{Path, Probe, assert_empty, executor, send};
 
 primitives!(Loom, loom);
 
-type Executor = executor::Executor<Probe<Loom>, Loom>;
+type Executor = zoarium_executor::Executor<Probe<Loom>, Loom>;
 
 /// Visits every execution with at most this number of preemptions: moments at which a thread could
 /// continue, and another one runs instead.

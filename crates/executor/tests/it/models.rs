@@ -1,7 +1,7 @@
 //! Primitives that a checker controls, built from its atomics. They order no more than the shipped
 //! ones do.
 
-/// Implements [`executor::Primitives`] with a checker's types, which have the names of the standard
+/// Implements [`zoarium_executor::Primitives`] with a checker's types, which have the names of the standard
 /// library.
 macro_rules! primitives {
     ($name:ident, $checker:ident) => {
@@ -10,10 +10,10 @@ macro_rules! primitives {
         use std::sync::atomic::Ordering;
         use std::time::Duration;
 
-        use executor::{Atomic, Lock, Parker, Primitives, Queue};
         use $checker::sync::atomic::{AtomicBool, AtomicI64, AtomicIsize, fence};
         use $checker::sync::{Arc, Condvar, Mutex};
         use $checker::thread;
+        use zoarium_executor::{Atomic, Lock, Parker, Primitives, Queue};
 
         #[derive(Debug)]
         pub(crate) enum $name {}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use executor::{Executor, Machine, Primitives, Queue, Settings};
+use zoarium_executor::{Executor, Machine, Primitives, Queue, Settings};
 
 /// A path of a message to the machine.
 #[derive(Debug, Clone, Copy)]

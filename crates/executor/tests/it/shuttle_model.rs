@@ -2,7 +2,7 @@
 
 use std::sync::Arc as SharedModel;
 
-use executor::Mailbox;
+use zoarium_executor::Mailbox;
 
 use crate::models::primitives;
 use crate::probe::{Path, Probe, assert_empty, executor, send};
@@ -12,7 +12,7 @@ primitives!(Shuttle, shuttle);
 /// Number of schedules of each model if the environment variable is not set.
 const SCHEDULES: usize = 10_000;
 
-type Executor = executor::Executor<Probe<Shuttle>, Shuttle>;
+type Executor = zoarium_executor::Executor<Probe<Shuttle>, Shuttle>;
 
 const SENDERS: usize = 3;
 const MESSAGES_EACH: usize = 4;

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use history::record::{Change, Content, Operation, Znode};
-use history::{DifferenceKind, HistoryError, HistoryQuery, Moment, Position, Reader, Viewer};
 use proto::Zxid;
+use zoarium_history::record::{Change, Content, Operation, Znode};
+use zoarium_history::{
+    DifferenceKind, HistoryError, HistoryQuery, Moment, Position, Reader, Viewer,
+};
 
 use crate::plain::{Plain, PlainChange, PlainZnode, Tree, acl_of};
 
@@ -353,7 +355,7 @@ impl Asking<'_> {
                 .find(|change| change.path == path && operations.contains(&change.operation))
                 .map(position_of)
         };
-        let position = |found: &Option<history::record::ExportedChange>| {
+        let position = |found: &Option<zoarium_history::record::ExportedChange>| {
             found
                 .as_ref()
                 .map(|found| found.change.as_ref().unwrap().position())

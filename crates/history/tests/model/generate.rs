@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use fastrand::Rng;
-use history::Origin;
 use proto::txn::{
     CreateContainerTxn, CreateTtlTxn, CreateTxn, SetAclTxn, SetDataTxn, Txn, TxnHeader, TxnRecord,
 };
 use proto::{Acl, SessionId, Zxid};
+use zoarium_history::Origin;
 
 /// The generator's state of a znode.
 #[derive(Debug, Clone, Default)]

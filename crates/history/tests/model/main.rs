@@ -15,13 +15,13 @@ use std::process::{Command, Stdio};
 
 use compare::compare;
 use generate::{Generator, Made};
-use history::record::Operation;
-use history::{
+use plain::{Plain, start_zxid};
+use proto::{StatPersisted, Zxid};
+use zoarium_history::record::Operation;
+use zoarium_history::{
     Baseline, HistoryError, HistoryQuery, Index, IndexSettings, MaintenanceStep, PathFilter,
     Position, Shape, SnapshotAt,
 };
-use plain::{Plain, start_zxid};
-use proto::{StatPersisted, Zxid};
 
 fn settings(dir: &Path) -> IndexSettings {
     IndexSettings {
@@ -98,7 +98,7 @@ fn successive_trees_differ_by_one_transaction() {
     let made = Generator::make(51, 150);
     let plain = Plain::of(&made);
     let mut index = create(settings(dir.path()), &made);
-    let owner = history::Viewer::FileOwner {
+    let owner = zoarium_history::Viewer::FileOwner {
         shows_secrets: false,
     };
     for count in [75, 150] {
@@ -106,7 +106,7 @@ fn successive_trees_differ_by_one_transaction() {
         let trees = &plain.trees[..=count];
         for pair in trees.windows(2) {
             let ((before, older), (after, newer)) = (&pair[0], &pair[1]);
-            let moments = [before, after].map(|zxid| history::Moment::Zxid(Zxid(*zxid)));
+            let moments = [before, after].map(|zxid| zoarium_history::Moment::Zxid(Zxid(*zxid)));
             let paths = older.keys().chain(newer.keys());
             let mut wanted: Vec<&String> = paths
                 .filter(|path| older.get(*path) != newer.get(*path))
@@ -186,8 +186,8 @@ fn snapshot_of(dir: &Path, zxid: i64, tree: &plain::Tree) -> (Baseline, Snapshot
         let id = i64::try_from(acls.len()).unwrap();
         baseline.acl(id, &znode.acl);
         let owner = match znode.kind {
-            history::record::Kind::Container => i64::MIN,
-            history::record::Kind::Ttl => (0xff_i64 << 56) | 5000,
+            zoarium_history::record::Kind::Container => i64::MIN,
+            zoarium_history::record::Kind::Ttl => (0xff_i64 << 56) | 5000,
             _ => znode.owner,
         };
         let stat = StatPersisted {
@@ -232,11 +232,18 @@ fn a_gap_is_reported_and_both_sides_are_correct() {
         let extent = reader.extent();
         assert_eq!(extent.holes.len(), 1);
         assert_eq!(extent.holes[0].after, gap_after);
-        let owner = history::Viewer::FileOwner {
+        let owner = zoarium_history::Viewer::FileOwner {
             shows_secrets: true,
         };
-        let at =
-            |zxid: i64| reader.tree_at("/", history::Moment::Zxid(Zxid(zxid)), None, 1000, &owner);
+        let at = |zxid: i64| {
+            reader.tree_at(
+                "/",
+                zoarium_history::Moment::Zxid(Zxid(zxid)),
+                None,
+                1000,
+                &owner,
+            )
+        };
         assert!(matches!(
             at(plain.trees[600].0),
             Err(HistoryError::Hole { .. })
@@ -277,9 +284,9 @@ fn a_gap_is_reported_and_both_sides_are_correct() {
 
 /// Checks that a moment in the gap has no answer, up to the moment that the znodes after the gap
 /// show.
-fn times_in_the_gap_are_not_known(reader: &history::Reader, plain: &Plain) {
+fn times_in_the_gap_are_not_known(reader: &zoarium_history::Reader, plain: &Plain) {
     let hole = reader.extent().holes[0];
-    let at = |ms: i64| reader.zxid_at(history::Moment::Time(ms));
+    let at = |ms: i64| reader.zxid_at(zoarium_history::Moment::Time(ms));
     let newest = plain.tree(hole.known_from.0).values();
     let newest_ms = newest.map(|znode| znode.mtime_ms).max().unwrap();
     let times = plain.times.iter();
@@ -296,14 +303,14 @@ fn times_in_the_gap_are_not_known(reader: &history::Reader, plain: &Plain) {
 /// Checks that the origin of a change before the gap is shown only if the znode still has the state
 /// that it left.
 fn nobody_is_blamed_for_what_was_done_in_the_gap(
-    reader: &history::Reader,
+    reader: &zoarium_history::Reader,
     plain: &Plain,
     gap_after: Zxid,
 ) {
-    let owner = history::Viewer::FileOwner {
+    let owner = zoarium_history::Viewer::FileOwner {
         shows_secrets: true,
     };
-    let zxid_of = |found: &Option<history::record::ExportedChange>| {
+    let zxid_of = |found: &Option<zoarium_history::record::ExportedChange>| {
         found
             .as_ref()
             .map(|found| found.change.as_ref().unwrap().zxid)
@@ -349,7 +356,7 @@ fn nobody_is_blamed_for_what_was_done_in_the_gap(
 fn feed_stops_at_the_hole(index: &Index, plain: &Plain, gap_after: Zxid) {
     let reader = index.reader();
     let hole = reader.extent().holes[0];
-    let owner = history::Viewer::FileOwner {
+    let owner = zoarium_history::Viewer::FileOwner {
         shows_secrets: false,
     };
     let mut query = HistoryQuery::of("/");
@@ -402,7 +409,7 @@ fn positions_do_not_depend_on_what_is_recorded() {
         query.recursive = true;
         let mut found = std::collections::BTreeMap::new();
         loop {
-            let owner = history::Viewer::FileOwner {
+            let owner = zoarium_history::Viewer::FileOwner {
                 shows_secrets: false,
             };
             let page = index.reader().history(&query, &owner).unwrap();

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use history::record::{AclList, Kind, Operation};
 use proto::Acl;
 use proto::txn::{Txn, TxnRecord};
+use zoarium_history::record::{AclList, Kind, Operation};
 
 use crate::generate::Made;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use history::{Baseline, HistoryError, HistoryQuery, Index, Moment, Position, SnapshotAt};
 use proto::{Id, StatPersisted, Zxid};
+use zoarium_history::{Baseline, HistoryError, HistoryQuery, Index, Moment, Position, SnapshotAt};
 
 use crate::generate::{Generator, Made};
 use crate::plain::start_zxid;

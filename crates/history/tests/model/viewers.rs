@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use history::record::Operation;
-use history::{Baseline, HistoryError, HistoryQuery, Index, Position, SnapshotAt, Viewer};
 use parking_lot::RwLock;
 use proto::{Id, StatPersisted, Zxid};
 use tree::{Tree, TreeSettings};
+use zoarium_history::record::Operation;
+use zoarium_history::{Baseline, HistoryError, HistoryQuery, Index, Position, SnapshotAt, Viewer};
 
 use crate::generate::Generator;
 use crate::plain::start_zxid;
@@ -43,7 +43,7 @@ fn a_feed_shows_what_a_query_shows() {
         (query.recursive, query.operations) = (true, operations);
         let site = Site::new();
         let anyone = site.client(&[]);
-        let mut memory = history::FeedMemory::default();
+        let mut memory = zoarium_history::FeedMemory::default();
         let mut position = Position::after(Zxid(start_zxid(&made)));
         let (mut hidden, mut shown) = (0, 0);
         for count in (100..=made.len()).step_by(100) {
@@ -161,7 +161,7 @@ pub(crate) fn fed(
     viewer: &Viewer<'_>,
 ) -> (Vec<i64>, Vec<(i64, i64)>, u64) {
     let mut hidden = 0;
-    let mut memory = history::FeedMemory::default();
+    let mut memory = zoarium_history::FeedMemory::default();
     let mut position = Position::after(Zxid(start));
     let (mut seen, mut refused) = (Vec::new(), Vec::new());
     while position < Position::after(index.head()) {
@@ -214,8 +214,8 @@ fn only_viewers_of_secrets_see_the_member_list() {
         let owner = Viewer::FileOwner { shows_secrets };
         let mut query = HistoryQuery::of(CONFIG);
         query.with_states = true;
-        let now = history::Moment::Zxid(index.head());
-        let begin = history::Moment::Zxid(Zxid(start_zxid(&made)));
+        let now = zoarium_history::Moment::Zxid(index.head());
+        let begin = zoarium_history::Moment::Zxid(Zxid(start_zxid(&made)));
         let after = Position::after(Zxid(start_zxid(&made)));
         let changes = reader.history(&query, &owner).unwrap().results;
         let fed = reader.feed(&query, after, &owner).unwrap().results;

@@ -6,12 +6,12 @@ mod recorded;
 
 use bytes::Bytes;
 use jute::{Decode, Encode, Reader, Str};
-use proto::connect::{ConnectRequest, ConnectResponse, ReplyHeader, RequestHeader};
-use proto::data::RequestAcl;
-use proto::multi::{MultiHeader, encode_error_result};
-use proto::request::{CreateRequest, PathWatchRequest, ReadRequest, Request, WriteRequest};
-use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
-use proto::{Acl, ErrorCode, OpCode, SessionId, Xid, Zxid};
+use zoarium_proto::connect::{ConnectRequest, ConnectResponse, ReplyHeader, RequestHeader};
+use zoarium_proto::data::RequestAcl;
+use zoarium_proto::multi::{MultiHeader, encode_error_result};
+use zoarium_proto::request::{CreateRequest, PathWatchRequest, ReadRequest, Request, WriteRequest};
+use zoarium_proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
+use zoarium_proto::{Acl, ErrorCode, OpCode, SessionId, Xid, Zxid};
 
 /// Parses hex digits; blanks are ignored.
 fn unhex(text: &str) -> Vec<u8> {

@@ -5,16 +5,16 @@ use std::fs;
 
 use bytes::Bytes;
 use jute::{Decode, Encode, Reader};
-use proto::ErrorCode;
-use proto::connect::ReplyHeader;
-use proto::multi::MultiHeader;
-use proto::response::{
+use serde_json::Value;
+use zoarium_proto::ErrorCode;
+use zoarium_proto::connect::ReplyHeader;
+use zoarium_proto::multi::MultiHeader;
+use zoarium_proto::response::{
     Create2Response, CreateResponse, ErrorResponse, GetAclResponse, GetAllChildrenNumberResponse,
     GetChildren2Response, GetDataResponse, NamesResponse, StatResponse, SyncResponse,
     WhoAmIResponse,
 };
-use proto::watch::WatcherEvent;
-use serde_json::Value;
+use zoarium_proto::watch::WatcherEvent;
 
 use crate::unhex;
 

@@ -1,8 +1,8 @@
 //! Recordings of election connections.
 
 use bytes::Bytes;
-use proto::hello::{Endpoint, Hello, HelloFault};
-use proto::notification::{FRAME_BYTES_MAX, Form, Notification, PeerState};
+use zoarium_proto::hello::{Endpoint, Hello, HelloFault};
+use zoarium_proto::notification::{FRAME_BYTES_MAX, Form, Notification, PeerState};
 
 use crate::record::Record;
 

@@ -28,7 +28,7 @@ fn every_recorded_message_decodes_and_encodes_to_the_same_bytes() {
         *checked.entry(record.text("type").to_owned()).or_default() += 1;
     }
     println!("checked {checked:?}");
-    for packet_type in proto::packet::PacketType::ALL {
+    for packet_type in zoarium_proto::packet::PacketType::ALL {
         assert!(
             checked.contains_key(packet_type.name()),
             "no {packet_type:?}"

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode, Reader};
-use proto::leader::LeaderPacket;
-use proto::learner::{LearnerPacket, LearnerRequest, Touch};
-use proto::packet::{Extent, PacketType, QuorumPacket};
-use proto::request::Request;
-use proto::txn::TxnRecord;
-use proto::{OpCode, OpKind};
 use serde_json::Value;
+use zoarium_proto::leader::LeaderPacket;
+use zoarium_proto::learner::{LearnerPacket, LearnerRequest, Touch};
+use zoarium_proto::packet::{Extent, PacketType, QuorumPacket};
+use zoarium_proto::request::Request;
+use zoarium_proto::txn::TxnRecord;
+use zoarium_proto::{OpCode, OpKind};
 
 use crate::record::{Record, hex_long, unhex};
 

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use jute::{Decode, Encode, Reader, Str};
-use proto::leader::SNAPSHOT_SIGNATURE;
-use proto::learner::Touch;
-use proto::{Acl, StatPersisted};
+use zoarium_proto::leader::SNAPSHOT_SIGNATURE;
+use zoarium_proto::learner::Touch;
+use zoarium_proto::{Acl, StatPersisted};
 
 use crate::record::{Record, hex_long};
 

@@ -4,12 +4,12 @@ use jute::Encode;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use proto::hello::{Endpoint, Hello, HelloAddresses, QuorumAuthPacket};
-use proto::leader::LeaderPacket;
-use proto::learner::{LearnerInfo, LearnerPacket, LearnerRequest, Touch};
-use proto::notification::{Form, Notification, PeerState};
-use proto::packet::{Extent, QuorumPacket};
-use proto::{ElectionRound, Zxid};
+use zoarium_proto::hello::{Endpoint, Hello, HelloAddresses, QuorumAuthPacket};
+use zoarium_proto::leader::LeaderPacket;
+use zoarium_proto::learner::{LearnerInfo, LearnerPacket, LearnerRequest, Touch};
+use zoarium_proto::notification::{Form, Notification, PeerState};
+use zoarium_proto::packet::{Extent, QuorumPacket};
+use zoarium_proto::{ElectionRound, Zxid};
 
 use crate::check;
 use crate::parts::*;
@@ -58,7 +58,8 @@ fn learner_request() -> impl Strategy<Value = LearnerRequest> {
 fn learner_packet() -> impl Strategy<Value = LearnerPacket> {
     use LearnerPacket as P;
     let info = || option::of(learner_info());
-    let current_epoch = option::of((0..i32::MAX).prop_map(|epoch| proto::Epoch(epoch.into())));
+    let current_epoch =
+        option::of((0..i32::MAX).prop_map(|epoch| zoarium_proto::Epoch(epoch.into())));
     prop_oneof![
         (epoch(), info()).prop_map(|(accepted_epoch, info)| P::FollowerInfo {
             accepted_epoch,
@@ -132,12 +133,12 @@ fn notification() -> impl Strategy<Value = Notification> {
         let zxid = Zxid(zxid);
         Notification {
             state: PeerState::from_i32(state),
-            leader: proto::Sid(leader),
+            leader: zoarium_proto::Sid(leader),
             zxid,
             round: ElectionRound(round),
             peer_epoch: match form {
                 Form::WithoutEpoch => zxid.epoch(),
-                _ => proto::Epoch(peer_epoch),
+                _ => zoarium_proto::Epoch(peer_epoch),
             },
             form,
         }
@@ -156,7 +157,7 @@ fn hello() -> impl Strategy<Value = Hello> {
     (any::<i64>(), addresses).prop_map(|(sid, addresses)| {
         // Without addresses, only a non-negative number is valid.
         let legacy = addresses == HelloAddresses::Legacy;
-        let sid = proto::Sid(if legacy { sid & i64::MAX } else { sid });
+        let sid = zoarium_proto::Sid(if legacy { sid & i64::MAX } else { sid });
         Hello { sid, addresses }
     })
 }

@@ -5,8 +5,8 @@ use jute::Str;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use proto::data::RequestAcl;
-use proto::{Acl, Epoch, Id, SessionId, Sid, Stat, StatPersisted, Zxid};
+use zoarium_proto::data::RequestAcl;
+use zoarium_proto::{Acl, Epoch, Id, SessionId, Sid, Stat, StatPersisted, Zxid};
 
 /// Generates text without characters above U+FFFF, which are written as in Java and do not read
 /// back.

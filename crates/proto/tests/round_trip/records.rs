@@ -3,17 +3,17 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use proto::connect::{
+use zoarium_proto::connect::{
     AuthPacket, ConnectRequest, ConnectResponse, ReplyHeader, RequestHeader, SaslToken,
 };
-use proto::multi::MultiHeader;
-use proto::response::{
+use zoarium_proto::multi::MultiHeader;
+use zoarium_proto::response::{
     ClientInfo, Create2Response, CreateResponse, ErrorResponse, GetAclResponse,
     GetAllChildrenNumberResponse, GetChildren2Response, GetDataResponse, NamesResponse,
     StatResponse, SyncResponse, WhoAmIResponse,
 };
-use proto::watch::WatcherEvent;
-use proto::{Xid, Zxid};
+use zoarium_proto::watch::WatcherEvent;
+use zoarium_proto::{Xid, Zxid};
 
 use crate::check;
 use crate::parts::*;
@@ -25,7 +25,7 @@ proptest! {
         read_only in option::of(any::<bool>()),
     ) {
         let (protocol_version, zxid, timeout_ms, session) = numbers;
-        let session_id = proto::SessionId(session);
+        let session_id = zoarium_proto::SessionId(session);
         let last_zxid_seen = Zxid(zxid);
         check(&ConnectRequest {
             protocol_version, last_zxid_seen, timeout_ms, session_id, password: given.into(), read_only,

@@ -4,9 +4,9 @@ use jute::{DecodeError, Reader, Str};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use proto::OpCode;
-use proto::multi::{MultiFault, MultiRead};
-use proto::request::{
+use zoarium_proto::OpCode;
+use zoarium_proto::multi::{MultiFault, MultiRead};
+use zoarium_proto::request::{
     CreateRequest, PathModeRequest, PathRequest, PathVersionRequest, PathWatchRequest, ReadRequest,
     ReconfigRequest, Request, SetAclRequest, SetDataRequest, SetWatchesRequest, WriteRequest,
 };

@@ -4,7 +4,7 @@ use jute::{Encode, Reader};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use proto::txn::{
+use zoarium_proto::txn::{
     CheckVersionTxn, CreateContainerTxn, CreateTtlTxn, CreateTxn, SetAclTxn, SetDataTxn, Txn,
     TxnDigest, TxnHeader, TxnRecord,
 };
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn the_oldest_creates_read_back(mut record in record(), create in create()) {
         let create = CreateTxn { parent_cversion: -1, ..create };
-        record.header.op = proto::OpCode::Create.number();
+        record.header.op = zoarium_proto::OpCode::Create.number();
         record.txn = Txn::CreateV0(create);
         record.digest = None;
         check(&record)?;

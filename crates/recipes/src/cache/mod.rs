@@ -48,7 +48,7 @@ pub enum CacheScope {
 ///
 /// ```
 /// # tests::documented(async |client| {
-/// use recipes::{CacheEvent, TreeCache};
+/// use zoarium_recipes::{CacheEvent, TreeCache};
 ///
 /// # for path in ["/settings", "/settings/colour"] {
 /// #     client.create(path, "blue", &client::Create::persistent()).await?;
@@ -70,7 +70,7 @@ pub enum CacheScope {
 ///         _ => {}
 ///     }
 /// }
-/// # Ok::<_, recipes::Error>(())
+/// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```
 ///

@@ -1,7 +1,7 @@
 //! A tree cache with znodes that it may not read, without a connection, and at its end.
 
 use client::{Acl, Client, Create, digest_id, perms};
-use recipes::{CacheEvent, CacheScope, Error, Node, TreeCache};
+use zoarium_recipes::{CacheEvent, CacheScope, Error, Node, TreeCache};
 
 use crate::caches::{put, shows};
 use crate::support::{both_ways, expire, options, server, soon, two_clients, until, until_cut_off};
@@ -99,7 +99,7 @@ async fn a_cache_holds_nothing_below_a_hidden_znode() {
 }
 
 /// Returns the next event in a short form.
-async fn next(events: &mut recipes::CacheEvents) -> String {
+async fn next(events: &mut zoarium_recipes::CacheEvents) -> String {
     let data = |node: Node| String::from_utf8(node.data.to_vec()).unwrap();
     match soon("an event", events.next()).await.unwrap() {
         CacheEvent::Added { path, node } => format!("+{path}={}", data(node)),

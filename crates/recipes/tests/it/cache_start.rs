@@ -1,8 +1,8 @@
 //! Requests with which a tree cache starts.
 
 use client::Create;
-use recipes::TreeCache;
 use tokio::time::Instant;
+use zoarium_recipes::TreeCache;
 
 use crate::slow_server::SlowServer;
 use crate::support::{both_ways, server};

@@ -1,7 +1,7 @@
 //! Comparison of a tree cache with its subtree.
 
 use client::{Client, Create};
-use recipes::{CacheScope, TreeCache};
+use zoarium_recipes::{CacheScope, TreeCache};
 
 use crate::cuts::at_every_request;
 use crate::proxy::Proxy;

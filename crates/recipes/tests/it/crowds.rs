@@ -1,9 +1,9 @@
 //! Cost of a change of leader with many candidates.
 
 use client::{Client, WatchEvent};
-use recipes::{LeaderLatch, UnfairElection};
 use tests::Server;
 use tokio::sync::broadcast::Receiver;
+use zoarium_recipes::{LeaderLatch, UnfairElection};
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -4,7 +4,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use client::Client;
-use recipes::{LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection};
+use zoarium_recipes::{
+    LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection,
+};
 
 use crate::proxy::{Cut, Proxy};
 use crate::support::{both_ways, connect, server, soon, until, until_children, until_watches};

@@ -1,12 +1,12 @@
 //! Recipes across the loss of an ensemble's leader.
 
 use client::Client;
-use recipes::{
+use tests::Flavour::Zoarium;
+use tests::ensemble::EnsembleBuilder;
+use zoarium_recipes::{
     Barrier, Counter, DoubleBarrier, GroupMember, LeaderLatch, LeaderSelector, MultiLock, Mutex,
     ReadWriteLock, Semaphore, SharedValue, TreeCache, UnfairElection,
 };
-use tests::Flavour::Zoarium;
-use tests::ensemble::EnsembleBuilder;
 
 use crate::support::{connect, soon, until, until_children};
 

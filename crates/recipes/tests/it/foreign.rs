@@ -5,11 +5,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use client::{Client, Create};
-use recipes::{
+use tests::{Missing, java_program, or_skip, python_with_kazoo, run, source_dir};
+use zoarium_recipes::{
     Counter, DoubleBarrier, Election, Layout, LeaderLatch, LockingQueue, Mutex, NonBlockingLease,
     Party, PersistentTtlNode, ReadWriteLock, Semaphore, SetPartitioner, SimpleQueue,
 };
-use tests::{Missing, java_program, or_skip, python_with_kazoo, run, source_dir};
 
 use crate::support::{children, connect, server, soon, until, until_children};
 

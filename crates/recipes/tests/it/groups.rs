@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use client::{Client, Create};
-use recipes::{
+use tests::{Flavour, ServerBuilder};
+use zoarium_recipes::{
     Counter, Election, Error, LeaderLatch, LeaderSelector, MultiNonBlockingLease, Mutex,
     NonBlockingLease, Party, PersistentTtlNode, SetPartitioner, UnfairElection,
 };
-use tests::{Flavour, ServerBuilder};
 
 use crate::cuts::at_every_request;
 use crate::support::{

@@ -3,8 +3,8 @@
 
 use client::{Client, Create};
 use proto::SessionId;
-use recipes::{LeaderLatch, Mutex, UnfairElection};
 use tests::Server;
+use zoarium_recipes::{LeaderLatch, Mutex, UnfairElection};
 
 use crate::proxy::{Cut, Proxy};
 use crate::support::{

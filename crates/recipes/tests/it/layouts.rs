@@ -1,7 +1,7 @@
 //! Names in the layouts of other libraries, and foreign znodes in a directory.
 
 use client::Create;
-use recipes::{Layout, LeaderLatch, Mutex, ReadWriteLock, Semaphore};
+use zoarium_recipes::{Layout, LeaderLatch, Mutex, ReadWriteLock, Semaphore};
 
 use crate::support::{children, connect, server, soon, until_children};
 

@@ -1,6 +1,6 @@
 //! Leases of a semaphore that an operator deletes, a gate whose holder dies, and invalid numbers.
 
-use recipes::{DoubleBarrier, Doubt, Error, MultiLock, Mutex, Semaphore};
+use zoarium_recipes::{DoubleBarrier, Doubt, Error, MultiLock, Mutex, Semaphore};
 
 use crate::support::{children, connect, server, soon, two_clients, until_children, until_watches};
 

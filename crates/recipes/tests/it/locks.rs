@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::{Create, MultiOp};
 use proto::watch::EventType;
-use recipes::{
+use zoarium_recipes::{
     Error, LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection,
 };
 
@@ -355,7 +355,7 @@ async fn a_write_that_comes_too_late_is_refused() {
         operator.delete(old.path(), -1).await
     });
     deleted.unwrap();
-    assert_eq!(doubt, recipes::Doubt::Gone);
+    assert_eq!(doubt, zoarium_recipes::Doubt::Gone);
     let new = soon("the lock", mutex.acquire()).await.unwrap();
     assert!(new.token() > old.token());
     client.multi(&guarded(new.check(), "new")).await.unwrap();

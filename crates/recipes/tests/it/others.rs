@@ -2,7 +2,7 @@
 
 use client::Create;
 use proto::SessionId;
-use recipes::{
+use zoarium_recipes::{
     Barrier, Counter, DoubleBarrier, Error, GroupMember, MultiLock, Mutex, PersistentNode,
     SharedValue, Width,
 };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use recipes::{DelayQueue, Error, IdQueue, Layout, LockingQueue, SimpleQueue, Taken};
+use zoarium_recipes::{DelayQueue, Error, IdQueue, Layout, LockingQueue, SimpleQueue, Taken};
 
 use crate::cuts::at_every_request;
 use crate::support::{children, connect, server, soon, two_clients, until_children};

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use client::Create;
-use recipes::{DelayQueue, Doubt, Error, IdQueue, PriorityQueue, Queue, SimpleQueue, Taken};
 use tests::Flavour::Zoarium;
 use tests::ensemble::EnsembleBuilder;
 use tests::{java_program, or_skip};
+use zoarium_recipes::{
+    DelayQueue, Doubt, Error, IdQueue, PriorityQueue, Queue, SimpleQueue, Taken,
+};
 
 use crate::cuts::at_every_request;
 use crate::foreign::run_to_the_end;

@@ -2,11 +2,11 @@
 //! them again and continue.
 
 use client::{Client, Create, WatchKind};
-use recipes::{
+use tests::Server;
+use zoarium_recipes::{
     Barrier, DoubleBarrier, LeaderLatch, Mutex, PersistentNode, Queue, Semaphore, SharedValue,
     TreeCache, UnfairElection,
 };
-use tests::Server;
 
 use crate::support::{server, soon, two_clients, until, until_watches};
 

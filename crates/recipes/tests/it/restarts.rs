@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use client::{Client, Options};
-use recipes::{LeaderLatch, Mutex, Semaphore, UnfairElection};
 use tests::Flavour::Zoarium;
 use tests::ServerBuilder;
 use tests::ensemble::EnsembleBuilder;
+use zoarium_recipes::{LeaderLatch, Mutex, Semaphore, UnfairElection};
 
 use crate::support::{children, connect, options, server, soon, until, until_children};
 

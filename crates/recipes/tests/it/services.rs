@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use client::Create;
-use recipes::{DownPolicy, Instance, ServiceDiscovery, ServiceProvider, ServiceType, Strategy};
+use zoarium_recipes::{
+    DownPolicy, Instance, ServiceDiscovery, ServiceProvider, ServiceType, Strategy,
+};
 
 use crate::cuts::at_every_request;
 use crate::support::{expire, server, two_clients, until};

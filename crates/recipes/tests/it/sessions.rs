@@ -1,7 +1,7 @@
 //! Lost connections and ended sessions, while waiting and while holding.
 
 use client::{Client, Create};
-use recipes::{
+use zoarium_recipes::{
     Barrier, DoubleBarrier, Doubt, Error, LeaderLatch, LeaderSelector, Mutex, Queue, ReadWriteLock,
     Semaphore, SharedValue, UnfairElection,
 };

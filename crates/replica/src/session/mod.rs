@@ -20,7 +20,7 @@
 //!
 //! ```
 //! use proto::SessionId;
-//! use replica::session::{Role, SessionTracker};
+//! use zoarium_replica::session::{Role, SessionTracker};
 //!
 //! let mut sessions = SessionTracker::new(2000, Role::Standalone);
 //! let id = SessionId(0x1_0000);

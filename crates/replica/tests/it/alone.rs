@@ -2,7 +2,7 @@
 
 use proto::request::WriteRequest;
 use proto::{SessionId, Zxid};
-use replica::{DiskOrder, Effect, Input, Service, State, SyncRequest, Ticket};
+use zoarium_replica::{DiskOrder, Effect, Input, Service, State, SyncRequest, Ticket};
 
 use crate::learning::tree_at;
 use crate::support::{Server, create, request};

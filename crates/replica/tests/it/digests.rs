@@ -6,8 +6,8 @@ use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::request::WriteRequest;
 use proto::txn::{CreateTxn, SetDataTxn, Txn, TxnDigest, TxnHeader, TxnRecord};
 use proto::{Acl, Epoch, SessionId, Zxid};
-use replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 use tree::Tree;
+use zoarium_replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 
 use crate::support::{Server, create, request, zxid};
 

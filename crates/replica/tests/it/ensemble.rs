@@ -6,9 +6,9 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::notification::{Form, Notification, PeerState};
 use proto::{ElectionRound, Epoch, Sid, Zxid};
-use replica::elections::ElectionInput;
-use replica::{DiskOrder, Effect, Input, LeaderEvent, LearnerEvent, Port};
 use zab::leader::LinkId;
+use zoarium_replica::elections::ElectionInput;
+use zoarium_replica::{DiskOrder, Effect, Input, LeaderEvent, LearnerEvent, Port};
 
 use crate::support::Server;
 

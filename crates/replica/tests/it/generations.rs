@@ -4,8 +4,8 @@
 use jute::Encode;
 use proto::leader::LeaderPacket;
 use proto::{Epoch, Zxid};
-use replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 use tree::Generation;
+use zoarium_replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 
 use crate::learning::{record, tree_at};
 use crate::support::{Server, zxid};

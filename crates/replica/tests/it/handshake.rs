@@ -4,8 +4,8 @@ use bytes::Bytes;
 use proto::connect::ConnectRequest;
 use proto::request::WriteRequest;
 use proto::{SessionId, Zxid};
-use replica::sessions::Sessions;
-use replica::{
+use zoarium_replica::sessions::Sessions;
+use zoarium_replica::{
     ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, Input, NewSession,
     RenewalStep, Service, State, Ticket,
 };
@@ -30,7 +30,7 @@ fn connects(session_id: SessionId) -> ConnectRequest {
         last_zxid_seen: Zxid::ZERO,
         timeout_ms: 10_000,
         session_id,
-        password: Some(Bytes::copy_from_slice(&replica::session::password(
+        password: Some(Bytes::copy_from_slice(&zoarium_replica::session::password(
             session_id,
         )))
         .into(),
@@ -51,7 +51,7 @@ fn back(server: &Server, service: Service, request: &ConnectRequest) -> ComingBa
     match rules(service).judge(
         request,
         &server.state.tree(),
-        &replica::session::Passwords::default(),
+        &zoarium_replica::session::Passwords::default(),
     ) {
         Ok(Handshake::Back(back)) => back,
         other => panic!("{other:?}"),
@@ -69,7 +69,7 @@ fn without_a_leader_only_read_only_clients_are_served() {
         rules(service).judge(
             request,
             &server.state.tree(),
-            &replica::session::Passwords::default(),
+            &zoarium_replica::session::Passwords::default(),
         )
     };
     let mut new = connects(SessionId::NONE);
@@ -101,7 +101,7 @@ fn clients_with_a_later_zxid_are_refused_and_timeouts_bounded() {
         rules(Service::Deciding).judge(
             request,
             &server.state.tree(),
-            &replica::session::Passwords::default(),
+            &zoarium_replica::session::Passwords::default(),
         )
     };
     let mut new = connects(SessionId::NONE);

@@ -6,9 +6,9 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerPacket, LearnerRequest, Touch};
 use proto::request::{PathWatchRequest, ReadRequest, SetDataRequest, WriteRequest};
 use proto::{Epoch, OpCode, SessionId, Zxid};
-use replica::{Effect, Input, LearnerEvent, Port};
 use tree::{Caller, WatcherId};
 use zab::leader::LinkId;
+use zoarium_replica::{Effect, Input, LearnerEvent, Port};
 
 use crate::support::{Server, create, request, zxid};
 
@@ -238,7 +238,7 @@ fn make_room(server: &mut Server, last: Zxid) {
 fn may_write(server: &Server, owner: u64) -> bool {
     let mut sessions = server.state.sessions.borrow_mut();
     sessions
-        .check(UPGRADED, replica::session::Owner(owner))
+        .check(UPGRADED, zoarium_replica::session::Owner(owner))
         .is_ok()
 }
 

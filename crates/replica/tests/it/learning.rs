@@ -6,8 +6,8 @@ use jute::Encode;
 use proto::leader::LeaderPacket;
 use proto::txn::{Txn, TxnHeader, TxnRecord};
 use proto::{Epoch, SessionId, Zxid};
-use replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 use tree::{Tree, TreeSettings};
+use zoarium_replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 
 use crate::support::{Server, zxid};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proto::request::ReconfigRequest;
 use proto::{ErrorCode, Sid, Zxid};
-use replica::members::{MemberLists, PlanFacts};
+use zoarium_replica::members::{MemberLists, PlanFacts};
 
 use crate::support::config;
 

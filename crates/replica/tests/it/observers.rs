@@ -7,8 +7,8 @@ use proto::learner::{LearnerInfo, LearnerPacket, LearnerRequest, Touch};
 use proto::request::{SetDataRequest, WriteRequest};
 use proto::txn::{Txn, TxnHeader, TxnRecord};
 use proto::{Epoch, OpCode, SessionId, Sid, Zxid};
-use replica::{Effect, Input, LeaderEvent, LearnerEvent, Port, Renewal, Ticket};
 use zab::leader::LinkId;
+use zoarium_replica::{Effect, Input, LeaderEvent, LearnerEvent, Port, Renewal, Ticket};
 
 use crate::support::{Server, create, request, zxid};
 

@@ -1,7 +1,7 @@
 //! One of two servers with an oracle.
 
 use proto::Epoch;
-use replica::{DiskOrder, Effect, Input, Port};
+use zoarium_replica::{DiskOrder, Effect, Input, Port};
 
 use crate::support::{Server, config, create, request, zxid};
 

@@ -12,13 +12,13 @@ use config::{Config, RawConfig, Surroundings, SystemProperties};
 use proto::multi::request_acl;
 use proto::request::{CreateRequest, WriteRequest, flags};
 use proto::{Epoch, OpCode, SessionId, Zxid};
-use replica::members::MemberLists;
-use replica::sessions::Sessions;
-use replica::{
+use tree::{CurrentGeneration, Generation, Tree, TreeSettings, Watches};
+use zoarium_replica::members::MemberLists;
+use zoarium_replica::sessions::Sessions;
+use zoarium_replica::{
     Applied, ClientRequest, Effect, Epochs, Host, Input, LargeBytes, MemberStart, Note, Now,
     Replica, ReplicaSettings, Start, State, Ticket, Turn,
 };
-use tree::{CurrentGeneration, Generation, Tree, TreeSettings, Watches};
 
 /// The state of a server in a single thread.
 pub(crate) struct Held {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Config, NoSurroundings, RawConfig, SystemProperties};
-use server::Server;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use zoarium_server::Server;
 
 /// Timeout longer than any event here takes; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server::{Server, StartError};
+use zoarium_server::{Server, StartError};
 
 use crate::raw::{TestServer, config, create, op, path};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use config::{Config, NoSurroundings, RawConfig, SystemProperties};
 use serde_json::Value;
-use server::{RecoveredTree, Server, StartError, recover_tree};
 use storage::{DataDirs, StorageError};
 use tempfile::TempDir;
+use zoarium_server::{RecoveredTree, Server, StartError, recover_tree};
 
 /// Reading must not change the data, as in the recordings: container and TTL znodes are not deleted
 /// meanwhile.
@@ -102,7 +102,7 @@ impl Directory {
 
     /// Starts a server here and stops it. After this, the server has written the snapshot of its
     /// start.
-    pub(crate) fn serve(&self) -> Result<server::Started, StartError> {
+    pub(crate) fn serve(&self) -> Result<zoarium_server::Started, StartError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::common::db::Db;
 use crate::common::{fresh_body, payload};
 use proto::Zxid;
-use storage::{
+use testkit::{Random, SimDisk};
+use zoarium_storage::{
     Compression, DataDirs, Empty, LogSettings, LogWriter, OpenOptions, Recovered, RecoverySettings,
     SnapshotTrailer, SnapshotWriter, StorageError, recover, set_history_aside,
 };
-use testkit::{Random, SimDisk};
 
 const SETTINGS: LogSettings = LogSettings {
     prealloc_bytes: 4096,

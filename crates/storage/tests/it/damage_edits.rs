@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::common::outcome::{self, Outcome};
 use crate::common::vectors::{self, Vector, bytes, number};
 use serde_json::Value;
-use storage::{DataDirs, OpenOptions, RealDisk, RecoverySettings, StorageError};
 use tempfile::TempDir;
+use zoarium_storage::{DataDirs, OpenOptions, RealDisk, RecoverySettings, StorageError};
 
 /// Applies an edit to a file: keeps its first bytes and appends others.
 fn edit(path: &Path, edit: &Value) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::common::outcome::{self, Outcome};
 use crate::common::vectors::{self, number};
 use serde_json::Value;
-use storage::{Damage, StorageError};
+use zoarium_storage::{Damage, StorageError};
 
 /// Deliberate differences from Java; docs/COMPATIBILITY.md, section Storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

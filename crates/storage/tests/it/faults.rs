@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::common::db::Db;
 use crate::common::{fresh_body, payload};
 use proto::Zxid;
-use storage::{
+use testkit::{Failure, Random, SimDisk, SyncFault};
+use zoarium_storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RecoverySettings, SnapshotTrailer,
     SnapshotWriter, StorageError, log::UNSYNCED_BYTES_MAX, make_durable, recover,
     set_damaged_aside, truncate,
 };
-use testkit::{Failure, Random, SimDisk, SyncFault};
 
 fn setup() -> (SimDisk, DataDirs, LogWriter<SimDisk>) {
     let disk = SimDisk::default();

@@ -9,11 +9,11 @@ use crate::common::{create, fresh_body, log_path, open, payload};
 use jute::Encode;
 use proto::Zxid;
 use proto::txn::Txn;
-use storage::{
+use tempfile::TempDir;
+use zoarium_storage::{
     Compression, Damage, DataDirs, LogSettings, LogWriter, RealDisk, RecoverySettings,
     SnapshotTrailer, SnapshotWriter, StorageError, read_body, truncate,
 };
-use tempfile::TempDir;
 
 struct Server {
     _dir: TempDir,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use jute::Limits;
 use proto::Zxid;
-use storage::{
+use tempfile::TempDir;
+use zoarium_storage::{
     Compression, Damage, DataDirs, LogSettings, LogWriter, RealDisk, RecoverySettings,
     SnapshotTrailer, SnapshotWriter, StorageError,
 };
-use tempfile::TempDir;
 
 use crate::common::outcome::{self, Outcome};
 use crate::common::{fresh_body, log_path, open, payload};

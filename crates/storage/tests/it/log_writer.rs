@@ -7,7 +7,7 @@ use crate::common::{create, log_path, open, payload};
 use jute::Encode;
 use proto::txn::{Txn, TxnDigest};
 use proto::{SessionId, Zxid};
-use storage::{LogSettings, LogWriter, RealDisk, list_logs, read_txns_from};
+use zoarium_storage::{LogSettings, LogWriter, RealDisk, list_logs, read_txns_from};
 
 /// Returns the createSession at the beginning of Java's recording, 48 bytes.
 fn session() -> Vec<u8> {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::common::outcome;
 use crate::common::vectors;
-use storage::RealDisk;
-use storage::tools::{log, repair, snapshot};
 use testkit::Random;
+use zoarium_storage::RealDisk;
+use zoarium_storage::tools::{log, repair, snapshot};
 
 /// Changes tried per file.
 const CASES: usize = 800;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use crate::common::db::Db;
 use crate::common::{fresh_body, payload};
 use proto::{Epoch, Zxid};
-use storage::{
+use testkit::{Random, SimDisk};
+use zoarium_storage::{
     Compression, DataDirs, Empty, Epochs, LogSettings, LogWriter, OpenOptions, Recovered,
     RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, is_untrusted, recover,
     remove_other_snapshots, set_history_aside, untrusted_marker,
 };
-use testkit::{Random, SimDisk};
 
 /// Zxid of the leader's snapshot.
 const TAKEN_OVER: i64 = 9;
@@ -86,7 +86,7 @@ fn has_vote(disk: &SimDisk) -> bool {
 fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for dir in ["/data/version-2", "/logs/version-2"] {
-        for entry in storage::Disk::list(disk, Path::new(dir)).unwrap() {
+        for entry in zoarium_storage::Disk::list(disk, Path::new(dir)).unwrap() {
             let content = disk.content(&Path::new(dir).join(&entry.name)).unwrap();
             let name = entry.name.strip_prefix("aside.").unwrap_or(&entry.name);
             if name.starts_with("log.") || name.starts_with("snapshot.") {
@@ -284,7 +284,7 @@ fn an_epoch_of_removed_files_is_not_promised_again() {
     let (disk, dirs) = damaged();
     write(&disk, &dirs, 0x4_0000_0001..=0x4_0000_0002);
     for name in ["acceptedEpoch", "currentEpoch"] {
-        storage::Disk::remove(&disk, &dirs.snap.join(name)).unwrap();
+        zoarium_storage::Disk::remove(&disk, &dirs.snap.join(name)).unwrap();
     }
     set_history_aside(&disk, &dirs, "damaged").unwrap();
     let epochs = Epochs::load(&disk, &dirs, Zxid(-1)).unwrap();
@@ -318,7 +318,7 @@ fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_s
 fn faults_that_a_leaders_copy_does_not_repair_are_not_corruption() {
     let (disk, dirs) = damaged();
     for snapshot in ["snapshot.0", "snapshot.1"] {
-        storage::Disk::remove(&disk, &dirs.snap.join(snapshot)).unwrap();
+        zoarium_storage::Disk::remove(&disk, &dirs.snap.join(snapshot)).unwrap();
     }
     let error = start(&disk).unwrap_err();
     assert!(matches!(error, StorageError::NoSnapshot { .. }), "{error}");
@@ -329,7 +329,7 @@ fn faults_that_a_leaders_copy_does_not_repair_are_not_corruption() {
         source: std::io::Error::from_raw_os_error(5),
     };
     assert!(unreadable("log.1").is_damage() && !unreadable("acceptedEpoch").is_damage());
-    let of_another_release = storage::Damage::Undecodable {
+    let of_another_release = zoarium_storage::Damage::Undecodable {
         reason: "an unknown transaction".into(),
     };
     let error = StorageError::LogDamaged {

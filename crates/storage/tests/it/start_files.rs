@@ -7,7 +7,7 @@ use crate::common::vectors::{self, number};
 use crate::common::{fresh_body, open, payload};
 use proto::{Epoch, Zxid};
 use std::sync::Arc;
-use storage::{
+use zoarium_storage::{
     Compression, DataDirs, Empty, Epochs, LogSettings, LogWriter, OpenOptions, RealDisk,
     RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, remove_initialize_marker,
 };

@@ -7,10 +7,10 @@ use crate::common::vectors::{self, bytes, number};
 use jute::Limits;
 use proto::Zxid;
 use serde_json::Value;
-use storage::tools::log::{self, Printed};
-use storage::tools::repair::{self, BadChecksums, Fix};
-use storage::tools::snapshot;
-use storage::{Damage, RealDisk, StorageError};
+use zoarium_storage::tools::log::{self, Printed};
+use zoarium_storage::tools::repair::{self, BadChecksums, Fix};
+use zoarium_storage::tools::snapshot;
+use zoarium_storage::{Damage, RealDisk, StorageError};
 
 fn limits() -> Limits {
     testkit::LIMITS

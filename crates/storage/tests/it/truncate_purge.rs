@@ -9,12 +9,12 @@ use crate::common::outcome;
 use crate::common::vectors::{self, number};
 use crate::common::{fresh_body, payload};
 use proto::Zxid;
-use storage::{
+use testkit::{Random, SimDisk};
+use zoarium_storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, RecoverySettings,
     SnapshotTrailer, SnapshotWriter, StorageError, cut_log, last_logged_zxid, list_logs,
     list_snapshots, purge, recover, remove_other_snapshots, truncate,
 };
-use testkit::{Random, SimDisk};
 
 fn sizes(dir: &Path) -> Vec<(String, i64)> {
     vectors::files(&dir.join("version-2"), "log.")
@@ -131,7 +131,7 @@ fn a_snapshot_below_all_others_takes_their_place() {
 }
 
 fn disk_remove(disk: &SimDisk, path: &Path) {
-    storage::Disk::remove(disk, path).unwrap();
+    zoarium_storage::Disk::remove(disk, path).unwrap();
 }
 
 fn snapshot(disk: &SimDisk, dirs: &DataDirs, zxid: i64) {

@@ -9,8 +9,8 @@ use jute::{Decode, Encode, Reader};
 use proto::Zxid;
 use proto::txn::TxnRecord;
 use serde_json::Value;
-use storage::log::scan::{LogScanner, Scanned};
-use storage::{
+use zoarium_storage::log::scan::{LogScanner, Scanned};
+use zoarium_storage::{
     Compression, LogSettings, LogWriter, RealDisk, SnapshotTrailer, SnapshotWriter, list_snapshots,
     read_snapshot,
 };
@@ -118,7 +118,7 @@ fn logs_written_one_by_one_are_the_same_files() {
 
 /// Returns the uncompressed content of a snapshot after its header, decoded without Zoarium's
 /// decoders.
-fn body(file: &storage::SnapshotFile) -> Vec<u8> {
+fn body(file: &zoarium_storage::SnapshotFile) -> Vec<u8> {
     let content = fs::read(&file.path).unwrap();
     let plain = match file.compression {
         Compression::None => content,

@@ -2,7 +2,7 @@
 use crate::common::db::Db;
 use crate::common::vectors::{self, Vector, number};
 use serde_json::Value;
-use storage::{DataDirs, RealDisk, RecoverySettings, recover};
+use zoarium_storage::{DataDirs, RealDisk, RecoverySettings, recover};
 
 /// Loads a copy of `<vector>/<sub>` and compares the result with `state`.
 fn compare(name: &str, vector: &Vector, sub: &str, log_sub: &str, state: &Value) {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use log_limiter::LogLimiter;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use transport::{Accepting, FilesKept, Listener, SocketOptions, accept_each, bind};
+use zoarium_transport::{Accepting, FilesKept, Listener, SocketOptions, accept_each, bind};
 
 /// Log line for each connection that cannot be accepted, limited to a few per minute.
 const COMPLAINT: &str = "cannot accept a connection";

@@ -11,8 +11,8 @@ use rustls::HandshakeKind;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use transport::Stream;
-use transport::tls::{
+use zoarium_transport::Stream;
+use zoarium_transport::tls::{
     Acceptor, ClientStores, Connector, Endpoint, Gate, Refused, TlsSource, certificate,
 };
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::{MemberCheckMode, QuorumTls, Tls};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, SanType};
-use transport::tls::{Acceptor, Connector, Gate, MemberCheck};
+use zoarium_transport::tls::{Acceptor, Connector, Gate, MemberCheck};
 
 use crate::authority::params;
 use crate::handshakes::{Site, meet, source};

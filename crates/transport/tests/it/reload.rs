@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use config::Tls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use transport::Stream;
-use transport::tls::{Acceptor, Connector, Endpoint, Gate, TlsSource, certificate};
+use zoarium_transport::Stream;
+use zoarium_transport::tls::{Acceptor, Connector, Endpoint, Gate, TlsSource, certificate};
 
 use crate::authority::{Authority, settings, write_key};
 

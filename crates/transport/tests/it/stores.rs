@@ -6,7 +6,7 @@ use std::process::Command;
 use config::StoreFormat;
 use proptest::prelude::*;
 use tempfile::TempDir;
-use transport::tls::{certificate, read_key_store, read_trust_store};
+use zoarium_transport::tls::{certificate, read_key_store, read_trust_store};
 
 const PASSWORD: &str = "a password";
 const NAME: &str = "CN=zk1, OU=Ops, O=Test";

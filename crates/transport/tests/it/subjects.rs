@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rcgen::string::{BmpString, Ia5String, PrintableString, TeletexString, UniversalString};
 use rcgen::{CertificateParams, DistinguishedName, DnType, DnValue, KeyPair};
-use transport::tls::certificate;
+use zoarium_transport::tls::certificate;
 
 /// Prints the subject of each certificate, in hexadecimal.
 const PROGRAM: &str = r#"

@@ -2,7 +2,7 @@
 
 use config::Tls;
 use testkit::certificates::SignedVersion1;
-use transport::tls::{Endpoint, TlsSource, verify_version1};
+use zoarium_transport::tls::{Endpoint, TlsSource, verify_version1};
 
 use crate::authority::{Authority, params};
 use crate::handshakes::{Site, client_refusal, meets, refusal};

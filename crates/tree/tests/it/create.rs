@@ -6,7 +6,7 @@ use proto::data::RequestAcl;
 use proto::request::{WriteRequest, flags};
 use proto::txn::Txn;
 use proto::{Acl, ErrorCode, OpCode, SessionId};
-use tree::{Outcome, SessionKind, TreeSettings};
+use zoarium_tree::{Outcome, SessionKind, TreeSettings};
 
 #[test]
 fn rows_63_to_72_paths_and_what_must_exist() {
@@ -354,7 +354,7 @@ fn a_session_that_is_over_is_noticed_behind_the_flags() {
 
 #[test]
 fn the_creation_count_stops_at_its_end_as_in_java() {
-    let mut loader = tree::TreeLoader::new(std::sync::Arc::new(settings()));
+    let mut loader = zoarium_tree::TreeLoader::new(std::sync::Arc::new(settings()));
     let stat = proto::StatPersisted {
         cversion: i32::MAX,
         pzxid: 5,
@@ -374,7 +374,7 @@ fn the_creation_count_stops_at_its_end_as_in_java() {
 /// Source: PrepRequestProcessor.pRequest2TxnCreate, DataTree.createNode.
 #[test]
 fn the_creation_count_in_flight_wraps_as_in_java() {
-    let mut loader = tree::TreeLoader::new(std::sync::Arc::new(settings()));
+    let mut loader = zoarium_tree::TreeLoader::new(std::sync::Arc::new(settings()));
     let stat = proto::StatPersisted {
         cversion: i32::MAX - 1,
         ..Default::default()

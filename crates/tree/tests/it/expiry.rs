@@ -9,7 +9,7 @@ use jute::Reader;
 use proto::request::{WriteRequest, flags};
 use proto::txn::{CreateTtlTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, ErrorCode, SessionId, Zxid};
-use tree::{Outcome, Tree, TreeSettings, Watches};
+use zoarium_tree::{Outcome, Tree, TreeSettings, Watches};
 
 #[test]
 fn rows_264_and_265_containers() {

@@ -5,7 +5,7 @@ use jute::Encode;
 use proto::request::{WriteRequest, flags};
 use proto::txn::{Txn, TxnRecord};
 use proto::{Acl, ErrorCode, OpCode};
-use tree::TreeSettings;
+use zoarium_tree::TreeSettings;
 
 /// A limit above the length of all transactions here.
 const AMPLE: usize = 1 << 20;

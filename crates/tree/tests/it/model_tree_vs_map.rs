@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnRecord};
 use proto::{Acl, OpCode, SessionId};
-use tree::{SnapshotCursor, Tree, Watches};
+use zoarium_tree::{SnapshotCursor, Tree, Watches};
 
 #[derive(Debug, Clone)]
 enum Step {

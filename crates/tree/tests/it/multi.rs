@@ -9,7 +9,7 @@ use proto::request::{PathWatchRequest, ReadRequest, WriteRequest, flags};
 use proto::txn::Txn;
 use proto::watch::EventType;
 use proto::{Acl, ErrorCode, OpCode, Stat};
-use tree::{Outcome, TreeSettings};
+use zoarium_tree::{Outcome, TreeSettings};
 
 fn multi(operations: Vec<WriteRequest>) -> WriteRequest {
     WriteRequest::Multi(Ok(operations))

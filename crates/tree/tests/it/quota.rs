@@ -3,7 +3,7 @@
 
 use crate::common::host::*;
 use proto::request::WriteRequest;
-use tree::{Outcome, TreeSettings};
+use zoarium_tree::{Outcome, TreeSettings};
 
 const LIMITS: &str = "/zookeeper/quota/q/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/q/zookeeper_stats";

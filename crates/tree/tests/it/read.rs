@@ -7,7 +7,7 @@ use proto::multi::MultiRead;
 use proto::request::{PathRequest, PathWatchRequest, ReadRequest, SetWatchesRequest, flags};
 use proto::response::ClientInfo;
 use proto::{Acl, SessionId, Stat};
-use tree::{Caller, Unanswered};
+use zoarium_tree::{Caller, Unanswered};
 
 fn path_request(path: Option<&str>) -> PathRequest {
     PathRequest {
@@ -284,7 +284,7 @@ fn ping_has_an_empty_reply_and_set_watches_a_separate_path() {
 
 #[test]
 fn a_tree_of_twenty_thousand_levels_does_not_overflow() {
-    let mut loader = tree::TreeLoader::new(std::sync::Arc::new(settings()));
+    let mut loader = zoarium_tree::TreeLoader::new(std::sync::Arc::new(settings()));
     let stat = proto::StatPersisted::default();
     loader.znode("", None, -1, stat).unwrap();
     let mut path = String::new();

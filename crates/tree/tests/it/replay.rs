@@ -9,7 +9,7 @@ use jute::{Reader, Str};
 use proto::request::{WriteRequest, flags};
 use proto::txn::{CreateContainerTxn, CreateTxn, SetAclTxn, SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, ErrorCode, SessionId, StatPersisted, Zxid};
-use tree::{LoadError, Outcome, Tree, TreeLoader, Watches};
+use zoarium_tree::{LoadError, Outcome, Tree, TreeLoader, Watches};
 
 fn loader() -> TreeLoader {
     TreeLoader::new(Arc::new(settings()))

@@ -8,7 +8,7 @@ use jute::Reader;
 use proto::request::{WriteRequest, flags};
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, Zxid};
-use tree::{Tree, Watches};
+use zoarium_tree::{Tree, Watches};
 
 const PATHS: [&str; 9] = [
     "/a", "/a/b", "/a/b/c", "/a/d", "/e", "/e/f", "/e/f/g", "/e/f/g/h", "/i",

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use proto::request::{PathRequest, PathWatchRequest, ReadRequest};
 use proto::{Acl, SessionId, Stat, Zxid};
 use serde_json::Value;
-use tree::{Caller, Tree, TreeSettings, WatcherId, Watches};
+use zoarium_tree::{Caller, Tree, TreeSettings, WatcherId, Watches};
 
 fn settings() -> Arc<TreeSettings> {
     Arc::new(TreeSettings {

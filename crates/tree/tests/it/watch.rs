@@ -5,7 +5,7 @@ use crate::common::host::*;
 use proto::Acl;
 use proto::request::{PathModeRequest, ReadRequest, SetWatchesRequest, WriteRequest, flags};
 use proto::watch::EventType::{self, *};
-use tree::WatcherId;
+use zoarium_tree::WatcherId;
 
 fn kinds(events: &[Seen]) -> Vec<(EventType, &str)> {
     events
@@ -301,7 +301,7 @@ fn rows_221_224_and_319_events_carry_the_list_that_filters_them() {
     ];
     host.read(add_watch("/", 1)).unwrap();
     host.read(add_watch("/a", 0)).unwrap();
-    let may_see = |host: &Host, event: &tree::Event, ids: &[proto::Id]| {
+    let may_see = |host: &Host, event: &zoarium_tree::Event, ids: &[proto::Id]| {
         host.tree.may_see(event.acl.as_deref(), ids)
     };
     let bob = [id("digest", "bob:x")];

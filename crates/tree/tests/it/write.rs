@@ -8,7 +8,7 @@ use proto::request::{
 };
 use proto::txn::Txn;
 use proto::{Acl, ErrorCode, SessionId, Stat};
-use tree::{Outcome, TreeSettings};
+use zoarium_tree::{Outcome, TreeSettings};
 
 fn all_but(perms: i32) -> Vec<Acl> {
     vec![Acl::new(31 & !perms, "world", "anyone")]
@@ -216,7 +216,7 @@ fn reconfig_in_an_ensemble_sets_the_config_znode() {
     });
     let ask = |host: &mut Host, plan: Result<&'static str, ErrorCode>| {
         host.zxid = host.zxid.next();
-        let context = tree::PrepareContext {
+        let context = zoarium_tree::PrepareContext {
             session: host.session,
             cxid: 7,
             zxid: host.zxid,

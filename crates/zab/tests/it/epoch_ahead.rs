@@ -7,9 +7,9 @@ use proto::leader::LeaderPacket as Down;
 use proto::learner::{LearnerInfo, LearnerPacket as Up};
 use proto::quorum::Majority;
 use proto::{Epoch, Sid, Zxid};
-use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig, StepDown};
-use zab::learner::{self, Learner, LearnerKind, LearnerStart};
-use zab::{CommittedLog, Record, Settings};
+use zoarium_zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig, StepDown};
+use zoarium_zab::learner::{self, Learner, LearnerKind, LearnerStart};
+use zoarium_zab::{CommittedLog, Record, Settings};
 
 /// Server 3 of three in its current term. Server 2 supports it.
 struct Term {

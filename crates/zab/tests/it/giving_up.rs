@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::quorum::Majority;
 use proto::{Epoch, Sid, Zxid};
-use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId};
-use zab::{CommittedLog, Record, Settings};
+use zoarium_zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId};
+use zoarium_zab::{CommittedLog, Record, Settings};
 
 /// Creates server 2, the first of these voters, just elected.
 fn elected(voters: i64, settings: Settings) -> Leader {

@@ -3,8 +3,8 @@
 
 use proto::leader::LeaderPacket as Down;
 use proto::{Epoch, Sid, Zxid};
-use zab::learner::{Action, Learner, LearnerKind, LearnerStart};
-use zab::{CommittedLog, Record, Settings};
+use zoarium_zab::learner::{Action, Learner, LearnerKind, LearnerStart};
+use zoarium_zab::{CommittedLog, Record, Settings};
 
 const TXN: &[u8] = &[0; 1000];
 /// Number of transactions that reach the bound.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proto::learner::{LearnerInfo, LearnerPacket as Up};
 use proto::quorum::Majority;
 use proto::{Epoch, Sid, Zxid};
-use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig};
-use zab::{CommittedLog, Record, Settings};
+use zoarium_zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig};
+use zoarium_zab::{CommittedLog, Record, Settings};
 
 const LAST: Zxid = Zxid(0x1_0000_002b);
 const AHEAD: Zxid = Zxid(0x1_0000_002c);

@@ -9,9 +9,9 @@ use proto::learner::{LearnerInfo, LearnerPacket, Touch};
 use proto::packet::QuorumPacket;
 use proto::{Epoch, SessionId, Sid, Zxid};
 use serde_json::Value;
-use zab::leader::{Action, LinkFault, LinkId};
-use zab::observer_master::{FollowerFacts, ObserverMaster};
-use zab::{CommittedLog, Record, Settings};
+use zoarium_zab::leader::{Action, LinkFault, LinkId};
+use zoarium_zab::observer_master::{FollowerFacts, ObserverMaster};
+use zoarium_zab::{CommittedLog, Record, Settings};
 
 fn zxid(counter: u32) -> Zxid {
     Zxid::new(Epoch(1), counter)

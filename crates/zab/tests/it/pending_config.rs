@@ -8,9 +8,9 @@ use proto::leader::LeaderPacket as Down;
 use proto::learner::{LearnerInfo, LearnerPacket as Up};
 use proto::quorum::Majority;
 use proto::{Epoch, Sid, Zxid};
-use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig};
-use zab::learner::{self, Learner, LearnerKind, LearnerStart};
-use zab::{CommittedLog, Record, Settings};
+use zoarium_zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig};
+use zoarium_zab::learner::{self, Learner, LearnerKind, LearnerStart};
+use zoarium_zab::{CommittedLog, Record, Settings};
 
 const FOLLOWER: LinkId = LinkId(2);
 const NEWCOMER: LinkId = LinkId(4);

@@ -8,9 +8,9 @@ use proto::leader::LeaderPacket as Down;
 use proto::learner::{LearnerInfo, LearnerPacket as Up};
 use proto::quorum::Majority;
 use proto::{Epoch, Sid, Zxid};
-use zab::leader::{EpochConfig, Leader, LeaderStart, LinkId};
-use zab::learner::{Action, Fault, Learner, LearnerKind, LearnerStart};
-use zab::{CommittedLog, Record, Settings, leader};
+use zoarium_zab::leader::{EpochConfig, Leader, LeaderStart, LinkId};
+use zoarium_zab::learner::{Action, Fault, Learner, LearnerKind, LearnerStart};
+use zoarium_zab::{CommittedLog, Record, Settings, leader};
 
 fn zxid(epoch: i64, counter: u32) -> Zxid {
     Zxid::new(Epoch(epoch), counter)

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Epoch, Sid, Zxid};
-use zab::CommittedLog;
-use zab::learner::{LearnerKind, LearnerStart};
+use zoarium_zab::CommittedLog;
+use zoarium_zab::learner::{LearnerKind, LearnerStart};
 
 use crate::recordings::{Event, Recording};
 use crate::stage::Stage;

@@ -3,8 +3,8 @@
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};
-use zab::Settings;
-use zab::learner::{Action, Fault, Learner, LearnerStart};
+use zoarium_zab::Settings;
+use zoarium_zab::learner::{Action, Fault, Learner, LearnerStart};
 
 pub(crate) struct Stage {
     learner: Learner,

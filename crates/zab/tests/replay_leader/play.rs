@@ -7,9 +7,9 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerPacket, LearnerRequest};
 use proto::packet::{PacketType, QuorumPacket};
 use proto::{OpCode, SessionId, Zxid};
-use zab::Record;
-use zab::leader::{LinkFault, LinkId, StepDown};
-use zab::learner::LearnerKind;
+use zoarium_zab::Record;
+use zoarium_zab::leader::{LinkFault, LinkId, StepDown};
+use zoarium_zab::learner::LearnerKind;
 
 use crate::scenes::{ENDS_AT_A_REPEATED_ZXID, ENDS_AT_A_VOTER_AHEAD, Start};
 use crate::script::{Line, Script, What};

@@ -1,6 +1,6 @@
 //! The recorded leaders, their initial state, and the deliberate differences of Zoarium.
 
-use zab::leader::LinkFault;
+use zoarium_zab::leader::LinkFault;
 
 /// One leader of one recording.
 #[derive(Debug, Clone, Copy)]

@@ -7,9 +7,9 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
 use proto::{Epoch, Zxid};
-use zab::Record;
-use zab::leader::{EpochConfig, LinkId};
-use zab::learner::LearnerKind;
+use zoarium_zab::Record;
+use zoarium_zab::leader::{EpochConfig, LinkId};
+use zoarium_zab::learner::LearnerKind;
 
 use crate::recordings::{self, Event, Recording};
 use crate::scenes::{DROPPED, Dropped, Scene, Start};

@@ -7,11 +7,11 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket, LearnerRequest, Touch};
 use proto::quorum::Majority;
 use proto::{Epoch, SessionId, Sid, Zxid};
-use zab::leader::{
+use zoarium_zab::leader::{
     Action, EpochConfig, Leader, LeaderStart, LinkFault, LinkId, NextConfig, StepDown,
 };
-use zab::learner::LearnerKind;
-use zab::{CommittedLog, Record, Settings};
+use zoarium_zab::learner::LearnerKind;
+use zoarium_zab::{CommittedLog, Record, Settings};
 
 /// State of the leader at its election.
 pub(crate) struct Elected {

@@ -2,7 +2,7 @@
 //! variable in its environment.
 
 use client::{Client, Create, MultiOp, Options};
-use recipes::{Layout, LeaderLatch, LeaderSelector, Mutex, Result};
+use zoarium_recipes::{Layout, LeaderLatch, LeaderSelector, Mutex, Result};
 
 use super::{OURS, RECORDS, RECORDS_OF_A_TURN, SESSION_TIMEOUT, STOP, queue};
 
@@ -32,7 +32,7 @@ async fn contend() {
     };
     let selector = async |client: &Client, queue: &str, directory: &str, layout| {
         let selector = LeaderSelector::new(client, directory)?.with_layout(layout);
-        let lead = async |leadership: recipes::Leadership| {
+        let lead = async |leadership: zoarium_recipes::Leadership| {
             hold(client, queue, leadership.path(), || leadership.check()).await;
         };
         selector.lead(lead).await.map(drop)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
-use storage::{ContentError, SnapshotDigest, State};
+use zoarium_storage::{ContentError, SnapshotDigest, State};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {

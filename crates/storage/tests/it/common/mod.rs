@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use jute::{Encode, put_buffer};
 use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, Zxid};
-use storage::{DataDirs, OpenOptions, RealDisk};
+use zoarium_storage::{DataDirs, OpenOptions, RealDisk};
 
 /// Opens a server's directories, both in one.
 pub fn open(dir: &Path) -> DataDirs {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use storage::{DataDirs, RealDisk, Recovered, RecoverySettings, StorageError, recover};
+use zoarium_storage::{DataDirs, RealDisk, Recovered, RecoverySettings, StorageError, recover};
 
 use super::db::Db;
 

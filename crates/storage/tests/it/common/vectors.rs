@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use storage::DataDirs;
 use tempfile::TempDir;
+use zoarium_storage::DataDirs;
 
 /// One recorded vector.
 pub struct Vector {

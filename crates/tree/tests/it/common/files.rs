@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jute::{Decode, Reader, Str};
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
-use tree::{Tree, TreeLoader, TreeSettings};
+use zoarium_tree::{Tree, TreeLoader, TreeSettings};
 
 /// Returns a recorded data directory, if it is available.
 pub fn vector(name: &str) -> Option<PathBuf> {

@@ -13,7 +13,7 @@ use proto::request::{
 use proto::txn::{Txn, TxnRecord};
 use proto::watch::EventType;
 use proto::{Acl, ErrorCode, Id, OpCode, SessionId, Stat, Zxid};
-use tree::{
+use zoarium_tree::{
     Caller, Event, Outcome, Overlay, PrepareContext, SessionKind, Tree, TreeSettings, WatcherId,
     Watches,
 };
