@@ -8,6 +8,9 @@ use std::path::Path;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use tests::workspace_root;
 
+#[path = "layering/published.rs"]
+mod published;
+
 /// Crates by their folders, and the workspace crates that each may import. A crate's tests may also
 /// import the imports of those.
 const MAY_IMPORT: &[(&str, &[&str])] = &[

@@ -7,7 +7,7 @@ use crate::queue::{MS, Micros};
 /// Size and behaviour of an ensemble, its disks and its network.
 ///
 /// ```
-/// # use simulation::settings::EnsembleSettings;
+/// # use zoarium_simulation::settings::EnsembleSettings;
 /// let settings = EnsembleSettings::plain(3);
 /// assert_eq!(settings.servers(), 3);
 /// assert!(!settings.is_standalone());
