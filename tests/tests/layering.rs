@@ -1,5 +1,7 @@
 //! The layers of docs/ARCHITECTURE.md: which crate may import which, and what pure crates must not
 //! use.
+//!
+//! Length: one table of crates, and the tests that read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -104,6 +106,23 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "frontend",
+        &[
+            "blocking",
+            "log-limiter",
+            "jute",
+            "proto",
+            "tree",
+            "config",
+            "transport",
+            "monitoring",
+            "replica",
+            "host",
+            "admission",
+            "executor",
+        ],
+    ),
+    (
         "server",
         &[
             "blocking",
@@ -121,7 +140,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "admin",
             "replica",
             "host",
-            "admission",
+            "frontend",
             "quorum",
             "executor",
         ],
@@ -432,7 +451,7 @@ fn lines_with(crates: &[&str], words: &[&str]) -> (usize, Vec<String>) {
 
 /// Folders of `server`. Only `assemble`, which combines them, may know the others. Files next to
 /// the folders know none of them.
-const SERVER_FOLDERS: &[&str] = &["assemble", "client", "disk"];
+const SERVER_FOLDERS: &[&str] = &["assemble", "disk", "recorder"];
 
 #[test]
 fn folders_of_the_server_do_not_import_each_other() {
@@ -467,6 +486,9 @@ fn folders_of_the_server_do_not_import_each_other() {
 /// Maximum lines of code of a shipped crate, without comments and tests.
 const CODE_LINES_MAX: usize = 8_000;
 
+/// Maximum lines of code of `server`, which contains only threads, start and stop.
+const SERVER_LINES_MAX: usize = 4_000;
+
 /// Crates that may have more lines until they are split. To be shortened only.
 const LARGER: &[&str] = &["zoarium"];
 
@@ -485,7 +507,11 @@ fn shipped_crates_have_a_bounded_number_of_lines() {
             code.count()
         };
         let lines: usize = rust_files(&source).iter().map(lines_of).sum();
-        if lines > CODE_LINES_MAX {
+        let max = match name {
+            "server" => SERVER_LINES_MAX,
+            _ => CODE_LINES_MAX,
+        };
+        if lines > max {
             faults.push(format!("{name}: {lines} lines"));
         }
     }

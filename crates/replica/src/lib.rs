@@ -82,6 +82,8 @@ pub use member_state::{Epochs, MemberStart};
 pub use note::{Note, Stage};
 pub use replica::{Replica, Start};
 pub use requests::{SyncStep, UNDECODABLE, is_authenticated, refusal_of_undecodable, sync_step};
-pub use settings::{ContainerSettings, EnsembleSettings, ObserverSettings, ReplicaSettings};
+pub use settings::{
+    ContainerSettings, EnsembleSettings, ObserverSettings, ReplicaSettings, field_limits,
+};
 pub use view::{Learners, Phase, RoleView, View};
 pub use voting_lists::ElectorateError;

@@ -73,6 +73,13 @@ pub struct ObserverSettings {
 /// SessionTrackerImpl.initializeNextSessionId.
 const STANDALONE_SERVER_ID: u8 = 1;
 
+/// Returns the limits for strings and buffers within requests.
+pub fn field_limits(config: &Config) -> Limits {
+    let limits = &config.limits;
+    let (max_buffer, extra) = (limits.jute_max_buffer, limits.jute_extra_size);
+    Limits::from_max_buffer(max_buffer as usize, extra as usize)
+}
+
 impl ReplicaSettings {
     /// Derives the settings from this configuration.
     pub fn new(config: &Config) -> Self {
@@ -81,8 +88,6 @@ impl ReplicaSettings {
             .checked_div(containers.max_per_minute)
             .unwrap_or(0);
         let never_used_ms = containers.max_never_used_interval_ms.unwrap_or(0);
-        let limit = &config.limits;
-        let (max_buffer, extra) = (limit.jute_max_buffer, limit.jute_extra_size);
         Self {
             tick_ms: config.tick_time_ms.into(),
             session_server_id: config
@@ -92,7 +97,7 @@ impl ReplicaSettings {
                     ensemble.my_id.0.to_le_bytes()[0]
                 }),
             local_sessions: config.ensemble.is_some() && config.sessions.local_enabled,
-            field_limits: Limits::from_max_buffer(max_buffer as usize, extra as usize),
+            field_limits: field_limits(config),
             on_digest_mismatch: config.storage.on_digest_mismatch,
             containers: ContainerSettings {
                 check_interval_ms: containers.check_interval_ms.max(1).into(),

@@ -1,11 +1,11 @@
-//! A ZooKeeper server: the host that provides a [`replica`] with sockets, threads and files.
+//! A ZooKeeper server: the host that provides a [`replica`] with threads and files.
 //!
 //! [`Server::start`] recovers the data directory, starts the threads and listens. The `zoarium`
 //! binary and tests embed it. The folders do not depend on each other, except that `assemble` uses
 //! the others:
 //!
-//! * `client` reads requests from sockets and writes replies and events to them,
 //! * `disk` contains the log, the epoch files, the member lists and the snapshots,
+//! * `recorder` contains the thread of the change history,
 //! * `assemble` runs the replica and connects all parts.
 //!
 //! docs/ARCHITECTURE.md follows a request through all of them.
@@ -13,8 +13,6 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 mod assemble;
-mod client;
-mod clock;
 mod disk;
 mod error;
 mod failure;
@@ -22,11 +20,11 @@ mod faults;
 mod inbox;
 mod kerberos;
 mod limits;
-mod random;
 mod recorder;
 mod settings;
 
-use monitoring::{fourlw, metrics};
+use frontend::clock;
+use monitoring::metrics;
 
 pub use admin::token as admin_token;
 pub use assemble::ahead;

@@ -1,57 +1,14 @@
-//! Bounds on all memory that a client can make grow, each with its unit and reason.
-//! [`quorum::limits`] contains those for other members, and
-//! [`admission::limits`] those for the memory of all clients together.
+//! Bounds on queues and groups of the server's threads, each with its unit and reason.
+//! [`frontend::limits`] contains those for clients, and [`quorum::limits`] those for other members.
 
 use std::time::Duration;
 
+use frontend::limits::{BATCH_REQUESTS_MAX, UNANSWERED_MAX};
 use quorum::limits::PEER_QUEUE_BYTES_MAX;
 use replica::connection::IDENTITY_BYTES_MAX;
 
-/// Bytes of unsent events above which the connection of a client that does not read is closed.
-/// Replies do not count: a connection with unsent output is not read from, so they cannot
-/// accumulate.
-pub(crate) const UNREAD_EVENT_BYTES_MAX: usize = 8 << 20;
-
-/// Bytes of replies above which the existing replies are written before more are made. Pipelined
-/// reads must not be held all together, and a client that does not read must not use more memory.
-pub(crate) const OUTBOX_BYTES_SOFT: usize = 256 << 10;
-
-/// Maximum bytes of a reply that is made immediately. A longer one must reserve memory from
-/// `large_replies` of the [`Ledger`](admission::Ledger).
-pub(crate) const REPLY_BYTES_SMALL: usize = 64 << 10;
-
-/// Number of four-letter words with long answers (`cons`, `dump`, `stat`, `wchc`, `wchp`) that are
-/// answered at a time. Finished answers count towards the large replies.
-pub(crate) const LONG_WORDS_AT_A_TIME: usize = 1;
-
 /// Maximum number of sessions in the report that the server logs (SIGQUIT), about 200 bytes each.
 pub(crate) const REPORTED_SESSIONS_MAX: usize = 1000;
-
-/// Maximum delay between a four-letter word and its argument. Apache ZooKeeper accepts only an
-/// argument that arrives together with the word (NIOServerCnxn.checkFourLetterWord).
-pub(crate) const ARGUMENT_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Number of unanswered requests above which a connection is not read from.
-pub(crate) const UNANSWERED_MAX: usize = 1024;
-
-/// Bytes of unanswered requests above which a connection is not read from.
-pub(crate) const UNANSWERED_BYTES_MAX: usize = 4 << 20;
-
-/// Maximum bytes of a request that is read as it arrives. A longer one must first reserve memory
-/// from `large_frames` of the [`Ledger`](admission::Ledger).
-pub(crate) const FRAME_BYTES_SMALL: usize = READ_CHUNK_BYTES;
-
-/// Bytes of replies to reads after a write that the core makes while it holds the tree exclusively.
-/// The connection's task makes the other replies.
-pub(crate) const CORE_REPLY_BYTES: usize = 64 << 10;
-
-/// Number of reads after a write that the core answers: about 50 us of work.
-pub(crate) const CORE_REPLIES: usize = 64;
-
-/// Bytes in the outbox up to which the core answers reads before a write, if the task has not
-/// answered them. Above this value these reads are refused, because their znodes have grown since
-/// the requests arrived.
-pub(crate) const OUTBOX_BYTES_HARD: usize = 1 << 20;
 
 /// Bytes of committed transactions that wait for the history thread. Above this value they are
 /// skipped, and the thread reads them from the log.
@@ -66,17 +23,6 @@ pub(crate) const HISTORY_COPIED_MAX: usize = 4 << 10;
 
 /// Transactions of one group. The tree is unlocked at least every 128 transactions.
 pub(crate) const HISTORY_GROUP_MAX: usize = 4096;
-
-/// Watches of an ended connection that are removed together: about 100 us of work.
-pub(crate) const WATCHES_REMOVED_AT_ONCE: usize = 500;
-
-/// Bytes requested from the socket in one read. This holds 256 small requests, and bounds the
-/// memory that stays allocated while a connection is idle.
-pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;
-
-/// Requests decoded before they are answered. This bounds the time that the tree is locked for
-/// reading, and the number of permits that one connection takes at a time.
-pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
 
 /// Turns of the core that a thread with a message runs before it leaves the rest to the core's own
 /// thread.
@@ -112,15 +58,6 @@ pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 /// Interval at which the log reports the lines that were suppressed in the previous minute.
 pub(crate) const SUPPRESSED_LINES_EVERY: Duration = Duration::from_secs(5);
 
-/// Time that a client has to read a short answer to a four-letter word.
-pub(crate) const WORD_PATIENCE: Duration = Duration::from_secs(30);
-
-/// Bytes of client state that are listed while a lock is held once.
-pub(crate) const LISTED_BYTES: usize = 16 << 10;
-
-/// Buffered bytes, per direction, of an in-process client connection.
-pub(crate) const CONNECTION_WITHIN_BYTES: usize = 64 << 10;
-
 // The requests that one connection may have in progress must fit into its leader's queue.
 const _: () = assert!(UNANSWERED_MAX * IDENTITY_BYTES_MAX <= PEER_QUEUE_BYTES_MAX / 2);
 
@@ -132,6 +69,11 @@ mod tests {
     use admission::limits::{
         HELD_BYTES_MAX, HELD_BYTES_OF_EACH, LARGE_FRAMES_BYTES, LARGE_REPLIES_BYTES,
         LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL, ROOM_PATIENCE,
+    };
+    use frontend::limits::{
+        CORE_REPLIES, CORE_REPLY_BYTES, FRAME_BYTES_SMALL, LONG_WORDS_AT_A_TIME, OUTBOX_BYTES_HARD,
+        OUTBOX_BYTES_SOFT, REPLY_BYTES_SMALL, UNANSWERED_BYTES_MAX, UNREAD_EVENT_BYTES_MAX,
+        WATCHES_REMOVED_AT_ONCE,
     };
     use monitoring::audit::QUEUE_BYTES_MAX;
     use quorum::limits::{

@@ -1,22 +1,12 @@
-//! Configuration for several parts of the server, converted to their own types.
+//! Settings of the tree and of its recovery, from the configuration.
 
-use config::{Auth, AuthProvider, Config, SessionSecret};
-use jute::Limits;
-use replica::session::{PasswordRule, Passwords};
+use config::{AuthProvider, Config};
+use replica::field_limits;
 use storage::RecoverySettings;
 use tree::TreeSettings;
 use tree::auth::{
     AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings, SaslSettings, X509Settings,
 };
-
-/// Returns the rules for session passwords.
-pub(crate) fn passwords(config: &Config) -> Passwords {
-    let secrets = config.sessions.secrets.iter();
-    Passwords::new(secrets.map(|secret| match secret {
-        SessionSecret::Legacy => PasswordRule::Legacy,
-        SessionSecret::Secret(secret) => PasswordRule::Secret(secret.clone()),
-    }))
-}
 
 pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
     let features = &config.features;
@@ -34,14 +24,9 @@ pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
     }
 }
 
-/// Returns whether a provider is configured.
-pub(crate) fn provides(auth: &Auth, wanted: AuthProvider) -> bool {
-    auth.providers.values().any(|provider| *provider == wanted)
-}
-
 fn auth_settings(config: &Config) -> AuthSettings {
     let auth = &config.auth;
-    let has = |wanted| provides(auth, wanted);
+    let has = |wanted| auth.providers.values().any(|provider| *provider == wanted);
     AuthSettings {
         digest: DigestSettings {
             enabled: auth.digest_enabled,
@@ -85,10 +70,4 @@ pub(crate) fn recovery_settings(config: &Config) -> RecoverySettings {
         db_autocreate: storage.db_autocreate,
         limits: field_limits(config),
     }
-}
-
-pub(crate) fn field_limits(config: &Config) -> Limits {
-    let limits = &config.limits;
-    let (max_buffer, extra) = (limits.jute_max_buffer, limits.jute_extra_size);
-    Limits::from_max_buffer(max_buffer as usize, extra as usize)
 }

@@ -11,6 +11,7 @@ const BOUNDED: &[&str] = &[
     "blocking",
     "election",
     "executor",
+    "frontend",
     "jute",
     "jute-derive",
     "lab",

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use config::{Config, SessionSecret};
 use hmac::{Hmac, Mac};
 use proto::{Secret, SessionId};
 use sha2::{Digest, Sha256};
@@ -46,6 +47,15 @@ impl fmt::Debug for Passwords {
 }
 
 impl Passwords {
+    /// Returns the rules of this configuration.
+    pub fn configured(config: &Config) -> Self {
+        let secrets = config.sessions.secrets.iter();
+        Self::new(secrets.map(|secret| match secret {
+            SessionSecret::Legacy => PasswordRule::Legacy,
+            SessionSecret::Secret(secret) => PasswordRule::Secret(secret.clone()),
+        }))
+    }
+
     /// Creates the rules in this order. Without rules, only Apache ZooKeeper's formula applies.
     pub fn new(rules: impl IntoIterator<Item = PasswordRule>) -> Self {
         let rules: Arc<[PasswordRule]> = rules.into_iter().collect();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::registry;
+use frontend::{Clients, LiveView};
 use monitoring::environment::Environment;
 use monitoring::metrics::{Memory, Metrics, NamespaceQuota, ServerStats, State};
 use monitoring::role::{LeaderFigures, RoleView};
@@ -19,9 +20,6 @@ use quorum::LearnerLinks;
 use tree::auth;
 use tree::{EphemeralOwners, Tree, WatchSummary, WatchedPaths, Watchers};
 
-use crate::client::clients::Clients;
-use crate::client::view::LiveView;
-use crate::client::x509;
 use crate::disk::SnapshotRequests;
 
 /// Prefixes of properties that are not set in zoo.cfg. Java's own properties begin with them.
@@ -96,7 +94,7 @@ impl AdminView for LiveAdminView {
     }
 
     fn identities_of_subject(&self, subject: &str) -> Vec<Id> {
-        x509::identities(&self.clients.settings.x509, subject)
+        self.live.identities_of_subject(subject)
     }
 
     fn tree(&self) -> &RwLock<Tree> {

@@ -8,13 +8,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use executor::{Channel, Executor, Machine, Queue as _};
+use frontend::{ClientMessage, Clients, Connection};
 use host::{Runner, WaitingWork, carry_out_effect};
 use replica::{ClientRequest, Effect, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::host::ServerHost;
 use super::inbox::{ToCore, Visitor};
-use crate::client::clients::Clients;
-use crate::client::inbox::ClientMessage;
 use crate::{clock, limits};
 
 /// The machine that runs a replica.
@@ -142,7 +141,7 @@ impl CoreThread {
 
     fn gather(
         &mut self,
-        connection: &Arc<crate::client::connection::Connection>,
+        connection: &Arc<Connection>,
         received_ms: u64,
         requests: Vec<ClientRequest>,
     ) {

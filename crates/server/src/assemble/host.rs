@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use frontend::{AuditTrail, ClientMessage, Clients, Connection, Delivery, Registry, note_renewal};
 use hashbrown::HashMap;
 use host::{CarryingOut, FlushAt, Schedule, ServerState, carry_out_effect};
 use monitoring::audit::AuditLog;
@@ -16,14 +17,8 @@ use tokio::sync::oneshot;
 use tree::Tree;
 use zab::Record;
 
-use super::audit_trail::Trail;
 use super::inbox::ToCore;
 use super::measure::Measures;
-use crate::client::clients::Clients;
-use crate::client::connection::{Connection, Registry};
-use crate::client::deliver::Delivery;
-use crate::client::handshake;
-use crate::client::inbox::ClientMessage;
 use crate::clock;
 use crate::disk::{Disk, SnapshotRequests};
 use crate::error::EXIT_ELECTION_PORT;
@@ -47,7 +42,7 @@ pub(crate) struct ServerHost {
     /// `None` without a change history.
     history: Option<Feed>,
     /// `None` without an audit log.
-    trail: Option<Trail>,
+    trail: Option<AuditTrail>,
     measures: Measures,
     failure: Failure,
     snapshots: SnapshotRequests,
@@ -66,7 +61,7 @@ impl ServerHost {
         snapshots: SnapshotRequests,
     ) -> Self {
         Self {
-            trail: audit.map(Trail::new),
+            trail: audit.map(AuditTrail::new),
             history,
             snapshots,
             measures: Measures::new(clients.metrics.clone(), clients.role.clone()),
@@ -236,7 +231,7 @@ impl CarryingOut for ServerHost {
     }
 
     fn renewed(&self, to: &Connection, renewal: &Renewal, session: Option<(SessionId, i32)>) {
-        handshake::note_renewal(&self.clients, to, renewal.session, session);
+        note_renewal(&self.clients, to, renewal.session, session);
     }
 
     fn release(&mut self, requests: usize, large_bytes: LargeBytes) {

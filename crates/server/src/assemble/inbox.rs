@@ -1,12 +1,11 @@
 //! Messages to the core thread.
 
 use admin::served::RestoreOrder;
-use executor::Executor;
+use frontend::{ClientMessage, CoreInbox};
 use quorum::{MeshEvent, PeerEvent};
 use replica::Input;
 
-use super::core::CoreThread;
-use crate::client::inbox::{ClientMessage, CoreInbox};
+use super::core::CoreHandle;
 use crate::disk::Synced;
 
 /// A message for the core thread.
@@ -35,16 +34,19 @@ pub(crate) enum Visitor {
     CanSync,
 }
 
-impl CoreInbox for Executor<CoreThread> {
+/// The core's inbox as connections of clients see it.
+pub(crate) struct ClientInbox(pub(crate) CoreHandle);
+
+impl CoreInbox for ClientInbox {
     fn send(&self, message: ClientMessage) {
-        self.send(ToCore::Client(message));
+        self.0.send(ToCore::Client(message));
     }
 
     fn put(&self, message: ClientMessage) {
-        self.put(ToCore::Client(message));
+        self.0.put(ToCore::Client(message));
     }
 
     fn run_inline(&self) {
-        self.run_inline(Visitor::Passing);
+        self.0.run_inline(Visitor::Passing);
     }
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use config::{Config, Ensemble};
+use frontend::Clients;
 use quorum::{LeftWork, MemberPorts, PeerSink, PortsStart};
 use replica::MemberStart;
+use replica::field_limits;
 use storage::DataDirs;
 
 use super::core::CoreHandle;
 use super::inbox::{ToCore, Visitor};
 use super::tls::PortTls;
-use crate::client::clients::Clients;
 use crate::disk::Errands;
 use crate::disk::members::MembershipFiles;
 use crate::error::StartError;
-use crate::settings::field_limits;
 
 /// The parts of a member that listens for elections.
 pub(crate) struct MemberParts {

@@ -14,7 +14,6 @@
 
 mod admin_view;
 pub mod ahead;
-mod audit_trail;
 mod core;
 mod host;
 mod inbox;

@@ -11,11 +11,14 @@ use admin::server::{AdminTask, Parts};
 use admin::token::AdminToken;
 use admin::traces;
 use config::Config;
+use frontend::{Clients, LiveView, connect_within};
 use host::ServerState;
 use proto::Zxid;
 use quorum::LearnerLinks;
 use recovery::LogEnd;
 use replica::State as _;
+use replica::field_limits;
+use replica::session::Passwords;
 use storage::DataDirs;
 use tokio::task::AbortHandle;
 use transport::tls::Connector;
@@ -24,13 +27,9 @@ use super::admin_view::LiveAdminView;
 use super::core::CoreHandle;
 use super::inbox::ToCore;
 use super::tls::PortTls;
-use crate::client::clients::Clients;
-use crate::client::listener::connect_within;
-use crate::client::view::LiveView;
 use crate::disk::SnapshotRequests;
 use crate::error::StartError;
 use crate::metrics::Metrics;
-use crate::settings::{field_limits, passwords};
 
 /// The ports for operators, and the threads of their requests.
 pub(super) struct Operators {
@@ -85,7 +84,7 @@ impl Operators {
             metrics: metrics.clone(),
             workers: workers.clone(),
             readers: readers.clone(),
-            secrets_hash: passwords(config).fingerprint(),
+            secrets_hash: Passwords::configured(config).fingerprint(),
         };
         let admin = admin::server::begin(parts)
             .await

@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
+use frontend::{Clients, LiveView};
 use monitoring::threads;
 use monitoring::view::View as _;
 use proto::Zxid;
 
-use crate::client::clients::Clients;
-use crate::client::view::LiveView;
 use crate::limits::REPORTED_SESSIONS_MAX;
 
 /// Logs the state. `inbox` is the number of messages that wait for the core, `on_disk` the end of

@@ -9,6 +9,7 @@ use admin::audit::AuditWriter;
 use admin::served::Readers;
 use config::{AuditSettings, Config};
 use executor::Queue as _;
+use frontend::{Clients, stop_admitting};
 use proto::{Sid, Zxid};
 use recovery::LogEnd;
 use replica::{Input, Service};
@@ -18,8 +19,6 @@ use tokio::task::AbortHandle;
 use super::core::CoreHandle;
 use super::inbox::ToCore;
 use super::{report, start};
-use crate::client::clients::Clients;
-use crate::client::request_throttle;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
 use crate::failure::Failure;
@@ -126,7 +125,7 @@ impl Server {
             task.abort();
         }
         let patience = self.clients.settings.throttle_shutdown_timeout;
-        request_throttle::stop(&self.clients.ledger.request_throttle, patience).await;
+        stop_admitting(&self.clients.ledger.request_throttle, patience).await;
         self.core.send(ToCore::Input(Input::Shutdown));
         let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);

@@ -1,5 +1,6 @@
 //! Start of a server from its configuration.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -10,6 +11,7 @@ use admin::audit::AuditWriter;
 use admin::served::Readers;
 use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
+use frontend::{Clients, Settings, accept_loop, processors};
 use host::{
     Runner, Schedule, ScheduleSettings, ServerState, SnapshotWork, StartFiles, StartSettings,
     Started as StartedFiles,
@@ -18,6 +20,7 @@ use parking_lot::Mutex;
 use quorum::{LearnerLinks, MemberPorts};
 use recovery::{DurableLog, DurableLogSettings, LogEnd};
 use replica::MemberStart;
+use replica::field_limits;
 use replica::members::MemberLists;
 use replica::session::SessionIds;
 use storage::{DataDirs, Epochs, LogSettings, SnapTrigger, SwitchedDisk};
@@ -26,15 +29,12 @@ use tokio::net::TcpListener;
 use super::ahead;
 use super::core::{CoreHandle, CoreStart, CoreThread};
 use super::host::ServerHost;
-use super::inbox::{ToCore, Visitor};
+use super::inbox::{ClientInbox, ToCore, Visitor};
 use super::member::{self, MemberContext, MemberParts};
 use super::operators::{Operators, Running};
 use super::pauses;
 use super::server::{Server, Started};
 use super::tls::PortTls;
-use crate::client::clients::{Clients, processors};
-use crate::client::listener::accept_loop;
-use crate::client::settings::Settings;
 use crate::disk::members::MembershipFiles;
 use crate::disk::recovery::{RecoveredTree, database_load, recover_at_start};
 use crate::disk::{
@@ -47,8 +47,8 @@ use crate::faults::Faults;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Feed, Sources};
-use crate::settings::{field_limits, recovery_settings, tree_settings};
-use crate::{clock, kerberos, limits, random};
+use crate::settings::{recovery_settings, tree_settings};
+use crate::{clock, kerberos, limits};
 
 /// The kernel's maximum applies, too. In Java, `clientPortListenBacklog=-1` means 50, which loses
 /// connections in a storm.
@@ -146,7 +146,7 @@ async fn start_audited(
     let clients = Clients::new(
         settings,
         state.clone(),
-        core.clone(),
+        Arc::new(ClientInbox(core.clone())),
         metrics.clone(),
         audit_log.clone(),
         opened.tls.client_gate().clone(),
@@ -253,7 +253,8 @@ fn begin_files(
     found: RecoveredTree,
 ) -> Result<StartedFiles<SwitchedDisk>, StartError> {
     let config = &settings.config;
-    let first_ids = u64::from_ne_bytes(random::bytes().map_err(StartError::Random)?);
+    let first_ids = getrandom::u64()
+        .map_err(|error| StartError::Random(io::Error::other(error.to_string())))?;
     let start = StartSettings {
         tick_ms: i64::from(config.tick_time_ms),
         session_ids: SessionIds::new(settings.session_server_id, first_ids),

@@ -1,0 +1,102 @@
+//! Creates audit lines from requests and their results.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use monitoring::audit::{Asked, AuditLog, Caller, Line, lines_of, lines_of_close};
+use proto::OpCode;
+use proto::txn::Txn;
+use replica::{Applied, ClientRequest, Ticket};
+
+/// Audited requests of this server's clients that are in progress.
+///
+/// They are kept here and not in the connections, because a request is executed and must get its
+/// line even if its client disconnects meanwhile.
+pub struct AuditTrail {
+    log: Arc<AuditLog>,
+    asked: HashMap<Ticket, VecDeque<UnderWay>>,
+    /// Lines created while the tree is locked.
+    lines: Vec<Line>,
+}
+
+struct UnderWay {
+    cxid: i32,
+    op: OpCode,
+    caller: Caller,
+    asked: Asked,
+}
+
+impl AuditTrail {
+    /// Creates a trail that writes to this log.
+    pub fn new(log: Arc<AuditLog>) -> Self {
+        Self {
+            log,
+            asked: HashMap::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Records these requests of one client, which are about to be ordered or forwarded.
+    pub fn asked(&mut self, ip: IpAddr, requests: &[ClientRequest]) {
+        for request in requests {
+            let Some(asked) = Asked::of(&request.request) else {
+                continue;
+            };
+            let under_way = UnderWay {
+                cxid: request.cxid,
+                op: request.request.op(),
+                caller: Caller {
+                    session: request.session,
+                    identities: request.identities.clone(),
+                    ip,
+                },
+                asked,
+            };
+            let queue = self.asked.entry(request.ticket).or_default();
+            queue.push_back(under_way);
+        }
+    }
+
+    /// Creates the lines of an applied transaction. The tree is locked.
+    pub fn applied(&mut self, applied: &Applied<'_>) {
+        let (record, outcome) = (applied.record, applied.outcome);
+        if let Txn::CloseSession { paths } = &record.txn {
+            let (user, session) = (self.log.server_user(), record.header.session);
+            lines_of_close(user, session, paths.as_deref(), outcome, &mut self.lines);
+        }
+        let Some(ticket) = applied.origin else {
+            return;
+        };
+        let Some(queue) = self.asked.get_mut(&ticket) else {
+            return;
+        };
+        let cxid = record.header.cxid;
+        let mut under_way = queue.iter();
+        let Some(at) = under_way.position(|next| next.cxid == cxid && next.op == applied.op) else {
+            return;
+        };
+        // Earlier requests that the leader has skipped were not executed.
+        if let Some(found) = queue.drain(..=at).next_back() {
+            let became = (&record.txn, outcome);
+            lines_of(&found.caller, &found.asked, became, &mut self.lines);
+        }
+        if queue.is_empty() {
+            self.asked.remove(&ticket);
+        }
+    }
+
+    /// Queues the lines after the tree is unlocked, and before clients receive the results.
+    pub fn released(&mut self) {
+        if !self.lines.is_empty() {
+            self.log.write(self.lines.drain(..));
+        }
+    }
+
+    /// Forgets all requests. A new role begins, and this server cannot know the results of requests
+    /// of the previous role.
+    pub fn forget(&mut self) {
+        self.asked.clear();
+    }
+}

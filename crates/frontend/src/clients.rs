@@ -1,0 +1,356 @@
+//! State that the tasks of connections share with each other and with the core.
+
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize};
+
+use admission::Ledger;
+use host::{Connected, ServerState};
+use monitoring::audit::{AuditLog, Caller, line_of_undecodable};
+use monitoring::environment::Environment;
+use monitoring::metrics::{Metrics, ServerStats};
+use monitoring::role::RoleCell;
+use monitoring::slow::SlowRequests;
+use monitoring::traces::Traces;
+use monitoring::usage::Departed;
+use monitoring::view::DEFAULT_TRACE_MASK;
+use parking_lot::MutexGuard;
+use proto::{ErrorCode, OpCode};
+use replica::connection::{ConnectionRules, Identities, Queued, QueuedWork};
+use replica::session::Passwords;
+use replica::{
+    ClientRequest, HandshakeRules, Renewal, Service, SessionRules, SyncRequest, UNDECODABLE,
+};
+use tokio::sync::{Semaphore, watch};
+use transport::tls::Gate;
+use tree::WatcherId;
+
+use crate::connection::inbox::{ClientMessage, CoreInbox};
+use crate::connection::{Connection, ConnectionState, Registry};
+use crate::settings::Settings;
+use crate::{clock, limits};
+
+/// The clients of a server: their connections and budgets, the current service, and the channel to
+/// the core.
+///
+/// Locks are taken in the order of [`Connected`]. The registry's lock is held for lookups only, and
+/// other locks are not taken while it is held.
+pub struct Clients {
+    /// Settings of connections.
+    pub settings: Settings,
+    /// The tree, the watches and the sessions.
+    pub state: Arc<ServerState>,
+    /// All connections.
+    pub registry: Registry,
+    /// The resources that clients use, and the bounds on them.
+    pub ledger: Ledger,
+    /// Permits for slow reads: half of the processors, so that threads remain for all other
+    /// requests.
+    pub(crate) slow_reads: Semaphore,
+    /// Permits for four-letter words and commands with long answers.
+    pub(crate) long_words: Arc<Semaphore>,
+    /// Number of connections whose tasks have deferred reads to answer before the next write.
+    pub left_over: AtomicUsize,
+    /// The metrics of the server.
+    pub metrics: Arc<Metrics>,
+    /// Counts of packets and latencies.
+    pub stats: Arc<ServerStats>,
+    /// Request counts of connections that have ended.
+    pub departed: Departed,
+    /// Slow requests.
+    pub slow: SlowRequests,
+    /// Traced writes; `None` without a collector.
+    pub traces: Option<Arc<Traces>>,
+    pub(crate) environment: Environment,
+    pub(crate) trace_mask: AtomicI64,
+    /// Current role of the server.
+    pub role: Arc<RoleCell>,
+    /// `None` without an audit log.
+    pub(crate) audit: Option<Arc<AuditLog>>,
+    core: Arc<dyn CoreInbox>,
+    /// Current service of clients, for tasks that wait for a change.
+    serving: watch::Sender<Service>,
+    /// Limit on concurrent TLS handshakes.
+    pub(crate) tls_handshakes: Arc<Gate>,
+}
+
+/// Returns the number of processors that this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+impl Clients {
+    /// Records that a client failed to authenticate.
+    pub(crate) fn auth_failed(&self, peer: SocketAddr) {
+        self.stats.auth_failed();
+        self.login_failed(peer);
+    }
+
+    /// Records a failed login that is not from a client. Java does not count these.
+    pub fn login_failed(&self, peer: SocketAddr) {
+        if self.ledger.failures.note(peer.ip(), clock::monotonic_ms()) {
+            log_limiter::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute), refusing connections from this address until the minute ends");
+        }
+    }
+
+    /// Returns whether clients of this address have failed too often.
+    pub fn refuses_logins(&self, peer: SocketAddr) -> bool {
+        self.ledger
+            .failures
+            .is_spent(peer.ip(), clock::monotonic_ms())
+    }
+
+    /// Creates the state of a server that does not serve clients yet.
+    pub fn new(
+        settings: Settings,
+        state: Arc<ServerState>,
+        core: Arc<dyn CoreInbox>,
+        metrics: Arc<Metrics>,
+        audit: Option<Arc<AuditLog>>,
+        tls_handshakes: Arc<Gate>,
+    ) -> Self {
+        let (config, outstanding_max) = (&settings.config, settings.outstanding_max);
+        let ledger = Ledger::new(config, outstanding_max, clock::monotonic_ms());
+        let traces = settings.config.traces.as_ref();
+        let role = Arc::new(RoleCell::new(
+            settings.config.ensemble.as_ref(),
+            metrics.clone(),
+            clock::monotonic_ms(),
+        ));
+        Self {
+            state,
+            registry: Registry::with_passwords(Passwords::configured(&settings.config)),
+            ledger,
+            long_words: Arc::new(Semaphore::new(limits::LONG_WORDS_AT_A_TIME)),
+            slow_reads: Semaphore::new((processors() / 2).max(1)),
+            left_over: AtomicUsize::new(0),
+            stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
+            metrics,
+            departed: Departed::default(),
+            traces: traces.map(|traces| Arc::new(Traces::new(traces.every))),
+            slow: SlowRequests::new(settings.config.limits.slow_request_threshold_ms),
+            environment: Environment::of_this_process(),
+            trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
+            role,
+            core,
+            serving: watch::Sender::new(Service::None),
+            audit,
+            tls_handshakes,
+            settings,
+        }
+    }
+
+    /// Sends writes of a connection to the core, in order. The caller has taken a permit for each,
+    /// so the queue has space. [`Clients::run_core_inline`] must follow soon.
+    pub(crate) fn submit(
+        &self,
+        connection: &Arc<Connection>,
+        received_ms: u64,
+        requests: Vec<ClientRequest>,
+    ) {
+        let connection = connection.clone();
+        self.core.put(ClientMessage::Submit {
+            connection,
+            received_ms,
+            requests,
+        });
+    }
+
+    fn tell(&self, message: ClientMessage) {
+        self.core.send(message);
+    }
+
+    /// Runs the core on the submitted requests. Locks must not be held.
+    pub(crate) fn run_core_inline(&self) {
+        self.core.run_inline();
+    }
+
+    /// Passes a `sync` to the core, which forwards it or answers it in order.
+    pub(crate) fn forward_sync(&self, connection: &Arc<Connection>, sync: SyncRequest) {
+        self.tell(ClientMessage::Sync(connection.clone(), sync));
+    }
+
+    /// Returns the rules for requests of this connection that arrive together.
+    pub(crate) fn connection_rules(
+        &self,
+        connection: &Connection,
+        is_late: bool,
+    ) -> ConnectionRules<'_> {
+        let Settings {
+            config,
+            local_sessions,
+            upgrades_sessions,
+            eager_acl_check,
+            ..
+        } = &self.settings;
+        ConnectionRules {
+            sessions: SessionRules {
+                local: *local_sessions,
+                upgrades: *upgrades_sessions,
+                is_read_only: connection.is_read_only(),
+            },
+            service: self.registry.service(),
+            enforced_schemes: config.auth.enforced_schemes.as_deref(),
+            eager_acl_check: *eager_acl_check,
+            is_late,
+            bounds_holding: self.ledger.bounds_holding(),
+            watch_bytes_max: config.limits.watch_bytes_max as usize,
+        }
+    }
+
+    /// Makes the core query the leader about a session that a client renews at this server.
+    pub(crate) fn renew(&self, connection: &Arc<Connection>, renewal: Renewal) {
+        self.tell(ClientMessage::Renew(connection.clone(), renewal));
+    }
+
+    /// Starts to serve clients.
+    pub fn serve(&self, service: Service) {
+        self.stats.begin(clock::monotonic_ms());
+        self.registry.serve(service);
+        self.serving.send_replace(service);
+    }
+
+    /// Stops serving clients: their connections end.
+    pub fn stop_serving(&self) {
+        self.serving.send_replace(Service::None);
+        self.registry.stop_serving();
+    }
+
+    /// Returns a receiver of the current service.
+    pub fn serving(&self) -> watch::Receiver<Service> {
+        self.serving.subscribe()
+    }
+
+    /// Returns the rules for the handshakes of clients that connect now.
+    pub(crate) fn handshake_rules(&self) -> HandshakeRules {
+        HandshakeRules {
+            service: self.registry.service(),
+            local_sessions: self.settings.local_sessions,
+            timeout_min_ms: self.settings.min_session_timeout_ms,
+            timeout_max_ms: self.settings.max_session_timeout_ms,
+        }
+    }
+
+    /// Records that a connection's session has sent a packet. Returns false if the session is over
+    /// or has moved to another server.
+    pub(crate) fn touch(&self, connection: &Connection) -> bool {
+        self.state.touch(connection, clock::session_ms())
+    }
+
+    /// Audits a request of this connection that is refused because its record cannot be decoded.
+    /// Such a request never becomes a transaction in Zoarium. Java creates an error transaction and
+    /// audits this transaction.
+    pub(crate) fn audit_refusal(
+        &self,
+        connection: &Connection,
+        identities: &Identities,
+        op: OpCode,
+        err: ErrorCode,
+    ) {
+        let Some(audit) = self.audit.as_ref().filter(|_| err == UNDECODABLE) else {
+            return;
+        };
+        let caller = Caller {
+            session: connection.session(),
+            identities: identities.clone(),
+            ip: connection.peer.ip(),
+        };
+        audit.write(line_of_undecodable(&caller, op));
+    }
+
+    /// Audits the queued refusals of a connection that has ended, because their replies will not be
+    /// sent.
+    fn audit_refusals_of(&self, connection: &Connection, state: &ConnectionState) {
+        for Queued { asked, work } in state.client.requests() {
+            if let QueuedWork::Refuse(err) = work {
+                let identities = &state.client.identities;
+                self.audit_refusal(connection, identities, asked.op, *err);
+            }
+        }
+    }
+
+    /// Removes a connection that has ended; its session remains alive.
+    pub(crate) fn forget(&self, connection: &Arc<Connection>) {
+        connection.close();
+        // A thread that holds the state's lock now still belongs to the time before the end. A
+        // thread that takes the lock later finds an empty queue. So watches cannot be added for the
+        // removed connection.
+        let mut state = connection.lock();
+        self.audit_refusals_of(connection, &state);
+        state.drop_requests();
+        connection.note_left_over(&state, &self.left_over);
+        if let Some(obeyed) = state.obeyed.take() {
+            // The session may live for its timeout, plus the time until a server notices the
+            // expiry.
+            let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
+            let until_ms = clock::monotonic_ms().saturating_add(2 * timeout_ms);
+            obeyed.end(connection.session(), until_ms);
+        }
+        let (address, figures) = (connection.peer.ip(), connection.stats.get());
+        let identities = state.client.identities.clone();
+        drop(state);
+        self.departed.note(address, &identities, &figures);
+        if self.registry.remove(connection) {
+            self.ledger.connections.leave(address.to_canonical());
+        }
+        self.remove_watches(connection.id);
+        self.tell(ClientMessage::Gone(connection.ticket()));
+    }
+
+    /// Removes the watches of a connection in small groups, because all other connections wait for
+    /// the watch table.
+    fn remove_watches(&self, watcher: WatcherId) {
+        let remove_some = move |state: &ServerState| {
+            let mut watches = state.watches.lock();
+            let is_done = watches.remove_some(watcher, limits::WATCHES_REMOVED_AT_ONCE);
+            MutexGuard::unlock_fair(watches);
+            is_done
+        };
+        if !remove_some(&self.state) {
+            let state = self.state.clone();
+            // The rest must not run on a thread that serves other connections.
+            blocking::run(move || while !remove_some(&state) {});
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use config::{Config, NoSurroundings, RawConfig, SystemProperties};
+    use replica::session::SessionIds;
+    use tree::{Tree, TreeSettings};
+
+    use super::*;
+
+    /// A core that does not handle any message.
+    struct NoCore;
+
+    impl CoreInbox for NoCore {
+        fn send(&self, _: ClientMessage) {}
+
+        fn put(&self, _: ClientMessage) {}
+
+        fn run_inline(&self) {}
+    }
+
+    /// Returns the clients of a standalone server with an empty tree.
+    pub(crate) fn test_clients() -> Arc<Clients> {
+        let raw = RawConfig::parse("zoo.cfg".as_ref(), b"dataDir=data\n").unwrap();
+        let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings).unwrap();
+        let settings = Settings::new(Arc::new(config));
+        let tree = Tree::new(Arc::new(TreeSettings::new(settings.field_limits)));
+        let session_ids = SessionIds::new(settings.session_server_id, 0);
+        let state = ServerState::new(tree, settings.config.tick_time_ms.into(), session_ids);
+        let clients = Clients::new(
+            settings,
+            Arc::new(state),
+            Arc::new(NoCore),
+            Arc::default(),
+            None,
+            Gate::new(None),
+        );
+        clients.serve(Service::Deciding);
+        Arc::new(clients)
+    }
+}

@@ -1,0 +1,53 @@
+//! The two clocks: the monotonic clock for timeouts, and the wall clock for timestamps.
+
+use std::sync::LazyLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Returns the monotonic time since the process started, ms.
+pub fn monotonic_ms() -> u64 {
+    u64::try_from(ORIGIN.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the monotonic time since the process started.
+pub(crate) fn monotonic() -> std::time::Duration {
+    ORIGIN.elapsed()
+}
+
+/// Returns the monotonic time in the type of the session tracker, ms.
+pub fn session_ms() -> i64 {
+    monotonic_ms().cast_signed()
+}
+
+/// Returns the wall-clock time since 1970, ms. It jumps when the administrator sets the clock.
+pub fn wall_ms() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns the wall-clock time since 1970, ns.
+pub fn wall_ns() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns the wall-clock time of a monotonic time, ns.
+pub(crate) fn wall_ns_at(monotonic_ms: u64) -> u64 {
+    let elapsed = monotonic().saturating_sub(std::time::Duration::from_millis(monotonic_ms));
+    let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+    wall_ns().saturating_sub(elapsed_ns)
+}
+
+/// Returns a number that differs between calls. It spreads actions that should not happen at the
+/// same time everywhere.
+pub fn seed() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::from(since.subsec_nanos())
+}

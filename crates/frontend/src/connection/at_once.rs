@@ -1,0 +1,226 @@
+//! Direct writes of the core to a client's socket.
+//!
+//! A task that waits for its client would be woken only to pass a reply to the socket. If the core
+//! does not have other work, it writes as many bytes as the socket accepts immediately. A client
+//! that waits for a single reply then gets it one wake-up earlier. The core does not hold the
+//! connection's lock during the write. If the task wants to write meanwhile, it waits until the
+//! core has finished.
+
+use executor::DirectWrite;
+use host::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
+use transport::TcpWriter;
+
+use crate::connection::outgoing::Outgoing;
+use crate::connection::{Connection, ConnectionState, Writing};
+
+/// State of the core's direct writes to a client's socket.
+#[derive(Debug, Default)]
+pub(crate) struct AtOnce {
+    /// `None` if only the task can write, and after the end of the connection.
+    writer: Option<TcpWriter>,
+    /// Turns of the task and the core.
+    direct: DirectWrite,
+}
+
+impl AtOnce {
+    /// Drops the writer, so that the socket can be closed. Called at the end of the task.
+    pub(crate) fn end(&mut self) {
+        self.writer = None;
+    }
+}
+
+impl Connection {
+    /// Allows the core to write to the socket directly.
+    pub(crate) fn write_at_once(&self, writer: TcpWriter) {
+        self.lock().at_once.writer = Some(writer);
+    }
+
+    /// Writes the outbox to the socket without the task. Returns `false` if the task must be woken,
+    /// because it has other work or because output remains.
+    pub(crate) fn try_write(&self) -> bool {
+        if self.is_closed() || self.has_left_over() {
+            return false;
+        }
+        let begun = self.lock().begin_write();
+        let Some((writer, frames)) = begun else {
+            return false;
+        };
+        // The task gets the error of a broken connection, too.
+        let written = writer.try_write(&frames).unwrap_or(0);
+        let is_done = self.lock().end_write(frames, written);
+        is_done && !self.is_closed()
+    }
+}
+
+impl ConnectionState {
+    /// Returns whether the connection has too many unanswered requests to read more. The task is
+    /// about to wait: for answers if the result is true, otherwise for the client.
+    pub(crate) fn is_full_before_wait(&mut self) -> bool {
+        let is_full = self.is_full();
+        self.at_once.direct.task_waits(!is_full);
+        is_full
+    }
+
+    /// Returns whether unanswered requests delay further writes. The task is about to wait for
+    /// answers in that case.
+    pub(crate) fn holds_up_writes_before_wait(&mut self) -> bool {
+        self.at_once.direct.task_waits(false);
+        self.client.holds_up_writes()
+    }
+
+    /// Takes the output to write. The previous output must already be written. Returns `None` while
+    /// the core writes; the core then wakes the task.
+    pub(crate) fn take_to_write(&mut self) -> Option<Outgoing> {
+        let may = self.at_once.direct.task_may_write();
+        may.then(|| self.take_outbox())
+    }
+
+    /// Takes the output for the core to write: short frames, and only if no other output is being
+    /// written.
+    fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
+        let outbox_bytes = self.client.outbox.len();
+        let may = self.at_once.direct.may_begin()
+            && !self.client.ends_after_flush
+            && self.writing.bytes == 0
+            && self.long_events.is_empty()
+            && self.roomy_bytes == 0
+            && (1..=CLIENT_BYTES_WRITTEN_BY_CORE_MAX).contains(&outbox_bytes);
+        if !may {
+            return None;
+        }
+        let writer = self.at_once.writer.clone()?;
+        self.at_once.direct.begin();
+        Some((writer, self.take_outbox().frames))
+    }
+
+    /// Records that `written` bytes of the frames were written, and puts the rest back into the
+    /// outbox. Returns `false` if the task must be woken.
+    fn end_write(&mut self, mut frames: Vec<u8>, written: usize) -> bool {
+        let Writing { event_bytes, .. } = std::mem::take(&mut self.writing);
+        if written < frames.len() {
+            frames.drain(..written);
+            // Long events that arrived during the write follow the rest of the frames.
+            for (place, _) in &mut self.long_events {
+                *place += frames.len();
+            }
+            frames.append(&mut self.client.outbox);
+            self.client.outbox = frames;
+            self.event_bytes += event_bytes;
+        }
+        self.note_held();
+        let is_all = self.client.outbox.is_empty() && self.long_events.is_empty();
+        self.at_once.direct.end(is_all) && !self.client.ends_after_flush
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use tree::WatcherId;
+
+    use super::*;
+    use crate::connection::outgoing::EventFrame;
+
+    /// Returns a connection whose task waits for its client, and the client's stream.
+    async fn connected() -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let ours = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (theirs, peer) = listener.accept().unwrap();
+        let connection = Connection::new(WatcherId(1), peer, Arc::from([]), Arc::default());
+        connection.write_at_once(TcpWriter::split(ours).1);
+        assert!(!connection.lock().is_full_before_wait());
+        (connection, theirs)
+    }
+
+    fn push(connection: &Connection, frame: &[u8]) {
+        let outbox = &mut connection.lock().client.outbox;
+        outbox.extend_from_slice(frame);
+    }
+
+    #[tokio::test]
+    async fn a_waiting_client_gets_its_reply_past_the_task() {
+        let (connection, mut client) = connected().await;
+        assert!(!connection.try_write(), "there is nothing");
+        push(&connection, b"reply");
+        assert!(connection.try_write());
+        let mut read = [0; 5];
+        client.read_exact(&mut read).unwrap();
+        assert_eq!(&read, b"reply");
+        assert!(connection.lock().take_to_write().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_task_writes_what_the_socket_does_not_take_and_nothing_changes_places() {
+        let (connection, mut client) = connected().await;
+        let block: Vec<u8> = (0..=255).cycle().take(60 << 10).collect();
+        let mut blocks = 0;
+        let rest = loop {
+            push(&connection, &block);
+            blocks += 1;
+            if !connection.try_write() {
+                break connection.lock().take_to_write().unwrap();
+            }
+        };
+        assert!(!rest.is_empty() && rest.frames.len() <= block.len());
+        push(&connection, b"more");
+        assert!(!connection.try_write(), "the task writes");
+        let mut read = vec![0; blocks * block.len() - rest.frames.len()];
+        client.read_exact(&mut read).unwrap();
+        read.extend_from_slice(&rest.frames);
+        assert!(read == block.repeat(blocks));
+        assert_eq!(connection.lock().take_to_write().unwrap().frames, b"more");
+    }
+
+    #[tokio::test]
+    async fn while_the_core_writes_the_task_waits_and_is_woken_behind_it() {
+        let (connection, _client) = connected().await;
+        push(&connection, b"first");
+        let (_, frames) = connection.lock().begin_write().unwrap();
+        assert!(connection.lock().take_to_write().is_none());
+        assert!(!connection.lock().end_write(frames, 5), "the task waits");
+
+        push(&connection, b"first");
+        assert!(
+            connection
+                .lock()
+                .take_to_write()
+                .is_some_and(|taken| taken.frames == b"first")
+        );
+        assert!(connection.lock().take_to_write().unwrap().is_empty());
+        push(&connection, b"first");
+        let (_, frames) = connection.lock().begin_write().unwrap();
+        push(&connection, b"second");
+        connection.push_event(EventFrame::Long(Bytes::from_static(b"event")));
+        assert!(!connection.lock().end_write(frames, 2), "there is more");
+        let taken = connection.lock().take_to_write().unwrap();
+        assert_eq!(taken.frames, b"rstsecond");
+        assert_eq!(taken.long_events, [(9, Bytes::from_static(b"event"))]);
+    }
+
+    #[tokio::test]
+    async fn what_the_task_has_to_do_besides_is_left_to_it() {
+        let (connection, _client) = connected().await;
+        push(&connection, b"reply");
+        connection.lock().client.ends_after_flush = true;
+        assert!(!connection.try_write(), "it ends then");
+        connection.lock().client.ends_after_flush = false;
+        assert!(!connection.lock().holds_up_writes_before_wait());
+        assert!(!connection.try_write(), "it waits for answers");
+        assert!(!connection.lock().is_full_before_wait());
+        push(&connection, &vec![0; CLIENT_BYTES_WRITTEN_BY_CORE_MAX]);
+        assert!(!connection.try_write(), "long");
+        assert_eq!(
+            connection.lock().take_to_write().unwrap().frames.len(),
+            5 + CLIENT_BYTES_WRITTEN_BY_CORE_MAX
+        );
+        assert!(connection.lock().take_to_write().unwrap().is_empty());
+        push(&connection, b"reply");
+        connection.lock().at_once.end();
+        assert!(!connection.try_write(), "it has ended");
+    }
+}

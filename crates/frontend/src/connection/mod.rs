@@ -1,0 +1,254 @@
+//! One client connection as the rest of the server sees it.
+//!
+//! `replica::connection` decides which requests wait, and in which order replies are sent. The
+//! socket's task answers reads that do not follow a pending request. The core answers writes, and
+//! each read that follows a write right after that write. Both the task and the core fill the
+//! outbox. The task writes all waiting output with one system call, or the core writes it for a
+//! waiting task (see [`AtOnce`]).
+//!
+//! [`host::Connected`] describes the locks and their order.
+
+mod at_once;
+pub(crate) mod inbox;
+pub(crate) mod outgoing;
+pub(crate) mod socket;
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use admission::{Held, HeldBytes, Obeyed, Room};
+use host::{Connected, Serving};
+use monitoring::metrics::ConnectionStats;
+use replica::connection::{ClientConnection, Identities, Queued, QueuedWork};
+use tokio::sync::Notify;
+use tree::WatcherId;
+
+use crate::connection::at_once::AtOnce;
+use crate::connection::outgoing::{EventFrame, LongEvent, Outgoing, bytes_of};
+use crate::login::Login;
+use crate::{clock, limits};
+
+/// All connections of a server.
+pub type Registry = host::Registry<Connection>;
+
+/// A client connection, shared by its socket task, the core thread and the registry.
+pub struct Connection {
+    /// Address of the client.
+    pub peer: SocketAddr,
+    pub(crate) stats: ConnectionStats,
+    shared: host::Connection<ConnectionState>,
+    /// Whether the first request of the queue is for the task to answer. Changed only while the
+    /// tree is locked.
+    left_over: AtomicBool,
+    wake: Notify,
+}
+
+/// State that the lock of a connection guards.
+pub struct ConnectionState {
+    /// Requests without a reply, and the frames for the socket. A waiting long read keeps the
+    /// memory reservation of its frame here.
+    pub client: ClientConnection<Option<Room>>,
+    /// Long events, with their offsets in the outbox.
+    pub(crate) long_events: Vec<LongEvent>,
+    /// Bytes of events in the outbox and of long events.
+    pub(crate) event_bytes: usize,
+    /// Bytes of a long reply in the outbox that has its own memory reservation.
+    pub(crate) roomy_bytes: usize,
+    /// Output that was taken from the outbox and is being written.
+    pub(crate) writing: Writing,
+    pub(crate) at_once: AtOnce,
+    held: Held,
+    /// The SASL login, once it has started. A connection has one login, successful or not.
+    pub(crate) sasl: Option<Box<Login>>,
+    /// The budgets that apply; `None` until the first request.
+    pub(crate) obeyed: Option<Box<Obeyed>>,
+}
+
+/// Bytes that are being written to the socket.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Writing {
+    pub(crate) bytes: usize,
+    /// Bytes of events in the output that is being written.
+    pub(crate) event_bytes: usize,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        id: WatcherId,
+        peer: SocketAddr,
+        identities: Identities,
+        held: Arc<HeldBytes>,
+    ) -> Self {
+        let state = ConnectionState {
+            client: ClientConnection::new(identities),
+            long_events: Vec::new(),
+            event_bytes: 0,
+            roomy_bytes: 0,
+            writing: Writing::default(),
+            at_once: AtOnce::default(),
+            held: Held::nothing(held),
+            sasl: None,
+            obeyed: None,
+        };
+        Self {
+            shared: host::Connection::new(id, state),
+            peer,
+            stats: ConnectionStats::new(clock::wall_ms()),
+            left_over: AtomicBool::new(false),
+            wake: Notify::new(),
+        }
+    }
+
+    /// Returns whether the task has requests to answer before the next write.
+    pub(crate) fn has_left_over(&self) -> bool {
+        self.left_over.load(Ordering::Relaxed)
+    }
+
+    /// Updates the flag after requests were queued or answered while the tree was locked. `count`
+    /// is the number of connections with such a queue.
+    pub(crate) fn note_left_over(&self, state: &ConnectionState, count: &AtomicUsize) {
+        let is_left_over = state.client.has_left_over();
+        if self.has_left_over() == is_left_over {
+            return;
+        }
+        self.left_over.store(is_left_over, Ordering::Relaxed);
+        if is_left_over {
+            count.fetch_add(1, Ordering::Relaxed);
+        } else {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits for [`Connected::wake`] or [`Connected::close`]. An earlier call counts, too.
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Appends an encoded event of a watch that fired.
+    ///
+    /// A client that does not read must not make the server hold its events indefinitely. The
+    /// connection is closed above [`limits::UNREAD_EVENT_BYTES_MAX`], or above a lower limit if all
+    /// connections together hold many bytes.
+    pub(crate) fn push_event(&self, frame: EventFrame<'_>) {
+        let mut state = self.lock();
+        if self.is_closed() {
+            return;
+        }
+        let unread = state.event_bytes + state.writing.event_bytes;
+        let max = state.held.allowed(limits::UNREAD_EVENT_BYTES_MAX);
+        // One event is accepted regardless of its length, so that a client that reads can get it.
+        if unread > 0 && unread + frame.len() > max {
+            drop(state);
+            log_limiter::limited!(warn, peer = %self.peer, session = %self.session(), unread, max, "client does not read its events, closing connection");
+            self.close();
+            return;
+        }
+        let bytes = frame.len();
+        state.event_bytes += bytes;
+        match frame {
+            EventFrame::Short(frame) => state.client.outbox.extend_from_slice(frame),
+            EventFrame::Long(frame) => {
+                let place = state.client.outbox.len();
+                state.long_events.push((place, frame));
+            }
+        }
+        state.note_held();
+        self.stats.packets_sent(1);
+        self.stats.bytes_sent(bytes as u64);
+    }
+}
+
+impl Connected for Connection {
+    type Note = Option<Room>;
+
+    fn serving(&self) -> &Serving {
+        self
+    }
+
+    fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<Self::Note>) -> T) -> T {
+        step(&mut self.lock().client)
+    }
+
+    fn wake(&self) {
+        self.wake.notify_one();
+    }
+}
+
+/// State that every host has for a connection.
+impl Deref for Connection {
+    type Target = host::Connection<ConnectionState>;
+
+    fn deref(&self) -> &host::Connection<ConnectionState> {
+        &self.shared
+    }
+}
+
+impl ConnectionState {
+    /// Takes the output to write. The previous output must already be written.
+    pub(crate) fn take_outbox(&mut self) -> Outgoing {
+        let taken = Outgoing {
+            frames: std::mem::take(&mut self.client.outbox),
+            long_events: std::mem::take(&mut self.long_events),
+        };
+        let frame_bytes = taken.frames.len() - std::mem::take(&mut self.roomy_bytes);
+        self.writing = Writing {
+            bytes: frame_bytes + bytes_of(&taken.long_events),
+            event_bytes: std::mem::take(&mut self.event_bytes),
+        };
+        self.note_held();
+        taken
+    }
+
+    /// Updates the count of bytes that the connection holds, after requests were queued or
+    /// answered.
+    pub(crate) fn note_held(&mut self) {
+        let client = &self.client;
+        let queued = client.queued_bytes() + client.waiting() * size_of::<Queued<Option<Room>>>();
+        let unsent = client.outbox.len() - self.roomy_bytes + self.writing.bytes;
+        // A shared event counts in full for each connection, because each may be the last one that
+        // holds it.
+        let long_events = bytes_of(&self.long_events);
+        self.held.set(queued + unsent + long_events);
+    }
+
+    /// Returns the number of bytes that the connection may hold, at most `max`.
+    pub(crate) fn allowed(&self, max: usize) -> usize {
+        self.held.allowed(max)
+    }
+
+    /// Records that the outbox begins with a reply of `bytes` that has its own memory reservation.
+    pub(crate) fn note_roomy(&mut self, bytes: usize) {
+        self.roomy_bytes = bytes.min(self.client.outbox.len());
+        self.note_held();
+    }
+
+    /// Returns the number of bytes that may be produced ahead of time, at most `max`.
+    pub(crate) fn allowed_ahead(&self, max: usize) -> usize {
+        self.held.allowed_ahead(max)
+    }
+
+    /// Returns whether the connection holds a memory reservation that others may need.
+    pub(crate) fn has_frame_room(&self) -> bool {
+        let has_room = |queued: &Queued<Option<Room>>| {
+            let QueuedWork::Read { note, .. } = &queued.work else {
+                return false;
+            };
+            note.is_some()
+        };
+        self.client.requests().any(has_room)
+    }
+
+    /// Drops all requests without answering them.
+    pub(crate) fn drop_requests(&mut self) {
+        self.client.drop_requests();
+        self.note_held();
+    }
+
+    /// Returns whether the connection has too many unanswered requests to read more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.client.waiting() >= limits::UNANSWERED_MAX
+            || self.client.queued_bytes() >= self.held.allowed(limits::UNANSWERED_BYTES_MAX)
+    }
+}

@@ -1,0 +1,194 @@
+//! The socket of a connection: reads, and writes of the outbox.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::time::Duration;
+
+use admission::Room;
+use admission::limits::ROOM_PATIENCE;
+use bytes::BytesMut;
+use host::Connected as _;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::sleep;
+
+use crate::clients::Clients;
+use crate::connection::Connection;
+use crate::limits;
+
+/// A byte stream to a client: plain TCP, or TLS over it.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// The stream, and the bytes that were read but not handled yet.
+pub(crate) struct Socket<S> {
+    pub(crate) stream: S,
+    pub(crate) input: BytesMut,
+    /// Memory reservation for the first frame of the input, if it is long, and the time of the
+    /// reservation.
+    pub(crate) frame_room: Option<(Room, tokio::time::Instant)>,
+}
+
+impl<S> Socket<S> {
+    /// Stores the memory reservation for a frame of `bytes`.
+    pub(crate) fn hold(&mut self, room: Room, bytes: usize) {
+        self.input.reserve(bytes.saturating_sub(self.input.len()));
+        self.frame_room = Some((room, tokio::time::Instant::now()));
+    }
+
+    /// Returns the reserved bytes for the incoming frame, and the time since which its client could
+    /// send it. While the task does not read, the client is not late.
+    pub(crate) fn frame_room_since(
+        &mut self,
+        is_read: bool,
+    ) -> Option<(usize, tokio::time::Instant)> {
+        let (room, since) = self.frame_room.as_mut()?;
+        if !is_read {
+            *since = tokio::time::Instant::now();
+        }
+        Some((room.bytes, *since))
+    }
+}
+
+/// Resolves when others need the memory reserved for a frame that does not arrive.
+pub(crate) async fn is_wanted_back(
+    clients: &Clients,
+    frame_room: Option<(usize, tokio::time::Instant)>,
+) {
+    if let Some((bytes, since)) = frame_room {
+        clients
+            .ledger
+            .large_frames
+            .wanted_back(bytes, since.elapsed(), sleep)
+            .await;
+    }
+}
+
+/// Writes the whole outbox. Breaks when the connection must end.
+pub(crate) async fn flush<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+) -> io::Result<ControlFlow<()>> {
+    loop {
+        let (outgoing, ends) = {
+            let mut state = connection.lock();
+            let ends = state.client.ends_after_flush;
+            (state.take_to_write(), ends)
+        };
+        let Some(outgoing) = outgoing else {
+            // The core wakes the task when it has written.
+            connection.woken().await;
+            if connection.is_closed() {
+                return Ok(ControlFlow::Break(()));
+            }
+            continue;
+        };
+        if outgoing.is_empty() {
+            return Ok(if ends {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            });
+        }
+        let write = async {
+            outgoing.write_to(&mut socket.stream).await?;
+            // TLS buffers the bytes that the socket did not accept; TCP does not need a flush.
+            socket.stream.flush().await
+        };
+        tokio::select! {
+            biased;
+            written = write => written?,
+            () = closed(connection) => return Ok(ControlFlow::Break(())),
+            // Boxed, and only created if needed.
+            () = async { Box::pin(holds_up_others(clients, connection)).await } => {
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while other clients wait for memory, closing connection");
+                connection.close();
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+}
+
+/// Writes the outbox, including a reply with its own reservation `room`. Closes the connection of a
+/// client that takes too long while others wait for the memory.
+pub(crate) async fn flush_large<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    room: Room,
+) -> io::Result<ControlFlow<()>> {
+    let bytes = room.bytes;
+    tokio::select! {
+        flushed = flush(clients, connection, socket) => flushed,
+        () = clients.ledger.large_replies.wanted_back(bytes, Duration::ZERO, sleep) => {
+            log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies while other clients wait for memory, closing connection");
+            connection.close();
+            Ok(ControlFlow::Break(()))
+        }
+    }
+}
+
+/// Waits for `wanted`. Replies and events made meanwhile are sent without delay. Returns `None` if
+/// the connection ends first.
+pub(crate) async fn meanwhile<S: Stream, T>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    wanted: impl Future<Output = T>,
+) -> io::Result<Option<T>> {
+    let mut wanted = pin!(wanted);
+    loop {
+        tokio::select! {
+            found = &mut wanted => return Ok(Some(found)),
+            () = connection.woken() => {}
+        }
+        if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Resolves when the client has not read for long and the connection holds memory for long requests
+/// that others need.
+async fn holds_up_others(clients: &Clients, connection: &Connection) {
+    let begun = tokio::time::Instant::now();
+    loop {
+        clients
+            .ledger
+            .large_frames
+            .wanted_back(0, begun.elapsed(), sleep)
+            .await;
+        if connection.lock().has_frame_room() {
+            return;
+        }
+        sleep(ROOM_PATIENCE).await;
+    }
+}
+
+/// Reads once. Returns false at the end of the stream. The input has a buffer only while it
+/// contains bytes: fifty thousand idle connections must fit into memory.
+pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> {
+    poll_fn(|context| {
+        if socket.frame_room.is_none() || socket.input.len() == socket.input.capacity() {
+            socket.input.reserve(limits::READ_CHUNK_BYTES);
+        }
+        // The future is recreated for each poll: a read does not have state, and the stream keeps
+        // the waker.
+        let read = pin!(socket.stream.read_buf(&mut socket.input)).poll(context);
+        if read.is_pending() && socket.input.is_empty() {
+            socket.input = BytesMut::new();
+        }
+        read.map_ok(|bytes| bytes > 0)
+    })
+    .await
+}
+
+/// Resolves after the connection is closed. Consumes other wake-ups, so the caller must check the
+/// outbox again afterwards.
+pub(crate) async fn closed(connection: &Connection) {
+    while !connection.is_closed() {
+        connection.woken().await;
+    }
+}

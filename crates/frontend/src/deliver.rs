@@ -1,0 +1,349 @@
+//! Delivery of the results of committed transactions to the outboxes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use host::{Answered, Connected, Delivering, Schedule, ToAnswer, Writer, answer_sync, deliver};
+use monitoring::metrics::{GroupApplied, Replies};
+use monitoring::traces::{TracedRequest, WriteTrace};
+use proto::txn::TxnHeader;
+use replica::connection::WriteAnswer;
+use replica::{Applied, LargeBytes, Service};
+use tree::{Event, Tree};
+
+use crate::clients::Clients;
+use crate::clock;
+use crate::connection::outgoing::{EventFrame, LONG_EVENT_BYTES};
+use crate::connection::{Connection, Registry};
+use crate::requests::answer::{Served, pace_before_write, pace_of_core};
+
+/// State of the delivery of results, with the connections to wake after the tree is unlocked.
+#[derive(Default)]
+pub struct Delivery {
+    woken: Vec<Arc<Connection>>,
+    frame: Vec<u8>,
+    replies: Replies,
+    /// Permits of the applied transactions.
+    permits: usize,
+    /// Reservations of the applied transactions for large requests.
+    large_bytes: LargeBytes,
+    /// Start of the group's application. The clock is read once per group.
+    begun: Option<Moment>,
+    /// Start of the turn that may apply transactions, monotonic ms.
+    turn_since_ms: u64,
+    /// Transactions of the group.
+    group: GroupApplied,
+    /// The request that was just answered, if it is traced.
+    traced: Option<TracedRequest>,
+}
+
+/// One point in time on both clocks.
+#[derive(Clone, Copy)]
+struct Moment {
+    wall_ms: i64,
+    monotonic_ms: u64,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self {
+            wall_ms: clock::wall_ms(),
+            monotonic_ms: clock::monotonic_ms(),
+        }
+    }
+}
+
+impl Delivery {
+    /// Records that transactions committed from now on have waited since `now_ms` (monotonic).
+    pub fn begin_turn(&mut self, now_ms: u64) {
+        self.turn_since_ms = now_ms;
+    }
+
+    /// Delivers the results of an applied transaction: events, its reply, and the reads that waited
+    /// for it.
+    ///
+    /// The last transaction of a group settles the group before its reply becomes visible. So a
+    /// client that has received its answer finds its request counted, and nothing of it
+    /// outstanding. Earlier transactions are settled together with the last, because counting each
+    /// separately costs more than the detail is worth.
+    pub fn applied(
+        &mut self,
+        clients: &Clients,
+        tree: &Tree,
+        applied: Applied<'_>,
+        origin: Option<&Arc<Connection>>,
+    ) {
+        self.permits += usize::from(applied.is_counted);
+        self.large_bytes += applied.large_bytes;
+        let record = applied.record;
+        let now = *self.begun.get_or_insert_with(Moment::now);
+        self.replies.applied(record, now.wall_ms);
+        self.group.waited_ms = now.monotonic_ms.saturating_sub(self.turn_since_ms);
+        match applied.origin {
+            Some(_) => self.group.of_clients_here += 1,
+            None => self.group.of_others += 1,
+        }
+        let is_traced = clients
+            .traces
+            .as_ref()
+            .filter(|traces| traces.picks(record.header.zxid));
+        let traced = is_traced.map(|traces| (traces, record.header));
+        // Reuses the allocation.
+        let mut frame = std::mem::take(&mut self.frame);
+        let mut delivering = self.answering(clients, now.monotonic_ms);
+        deliver(&mut delivering, &mut frame, tree, applied, origin);
+        self.frame = frame;
+        if let Some((traces, header)) = traced {
+            traces.applied(self.trace(header));
+        }
+    }
+
+    /// Returns the trace of an applied write.
+    fn trace(&mut self, header: TxnHeader) -> WriteTrace {
+        WriteTrace {
+            header,
+            request: self.traced.take(),
+            log: None,
+            committed_ns: clock::wall_ns_at(self.turn_since_ms),
+            applied_ns: clock::wall_ns(),
+        }
+    }
+
+    /// Sends the output of the connections, or wakes their tasks to send it. The tree's lock must
+    /// not be held.
+    pub fn wake(&mut self, clients: &Clients, schedule: &Schedule) {
+        let writes = schedule.writer_to_clients(self.woken.len()) == Writer::Core;
+        for connection in self.woken.drain(..) {
+            if !writes || !connection.try_write() {
+                connection.wake();
+            }
+        }
+        clients.slow.write();
+    }
+
+    /// Counts the answers since the last call, and returns their permits.
+    pub fn settle(&mut self, clients: &Clients) {
+        clients.stats.replied(&self.replies);
+        self.replies = Replies::default();
+        if let Some(begun) = self.begun.take() {
+            let took_ms = clock::monotonic_ms().saturating_sub(begun.monotonic_ms);
+            let under_way = clients.ledger.permits.outstanding() as u64;
+            let group = std::mem::take(&mut self.group);
+            let transactions = group.of_clients_here + group.of_others;
+            clients.metrics.group_applied(group, took_ms, under_way);
+            if clients.registry.service() == Service::Deciding {
+                // This server created them, and the tree now contains them.
+                clients
+                    .metrics
+                    .outstanding_changes_removed
+                    .add(transactions);
+            }
+        }
+        clients
+            .ledger
+            .permits
+            .give_back(std::mem::take(&mut self.permits));
+        let large_bytes = std::mem::take(&mut self.large_bytes);
+        clients.ledger.large_requests.give_back(large_bytes);
+    }
+
+    fn touched(&mut self, connection: &Arc<Connection>) {
+        // Replies to a pipelining client are consecutive.
+        if !self
+            .woken
+            .last()
+            .is_some_and(|last| Arc::ptr_eq(last, connection))
+        {
+            self.woken.push(connection.clone());
+        }
+    }
+
+    /// Answers the reads before the next write or sync of `connection` that its task has not
+    /// answered yet.
+    pub fn answer_left_over(
+        &mut self,
+        clients: &Clients,
+        tree: &Tree,
+        connection: &Arc<Connection>,
+    ) {
+        if !connection.has_left_over() {
+            return;
+        }
+        let mut answering = self.answering(clients, clock::monotonic_ms());
+        answering.answer(tree, connection, ToAnswer::LeftOver);
+    }
+
+    /// Answers the oldest sync of `connection`, which is at the head of its queue. The leader has
+    /// confirmed it.
+    pub fn answer_sync(&mut self, clients: &Clients, tree: &Tree, connection: &Arc<Connection>) {
+        let mut answering = self.answering(clients, clock::monotonic_ms());
+        answer_sync(&mut answering, tree, connection);
+    }
+
+    fn answering<'a>(&'a mut self, clients: &'a Clients, now_ms: u64) -> Answering<'a> {
+        Answering {
+            delivery: self,
+            clients,
+            now_ms,
+            long_event: Bytes::new(),
+        }
+    }
+}
+
+/// Context for answers to clients at one point in time.
+struct Answering<'a> {
+    delivery: &'a mut Delivery,
+    clients: &'a Clients,
+    now_ms: u64,
+    /// The last long event. The next watcher usually gets the same event.
+    long_event: Bytes,
+}
+
+impl Answering<'_> {
+    /// Copies a long frame once for all consecutive watchers.
+    fn shared<'f>(&mut self, frame: &'f [u8]) -> EventFrame<'f> {
+        if frame.len() < LONG_EVENT_BYTES {
+            return EventFrame::Short(frame);
+        }
+        if self.long_event != frame {
+            self.long_event = Bytes::copy_from_slice(frame);
+        }
+        EventFrame::Long(self.long_event.clone())
+    }
+}
+
+impl Delivering for Answering<'_> {
+    type Connection = Connection;
+
+    fn registry(&self) -> &Registry {
+        &self.clients.registry
+    }
+
+    fn fired(&mut self, event: &Event) {
+        let metrics = &self.clients.metrics;
+        metrics.event_fired(event.event_type, event.watchers.len());
+    }
+
+    fn push_event(&mut self, connection: &Arc<Connection>, frame: &[u8]) {
+        connection.push_event(self.shared(frame));
+        let replies = &mut self.delivery.replies;
+        replies.event(frame.len().saturating_sub(4));
+        self.touched(connection);
+    }
+
+    fn answer(
+        &mut self,
+        tree: &Tree,
+        connection: &Arc<Connection>,
+        what: ToAnswer<'_, '_>,
+    ) -> Answered {
+        let served = Served {
+            clients: self.clients,
+            connection,
+            now_ms: self.now_ms,
+        };
+        let mut state = connection.lock();
+        let behind = pace_of_core(&state);
+        let before = match what {
+            ToAnswer::Write(_) => behind,
+            ToAnswer::LeftOver | ToAnswer::Sync => pace_before_write(&state),
+        };
+        let noting = &mut served.noting(&mut self.delivery.replies);
+        let responder = served.responder(tree);
+        let answered = what.carry_out(&responder, &mut state.client, before, || behind, noting);
+        served.note_changed(&mut state);
+        match (what, &answered) {
+            (ToAnswer::Write(applied), Answered::Write(answer)) => {
+                note_if_slow(served, applied, answer);
+                self.delivery.traced = traced_request(served, applied, answer);
+                self.note(applied, answer);
+                drop(state);
+                tell(connection, applied, answer);
+            }
+            (_, Answered::Sync(Some(_))) => self.delivery.settle(self.clients),
+            _ => {}
+        }
+        answered
+    }
+
+    fn touched(&mut self, connection: &Arc<Connection>) {
+        self.delivery.touched(connection);
+    }
+}
+
+impl Answering<'_> {
+    /// Counts an answer. Its connection is locked, so the answer is not visible yet.
+    fn note(&mut self, applied: &Applied<'_>, answer: &WriteAnswer) {
+        let metrics = &self.clients.metrics;
+        let asked = match answer {
+            WriteAnswer::Replied { asked, .. }
+            | WriteAnswer::Session { asked, .. }
+            | WriteAnswer::Moved(asked) => asked,
+            WriteAnswer::Forgotten | WriteAnswer::OutOfTurn => return,
+        };
+        let waited_ms = self.now_ms.saturating_sub(asked.received_ms);
+        let (waiting, reads) = match answer {
+            WriteAnswer::Replied {
+                waiting, answered, ..
+            } => (*waiting as u64, *answered as u64),
+            _ => (0, 0),
+        };
+        let Delivery { replies, group, .. } = self.delivery;
+        replies.committed(waited_ms, waiting);
+        group.waiting_sessions += u64::from(waiting > 0);
+        metrics.reads_behind_write(reads, waited_ms);
+        if applied.is_last && !matches!(answer, WriteAnswer::Moved(_)) {
+            self.delivery.settle(self.clients);
+        }
+    }
+}
+
+/// Records a slow write.
+fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer) {
+    let WriteAnswer::Replied { asked, .. } = answer else {
+        return;
+    };
+    let took_ms = served.now_ms.saturating_sub(asked.received_ms);
+    if served.clients.slow.is_slow(took_ms) {
+        let record = applied.record;
+        let path = record.txn.first_path().map(|path| &**path);
+        served.note_slow(*asked, record.header.zxid, path);
+    }
+}
+
+/// Returns the trace data of a request, if it is traced.
+fn traced_request(
+    served: Served<'_>,
+    applied: &Applied<'_>,
+    answer: &WriteAnswer,
+) -> Option<TracedRequest> {
+    let traces = served.clients.traces.as_ref()?;
+    let (WriteAnswer::Replied { asked, .. } | WriteAnswer::Session { asked, .. }) = answer else {
+        return None;
+    };
+    let record = applied.record;
+    traces.picks(record.header.zxid).then(|| TracedRequest {
+        received_ns: clock::wall_ns_at(asked.received_ms),
+        op: asked.op,
+        path: record.txn.first_path().map(|path| path.to_string()),
+        peer: served.connection.peer,
+        xid: asked.xid,
+    })
+}
+
+/// Logs the result for a connection.
+fn tell(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
+    match answer {
+        WriteAnswer::Session {
+            session: Some((id, timeout_ms)),
+            ..
+        } => {
+            tracing::debug!(peer = %connection.peer, session = %id, timeout_ms, "session established");
+        }
+        WriteAnswer::OutOfTurn => {
+            let header = &applied.record.header;
+            log_limiter::limited!(warn, peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answered requests in the wrong order, closing connection");
+        }
+        _ => {}
+    }
+}

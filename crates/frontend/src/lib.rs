@@ -1,0 +1,39 @@
+//! The connections of clients: handshakes, requests, replies and events.
+//!
+//! ```text
+//!  accept_loop -> handshake or four-letter word -> task: frames -> batch -> reads: answered here
+//!                                                                    |
+//!                                          core <- ClientMessage <- writes, syncs
+//!                                           |
+//!                                        Delivery -> outbox -> socket
+//! ```
+//!
+//! [`Clients`] is the state that all connections share. A connection's own task reads its frames,
+//! and answers reads from the tree. It sends writes to the core through a [`CoreInbox`]. The core
+//! delivers their results with a [`Delivery`]. The crate does not know how the core decides, and it
+//! does not know other members.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
+
+mod audit_trail;
+mod clients;
+pub mod clock;
+mod connection;
+mod deliver;
+mod greeting;
+pub mod limits;
+mod login;
+mod requests;
+mod settings;
+mod view;
+
+pub use audit_trail::AuditTrail;
+pub use clients::{Clients, processors};
+pub use connection::inbox::{ClientMessage, CoreInbox};
+pub use connection::{Connection, Registry};
+pub use deliver::Delivery;
+pub use greeting::handshake::note_renewal;
+pub use greeting::listener::{accept_loop, connect_within};
+pub use requests::request_throttle::stop_admitting;
+pub use settings::Settings;
+pub use view::LiveView;

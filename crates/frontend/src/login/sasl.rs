@@ -1,0 +1,234 @@
+//! SASL logins (opcode 102).
+//!
+//! Tokens, like credentials, are handled before the queue. If the JAAS file does not have a section
+//! for clients, a null token reports that there is nothing to exchange.
+//!
+//! DIGEST-MD5 tokens are answered when they are taken. Kerberos tokens are processed earlier
+//! ([`work`]), on a thread that may read files, without holding locks. The connection's later
+//! requests wait meanwhile.
+//!
+//! Source: ZooKeeperServer.processSasl, SaslServerCallbackHandler.
+
+use admission::Room;
+use config::{KerberosKey, SaslAcceptor, SaslUsers};
+use proto::{ErrorCode, Id};
+use replica::connection::{ClientConnection, RequestKind, SaslAnswer};
+use transport::sasl::gssapi::{
+    Accepted, AcceptingExchange, Acceptor, GssapiRefusal, TOKEN_BYTES_MAX, off_thread,
+};
+use transport::sasl::{CLIENTS, Refusal, ServerExchange, ServerStep};
+use tree::auth::{SASL, SUPER, is_sasl_name};
+
+use crate::clients::Clients;
+use crate::connection::Connection;
+use crate::login::kerberos;
+use crate::login::{Login, Stepped};
+use crate::requests::batch::Batch;
+
+/// Returns whether the next token must be processed before it is taken.
+pub(crate) fn works_on_token(clients: &Clients, login: Option<&Login>) -> bool {
+    let acceptor = &clients.settings.config.auth.sasl.acceptor;
+    let is_worked_on = matches!(
+        login,
+        Some(Login::Kerberos {
+            stepped: Some(_),
+            ..
+        })
+    );
+    matches!(acceptor, Some(SaslAcceptor::Kerberos(_))) && !is_worked_on
+}
+
+/// Processes the first token of a batch. The result is used when the token is taken.
+pub(crate) async fn work(clients: &Clients, connection: &Connection, batch: &Batch) {
+    let Some(SaslAcceptor::Kerberos(key)) = &clients.settings.config.auth.sasl.acceptor else {
+        return;
+    };
+    let Some(RequestKind::Sasl(token)) = batch.requests.front().map(|next| &next.kind) else {
+        return;
+    };
+    let token = token.expose();
+    let found = connection.lock().sasl.take();
+    let (exchange, is_over) = match found.map(|login| *login) {
+        Some(Login::Kerberos { exchange, .. }) => {
+            let is_over = exchange.is_none();
+            (exchange, is_over)
+        }
+        _ => (None, false),
+    };
+    let (exchange, stepped) = if is_over {
+        (None, Err(GssapiRefusal::Over))
+    } else if token.len() > TOKEN_BYTES_MAX {
+        let (len, len_max) = (token.len(), TOKEN_BYTES_MAX);
+        (None, Err(GssapiRefusal::TooLong { len, len_max }))
+    } else {
+        step(clients, key, exchange, token.to_vec()).await
+    };
+    connection.lock().sasl = Some(Box::new(Login::Kerberos {
+        exchange,
+        stepped: Some(stepped),
+    }));
+}
+
+type Step = (Option<AcceptingExchange>, Result<Stepped, GssapiRefusal>);
+
+async fn step(
+    clients: &Clients,
+    key: &KerberosKey,
+    exchange: Option<AcceptingExchange>,
+    token: Vec<u8>,
+) -> Step {
+    let (principal, names) = (
+        key.principal.clone(),
+        clients.settings.kerberos_names.clone(),
+    );
+    let stepped = off_thread(move || {
+        let mut exchange = match exchange {
+            Some(exchange) => exchange,
+            None => Acceptor::acquire(&principal)?.exchange(),
+        };
+        Ok(match exchange.step(&token)? {
+            Accepted::Challenge(challenge) => (Some(exchange), Stepped::Challenge(challenge)),
+            // The authorization identity that the client requests is ignored; the authenticated
+            // name applies.
+            Accepted::Done { name, .. } => {
+                let user = kerberos::user_name(&names, &name);
+                (None, Stepped::User(user))
+            }
+        })
+    });
+    match stepped.await {
+        Ok((exchange, stepped)) => (exchange, Ok(stepped)),
+        Err(refusal) => (None, Err(refusal)),
+    }
+}
+
+/// Answer to a token.
+enum Outcome {
+    /// Challenge that the client must answer.
+    Challenge(Vec<u8>),
+    /// The user is authenticated; the token, if any, confirms this to the client.
+    User(String, Option<Vec<u8>>),
+    /// The login is refused, with the reason.
+    Refused(String),
+    /// Logins are not possible now.
+    Closed,
+}
+
+/// Answers a token of a connection with this login.
+pub(crate) fn answer(
+    clients: &Clients,
+    connection: &Connection,
+    client: &mut ClientConnection<Option<Room>>,
+    login: &mut Option<Box<Login>>,
+    token: &[u8],
+) -> SaslAnswer {
+    let outcome = match &clients.settings.config.auth.sasl.acceptor {
+        None => return SaslAnswer::Token(None),
+        Some(SaslAcceptor::DigestMd5(users)) => by_password(login, token, users),
+        Some(SaslAcceptor::Kerberos(_)) => by_ticket(login),
+    };
+    match outcome {
+        Outcome::Challenge(challenge) => SaslAnswer::Token(Some(challenge.into())),
+        Outcome::User(user, token) if is_sasl_name(&user) => {
+            if let_in(clients, connection, client, &user) {
+                SaslAnswer::Token(token.map(Into::into))
+            } else {
+                SaslAnswer::Refused(ErrorCode::AuthFailed)
+            }
+        }
+        Outcome::User(..) => refuse(clients, connection, &Refusal::OtherUser.to_string()),
+        Outcome::Refused(reason) => refuse(clients, connection, &reason),
+        Outcome::Closed => SaslAnswer::Closed,
+    }
+}
+
+fn by_password(login: &mut Option<Box<Login>>, token: &[u8], users: &SaslUsers) -> Outcome {
+    if login.is_none() {
+        match random_bytes() {
+            Ok(random) => {
+                let exchange = ServerExchange::new(CLIENTS, random);
+                *login = Some(Box::new(Login::DigestMd5(exchange)));
+            }
+            Err(error) => {
+                tracing::error!(err = %error, "cannot get random bytes for a SASL login, closing connection");
+                return Outcome::Closed;
+            }
+        }
+    }
+    let Some(Login::DigestMd5(exchange)) = login.as_deref_mut() else {
+        return Outcome::Closed;
+    };
+    match exchange.step(token, users) {
+        Ok(ServerStep::Challenge(challenge)) => Outcome::Challenge(challenge),
+        // The authorization identity that the client requests is ignored; the authenticated name
+        // applies.
+        Ok(ServerStep::Done { token, user, .. }) => Outcome::User(user, Some(token)),
+        Ok(_) => Outcome::Refused(Refusal::Over.to_string()),
+        Err(refusal) => Outcome::Refused(refusal.to_string()),
+    }
+}
+
+/// Returns unpredictable random bytes.
+fn random_bytes<const COUNT: usize>() -> Result<[u8; COUNT], getrandom::Error> {
+    let mut bytes = [0; COUNT];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Answers a token of a ticket login. A missing token confirms the login to the client. Source:
+/// ZooKeeperSaslClient.
+fn by_ticket(login: &mut Option<Box<Login>>) -> Outcome {
+    let stepped = match login.as_deref_mut() {
+        Some(Login::Kerberos { stepped, .. }) => stepped.take(),
+        _ => None,
+    };
+    match stepped {
+        Some(Ok(Stepped::Challenge(challenge))) => Outcome::Challenge(challenge),
+        Some(Ok(Stepped::User(user))) => Outcome::User(user, None),
+        Some(Err(refusal)) => Outcome::Refused(refusal.to_string()),
+        // An unprocessed token never reaches this function.
+        None => Outcome::Closed,
+    }
+}
+
+/// Adds the identities of a user. Returns false if there are too many.
+fn let_in(
+    clients: &Clients,
+    connection: &Connection,
+    client: &mut ClientConnection<Option<Room>>,
+    user: &str,
+) -> bool {
+    let mut identities = vec![Id {
+        scheme: SASL.into(),
+        id: user.into(),
+    }];
+    let is_super = clients.settings.config.auth.super_users.contains(user);
+    if is_super {
+        identities.push(Id {
+            scheme: SUPER.into(),
+            id: "".into(),
+        });
+    }
+    let is_in = client.add_identities(identities).is_ok();
+    if is_in {
+        tracing::info!(peer = %connection.peer, session = %connection.session(), user = ?user, is_super, "client logged in with SASL");
+    } else {
+        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing connection");
+        clients.auth_failed(connection.peer);
+    }
+    is_in
+}
+
+fn refuse(clients: &Clients, connection: &Connection, reason: &str) -> SaslAnswer {
+    let auth = &clients.settings.config.auth;
+    let schemes = auth.enforced_schemes.as_deref().unwrap_or_default();
+    let is_required = schemes.iter().any(|scheme| scheme == SASL);
+    let stays = auth.sasl.allow_failed_clients && !is_required;
+    clients.auth_failed(connection.peer);
+    log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), err = reason, stays, "SASL login failed");
+    match (stays, is_required) {
+        (true, _) => SaslAnswer::Token(None),
+        (false, true) => SaslAnswer::Refused(ErrorCode::SessionClosedRequireSaslAuth),
+        (false, false) => SaslAnswer::Refused(ErrorCode::AuthFailed),
+    }
+}

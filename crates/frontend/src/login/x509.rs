@@ -1,0 +1,48 @@
+//! Identity of a client from its certificate. Source:
+//! X509AuthenticationProvider.handleAuthentication.
+
+use proto::Id;
+use transport::Stream;
+use transport::tls::certificate;
+use tree::auth::{SUPER, X509};
+
+use crate::clients::Clients;
+use crate::connection::Connection;
+use crate::settings::X509 as X509Settings;
+
+/// Adds the identity of the client's certificate to the connection, if the client has presented
+/// one.
+pub(crate) fn identify(clients: &Clients, connection: &Connection, stream: &Stream) {
+    let Some(shown) = stream.peer_certificate() else {
+        return;
+    };
+    // The TLS library has already parsed the certificate.
+    let Some(id) = certificate::subject(shown) else {
+        return;
+    };
+    let added = identities(&clients.settings.x509, &id);
+    if added.is_empty() {
+        return;
+    }
+    tracing::info!(peer = %connection.peer, "authenticated id {id:?} for scheme x509");
+    let state = &mut *connection.lock();
+    let held = state.client.identities.iter().cloned();
+    state.client.identities = held.chain(added).collect();
+}
+
+/// Returns the identities for a certificate with this subject; empty without a provider.
+pub(crate) fn identities(settings: &X509Settings, subject: &str) -> Vec<Id> {
+    if !settings.is_enabled {
+        return Vec::new();
+    }
+    let is_super = settings.super_user.as_deref() == Some(subject);
+    let super_user = is_super.then(|| Id {
+        scheme: SUPER.into(),
+        id: subject.into(),
+    });
+    let own = Id {
+        scheme: X509.into(),
+        id: subject.into(),
+    };
+    super_user.into_iter().chain([own]).collect()
+}

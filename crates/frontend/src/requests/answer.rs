@@ -1,0 +1,207 @@
+//! Limits on the replies made in one turn, and the records of each reply.
+
+use std::ops::DerefMut;
+
+use admission::Room;
+use monitoring::metrics::Replies;
+use monitoring::slow::SlowRequest;
+use proto::request::ReadRequest;
+use proto::{ErrorCode, OpCode, OpKind, Zxid};
+use replica::connection::{Identities, Pace, Replying, RequestHead, Responder};
+use replica::sessions::Sessions;
+use tree::Tree;
+
+use crate::clients::Clients;
+use crate::connection::{Connection, ConnectionState};
+use crate::{clock, limits};
+
+/// Resources that the task of a connection has acquired for one of its reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Grant {
+    /// Bytes reserved for a long reply.
+    pub(crate) room: Option<usize>,
+    /// Whether the task holds a permit for a slow read.
+    pub(crate) is_slow: bool,
+}
+
+/// Returns the pace of a connection's task, which depends on the resources that it has acquired.
+pub(crate) fn pace_of_task(state: &ConnectionState, grant: Grant) -> Pace {
+    let small = || state.allowed_ahead(limits::REPLY_BYTES_SMALL);
+    Pace {
+        room: grant.room.unwrap_or_else(small),
+        outbox_bytes: state.allowed_ahead(limits::OUTBOX_BYTES_SOFT),
+        replies: usize::MAX,
+        answers_slow: grant.is_slow,
+        refuses: false,
+    }
+}
+
+/// Returns the pace of the core after a write of this connection. All other clients wait meanwhile.
+pub(crate) fn pace_of_core(state: &ConnectionState) -> Pace {
+    let bytes = state.allowed_ahead(limits::CORE_REPLY_BYTES);
+    Pace {
+        room: bytes,
+        outbox_bytes: bytes,
+        replies: limits::CORE_REPLIES,
+        answers_slow: false,
+        refuses: false,
+    }
+}
+
+/// Returns the pace of the core before a write is applied. The write must not be visible to reads
+/// that arrived before it.
+pub(crate) fn pace_before_write(state: &ConnectionState) -> Pace {
+    Pace {
+        room: state.allowed(limits::OUTBOX_BYTES_HARD),
+        outbox_bytes: usize::MAX,
+        replies: usize::MAX,
+        answers_slow: true,
+        refuses: true,
+    }
+}
+
+/// A connection whose requests are answered while the tree is locked.
+#[derive(Clone, Copy)]
+pub(crate) struct Served<'a> {
+    pub(crate) clients: &'a Clients,
+    pub(crate) connection: &'a Connection,
+    pub(crate) now_ms: u64,
+}
+
+/// Recorder of the answers to one connection. The connection's lock is held.
+pub(crate) struct Noting<'a> {
+    pub(crate) served: Served<'a>,
+    pub(crate) replies: &'a mut Replies,
+    /// A slow read that has just been answered.
+    slow_read: Option<(RequestHead, Zxid)>,
+}
+
+impl<'a> Served<'a> {
+    /// Returns the responder that answers the connection's requests from this tree.
+    pub(crate) fn responder(self, tree: &'a Tree) -> Responder<'a> {
+        let Self {
+            clients,
+            connection,
+            now_ms,
+        } = self;
+        let limits = clients.settings.field_limits;
+        clients.state.responder(tree, connection, now_ms, limits)
+    }
+
+    /// Returns a recorder for the connection's answers.
+    pub(crate) fn noting(self, replies: &'a mut Replies) -> Noting<'a> {
+        Noting {
+            served: self,
+            replies,
+            slow_read: None,
+        }
+    }
+
+    /// Records a slow request. Locks are held, so its log line is written later.
+    pub(crate) fn note_slow(self, asked: RequestHead, zxid: Zxid, path: Option<&str>) {
+        let Self {
+            clients,
+            connection,
+            now_ms,
+        } = self;
+        clients.slow.note(SlowRequest {
+            at_ms: clock::wall_ms(),
+            took_ms: now_ms.saturating_sub(asked.received_ms),
+            peer: connection.peer,
+            session: connection.session(),
+            op: asked.op,
+            path: path.map(str::to_owned),
+            xid: asked.xid,
+            zxid,
+        });
+    }
+
+    /// Updates the state of the connection after requests were queued or answered while the tree
+    /// was locked.
+    pub(crate) fn note_changed(self, state: &mut ConnectionState) {
+        let left_over = &self.clients.left_over;
+        self.connection.note_left_over(state, left_over);
+        state.note_held();
+    }
+}
+
+impl Replying for Noting<'_> {
+    type Note = Option<Room>;
+
+    fn sessions(&self) -> impl DerefMut<Target = Sessions> {
+        self.served.clients.state.sessions.lock()
+    }
+
+    /// Credentials and malformed operations count as packets only, because they do not wait for a
+    /// turn. Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
+    fn replied(&mut self, asked: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
+        let RequestHead {
+            xid,
+            op,
+            received_ms,
+            ..
+        } = asked;
+        self.replies.reply(bytes.saturating_sub(4));
+        let stats = &self.served.connection.stats;
+        stats.packets_sent(1);
+        stats.bytes_sent(bytes as u64);
+        let is_write = op.kind() == OpKind::Write;
+        if op.kind() == OpKind::Connection || op == OpCode::Error {
+            return;
+        }
+        let now_ms = self.served.now_ms;
+        let latency_ms = now_ms.saturating_sub(received_ms);
+        let is_throttled = err == ErrorCode::ThrottledOp;
+        if (is_write || op == OpCode::CreateSession) && !is_throttled {
+            self.replies.update(latency_ms);
+        } else {
+            self.replies.read(latency_ms);
+            // `has_read` records the path of a read that is answered.
+            let is_told_below = op.kind() == OpKind::Read && err == ErrorCode::Ok;
+            self.slow_read = None;
+            if self.served.clients.slow.is_slow(latency_ms) {
+                if is_told_below {
+                    self.slow_read = Some((asked, zxid))
+                } else {
+                    self.served.note_slow(asked, zxid, None)
+                }
+            }
+        }
+        if !matches!(op, OpCode::Ping | OpCode::CreateSession) {
+            stats.asked(is_write);
+        }
+        // A request that fails before its execution does not have an operation to show.
+        let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
+        stats.answered(xid, zxid, (!is_refused).then_some(op), received_ms, now_ms);
+    }
+
+    fn event_pushed(&mut self, bytes: usize) {
+        self.replies.event(bytes.saturating_sub(4));
+    }
+
+    fn has_read(&mut self, request: &ReadRequest, body: &[u8]) {
+        self.replies.read_from(request, body);
+        if let Some((asked, zxid)) = self.slow_read.take() {
+            self.served
+                .note_slow(asked, zxid, request.path().map(|path| &**path));
+        }
+    }
+
+    fn refuses(&mut self, op: OpCode, err: ErrorCode, identities: &Identities) {
+        let Served {
+            clients,
+            connection,
+            ..
+        } = self.served;
+        clients.audit_refusal(connection, identities, op, err);
+    }
+
+    fn refuses_long(&mut self, asked: RequestHead, bytes: usize) {
+        let connection = self.served.connection;
+        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op = asked.op.name(), bytes, "refusing a read because its reply became too long while the read waited for a write of its session; the client can repeat the read");
+    }
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

@@ -1,0 +1,165 @@
+//! Splits the bytes of a socket into batches of decoded requests.
+
+use std::collections::VecDeque;
+
+use admission::{BeyondBudget, LargeRequest, LargeRequests, Room};
+use bytes::{Buf, Bytes, BytesMut};
+use replica::connection::{self, Incoming, RequestKind, decode_into};
+
+use crate::clients::Clients;
+use crate::connection::socket::Socket;
+use crate::limits;
+use crate::settings::Settings;
+
+/// Reservations for a large frame.
+pub(crate) struct Extra {
+    pub(crate) large: Option<LargeRequest>,
+    /// Memory of the frame, if it is long.
+    pub(crate) frame_room: Option<Room>,
+}
+
+/// Requests decoded from one read of the socket, in order.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) requests: VecDeque<Incoming<Extra>>,
+    /// Number of the requests that need a permit of the pipeline.
+    pub(crate) writes: usize,
+    /// Number of permits taken for the requests.
+    pub(crate) permits: usize,
+    /// Whether the requests waited too long for their permits and are refused.
+    pub(crate) is_late: bool,
+    /// Bytes of the requests' frames, including length prefixes.
+    pub(crate) bytes: usize,
+    /// Bytes of the next frame, if memory could not be reserved for it.
+    pub(crate) waits_for_room: Option<usize>,
+    /// Fault of the bytes after the requests. The connection must close after the requests are
+    /// answered.
+    pub(crate) broken: Option<FrameFault>,
+    /// The last request that a budget refused, until the refusal is logged.
+    pub(crate) refused: Option<BeyondBudget>,
+}
+
+/// Reasons why the bytes of a connection are invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrameFault {
+    /// The length is negative or above `jute.maxbuffer`.
+    #[error("frame length {len} is not between 0 and {limit} (jute.maxbuffer)")]
+    Length { len: i32, limit: usize },
+    /// The requests in progress use all of `largeRequestMaxBytes`.
+    #[error(
+        "large requests in progress and this request of {len} bytes exceed largeRequestMaxBytes"
+    )]
+    TooMuch { len: usize },
+    /// The frame or its credentials cannot be decoded.
+    #[error(transparent)]
+    Undecodable(#[from] connection::FrameFault),
+}
+
+impl Batch {
+    /// Returns whether requests of the batch may need lines in the audit log.
+    pub(crate) fn is_audited(&self) -> bool {
+        let is_undecodable =
+            |next: &Incoming<Extra>| matches!(next.kind, RequestKind::Undecodable(_));
+        self.writes > 0 || self.requests.iter().any(is_undecodable)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.broken.is_none()
+    }
+}
+
+/// Returns the length of the next frame's body, or `None` if bytes of the prefix or the body are
+/// missing.
+fn frame_len(input: &BytesMut, limit: usize) -> Result<Option<usize>, FrameFault> {
+    let Some(prefix) = input.first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let len = i32::from_be_bytes(*prefix);
+    let body = usize::try_from(len).ok().filter(|body| *body <= limit);
+    let Some(body) = body else {
+        return Err(FrameFault::Length { len, limit });
+    };
+    Ok((input.len() - 4 >= body).then_some(body))
+}
+
+/// Splits the next frame off `input`. Returns its body without the length, or `None` if bytes are
+/// missing.
+pub(crate) fn split_frame(input: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, FrameFault> {
+    let Some(body) = frame_len(input, limit)? else {
+        return Ok(None);
+    };
+    input.advance(4);
+    Ok(Some(input.split_to(body).freeze()))
+}
+
+/// Returns the length of the first frame of `input`, including its prefix, if the frame is long,
+/// valid and incomplete.
+pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> {
+    let prefix = input.first_chunk::<4>()?;
+    let body = usize::try_from(i32::from_be_bytes(*prefix)).ok()?;
+    let is_long = body > limits::FRAME_BYTES_SMALL && body <= limit;
+    (is_long && input.len() < body + 4).then_some(body + 4)
+}
+
+/// Decodes complete frames of the socket's input: at most one batch, at most `frames_max`, and only
+/// frames for which memory can be reserved. `room` may already contain the reservation for the
+/// first frame.
+pub(crate) fn decode_batch<S>(
+    clients: &Clients,
+    socket: &mut Socket<S>,
+    frames_max: usize,
+    mut room: Option<Room>,
+) -> Batch {
+    let input = &mut socket.input;
+    let Settings {
+        jute_max_buffer,
+        field_limits,
+        batch_requests_max,
+        ..
+    } = clients.settings;
+    let batch_requests_max = batch_requests_max.min(frames_max);
+    let mut batch = Batch::default();
+    while batch.requests.len() < batch_requests_max {
+        let len = match frame_len(input, jute_max_buffer) {
+            Ok(Some(len)) => len,
+            Ok(None) => break,
+            Err(fault) => {
+                batch.broken = Some(fault);
+                break;
+            }
+        };
+        let mut room = room.take();
+        if LargeRequests::need_room(len) && room.is_none() {
+            room = clients.ledger.large_requests.room.take_now(len);
+            if room.is_none() {
+                batch.waits_for_room = Some(len);
+                break;
+            }
+        }
+        input.advance(4);
+        let frame = input.split_to(len).freeze();
+        batch.bytes += len + 4;
+        let Ok(large) = clients.ledger.large_requests.admit(len, room) else {
+            clients.metrics.large_requests_rejected.inc();
+            batch.broken = Some(FrameFault::TooMuch { len });
+            break;
+        };
+        // Reserved for the first frame.
+        let frame_room = socket.frame_room.take().map(|(room, _)| room);
+        if batch.requests.is_empty() {
+            // Requests that arrive together usually have similar types and lengths.
+            let alike = 1 + input.len() / (len + 4);
+            let room = alike.min(batch_requests_max);
+            batch.requests.reserve_exact(room);
+        }
+        let extra = Extra { large, frame_room };
+        match decode_into(&mut batch.requests, frame, field_limits, extra) {
+            Ok(is_write) => batch.writes += usize::from(is_write),
+            Err(fault) => {
+                batch.broken = Some(fault.into());
+                break;
+            }
+        }
+    }
+    batch
+}

@@ -1,0 +1,9 @@
+//! The path of requests: from the bytes of a socket to replies, and to messages to the core.
+
+pub(crate) mod answer;
+pub(crate) mod batch;
+mod budget_held;
+mod budget_wait;
+pub(crate) mod dispatch;
+pub(crate) mod request_throttle;
+pub(crate) mod task;

@@ -1,0 +1,358 @@
+//! The socket task of a connection: reads frames and writes the outbox.
+//!
+//! The task does not read from a connection that has unsent output, so a client that does not read
+//! its replies stops itself. The task ends when the client disconnects, when a frame is invalid, or
+//! when the server closes the connection. The session remains alive until it expires or is closed.
+
+use std::future::Future;
+use std::io;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::sync::Arc;
+
+use admission::Room;
+use bytes::BytesMut;
+use host::Connected as _;
+use tokio::io::AsyncWriteExt;
+use tokio::time::sleep;
+
+use crate::clients::Clients;
+use crate::clock;
+use crate::connection::Connection;
+use crate::connection::socket::{
+    Socket, Stream, closed, fill, flush, flush_large, is_wanted_back, meanwhile,
+};
+use crate::greeting::{handshake, words};
+use crate::login::sasl;
+use crate::requests::answer::Grant;
+use crate::requests::batch::{Batch, decode_batch, long_frame_bytes};
+use crate::requests::budget_held::count_if_due;
+use crate::requests::budget_wait::pay_ahead;
+use crate::requests::dispatch::{self, Resume};
+use crate::requests::request_throttle::{give_back, take_permits};
+
+/// Serves a connection to its end and forgets it.
+pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stream: impl Stream) {
+    let mut socket = Socket {
+        stream,
+        input: BytesMut::new(),
+        frame_room: None,
+    };
+    match serve(&clients, &connection, &mut socket).await {
+        Ok(()) => {
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ended")
+        }
+        Err(error) => {
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), err = %error, "connection lost")
+        }
+    }
+    clients.forget(&connection);
+    let begun_ms = clock::monotonic_ms();
+    connection.lock().at_once.end();
+    drop(socket);
+    let took_ms = clock::monotonic_ms().saturating_sub(begun_ms);
+    clients.metrics.socket_closing_time.record(took_ms);
+}
+
+async fn serve<S: Stream>(
+    clients: &Arc<Clients>,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+) -> io::Result<()> {
+    let deadline = clients.settings.sessionless_timeout;
+    let first = tokio::select! {
+        first = handshake::first_frame(clients, connection.peer, socket) => first?,
+        () = sleep(deadline) => {
+            tracing::debug!(peer = %connection.peer, "no handshake in time, closing connection");
+            clients.metrics.sessionless_connections_expired.inc();
+            return Ok(());
+        }
+        () = closed(connection) => return Ok(()),
+    };
+    match first {
+        handshake::First::Word(word) => {
+            return words::answer(clients, connection, socket, word).await;
+        }
+        handshake::First::Connect(request) => {
+            if !handshake::connect(clients, connection, &request).await {
+                return flush_and_end(clients, connection, socket).await;
+            }
+        }
+        handshake::First::Nothing => return Ok(()),
+    }
+    // The task does not read until the session exists; pipelined requests wait.
+    while connection.session() == proto::SessionId::NONE {
+        connection.woken().await;
+        if connection.is_closed() {
+            return Ok(());
+        }
+        if connection.lock().client.ends_after_flush {
+            return flush_and_end(clients, connection, socket).await;
+        }
+    }
+    requests(clients, connection, socket).await
+}
+
+async fn requests<S: Stream>(
+    clients: &Arc<Clients>,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+) -> io::Result<()> {
+    // Frames that are paid for and not decoded yet. Used only with budgets.
+    let mut paid = 0;
+    loop {
+        // Handles the frames that are already read, one batch at a time, and writes output in
+        // between.
+        let mut room = None;
+        loop {
+            let found = frames_max(clients, connection, socket, &mut paid).await?;
+            let Some(frames_max) = found else {
+                return Ok(());
+            };
+            let mut batch = decode_batch(clients, socket, frames_max, room.take());
+            paid = paid.saturating_sub(batch.requests.len());
+            if batch.is_empty() {
+                let Some(bytes) = batch.waits_for_room else {
+                    break;
+                };
+                let found = clients.ledger.large_requests.room.take(bytes);
+                room = Box::pin(while_serving(clients, connection, socket, found)).await?;
+                if room.is_none() {
+                    return Ok(());
+                }
+                continue;
+            }
+            take_permits(clients, connection, socket, &mut batch).await?;
+            if !clients.touch(connection) {
+                // The session is over or has moved: its requests are dropped without an answer.
+                give_back(clients, &mut batch);
+                connection.close();
+                return Ok(());
+            }
+            count_if_due(clients, connection, &batch);
+            let handled = handle(clients, connection, socket, &mut batch).await;
+            give_back(clients, &mut batch);
+            if handled?.is_break() {
+                return Ok(());
+            }
+        }
+        if flush(clients, connection, socket).await?.is_break() {
+            return Ok(());
+        }
+        if serve_left_over(clients, connection, socket)
+            .await?
+            .is_break()
+        {
+            return Ok(());
+        }
+        // With too many unanswered requests, the task does not read. Further bytes of the client
+        // wait in the kernel.
+        let may_read = !connection.lock().is_full_before_wait();
+        if may_read && !find_frame_room(clients, connection, socket).await? {
+            return Ok(());
+        }
+        let frame_room = socket.frame_room_since(may_read);
+        tokio::select! {
+            biased;
+            () = connection.woken() => {}
+            readable = fill(socket), if may_read => if !readable? {
+                clients.metrics.connection_drop_count.inc();
+                return Ok(());
+            },
+            () = async { Box::pin(is_wanted_back(clients, frame_room)).await }, if may_read && frame_room.is_some() => {
+                let bytes = frame_room.map_or(0, |(bytes, _)| bytes);
+                log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client sends a long request too slowly while other clients wait for memory, closing connection");
+                return Ok(());
+            }
+        }
+        if connection.is_closed() {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns the number of frames that may be decoded. With budgets, waits until frames are paid for
+/// and returns their number. Returns `None` if the connection must end.
+async fn frames_max<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    paid: &mut usize,
+) -> io::Result<Option<usize>> {
+    let Some(budgets) = &clients.ledger.budgets else {
+        return Ok(Some(usize::MAX));
+    };
+    if *paid == 0 {
+        // Boxed because few servers have budgets, and every connection would contain the memory for
+        // this future.
+        let found = Box::pin(pay_ahead(clients, budgets, connection, socket)).await?;
+        let Some(frames) = found else {
+            return Ok(None);
+        };
+        *paid = frames;
+    }
+    // The result is at least one, because an invalid frame must end the connection even if it is
+    // not paid.
+    Ok(Some((*paid).max(1)))
+}
+
+/// Handles a batch after the deferred requests, and writes the replies; many bytes are written in
+/// several turns. Breaks when the connection must end.
+async fn handle<S: Stream>(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+    batch: &mut Batch,
+) -> io::Result<ControlFlow<()>> {
+    let mut room: Option<Room> = None;
+    let mut turn = None;
+    loop {
+        let grant = Grant {
+            room: room.as_ref().map(|room| room.bytes),
+            is_slow: turn.is_some(),
+        };
+        let now_ms = clock::monotonic_ms();
+        let next = dispatch::handle_batch(clients, connection, batch, now_ms, grant);
+        drop(turn.take());
+        let is_done = batch.is_empty() && !connection.has_left_over();
+        if !is_done {
+            // The client may read slowly, and other connections need the permits.
+            give_back(clients, batch);
+        }
+        // A reply that is both long and slow needs the memory and the permit together.
+        let used = room.take_if(|_| next != Resume::Turn);
+        // Boxed because most connections never reach this call, and all would contain the memory
+        // for it.
+        let flushed = match used {
+            Some(room) => Box::pin(flush_large(clients, connection, socket, room)).await?,
+            None => flush(clients, connection, socket).await?,
+        };
+        if is_done || flushed.is_break() {
+            return Ok(flushed);
+        }
+        match next {
+            Resume::GoOn | Resume::Turn | Resume::Close => {}
+            Resume::Room(bytes) => {
+                let found = clients.ledger.large_replies.take(bytes);
+                room = Box::pin(meanwhile(clients, connection, socket, found)).await?;
+                if room.is_none() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Resume::Wait => wait_for_core(clients, connection, socket).await?,
+            Resume::Login => {
+                let worked = Box::pin(sasl::work(clients, connection, batch));
+                if meanwhile(clients, connection, socket, worked)
+                    .await?
+                    .is_none()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        if connection.is_closed() {
+            return Ok(ControlFlow::Break(()));
+        }
+        take_permits(clients, connection, socket, batch).await?;
+        if next == Resume::Turn {
+            let found = clients.slow_reads.acquire();
+            turn = Box::pin(meanwhile(clients, connection, socket, found)).await?;
+            if turn.is_none() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+}
+
+/// Handles the requests that the core deferred to this task after a write. Breaks when the
+/// connection must end.
+async fn serve_left_over<S: Stream>(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+) -> io::Result<ControlFlow<()>> {
+    if !connection.has_left_over() {
+        return Ok(ControlFlow::Continue(()));
+    }
+    handle(clients, connection, socket, &mut Batch::default()).await
+}
+
+/// Waits for a memory reservation for another request, and meanwhile handles the requests that the
+/// core defers to this task. Requests of this connection and others may hold all the memory;
+/// without this handling, all of them would wait for each other. Returns `None` if the connection
+/// ends first.
+async fn while_serving<S: Stream, T>(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+    wanted: impl Future<Output = T>,
+) -> io::Result<Option<T>> {
+    let mut wanted = pin!(wanted);
+    loop {
+        if serve_left_over(clients, connection, socket)
+            .await?
+            .is_break()
+        {
+            return Ok(None);
+        }
+        tokio::select! {
+            found = &mut wanted => return Ok(Some(found)),
+            () = connection.woken() => {}
+        }
+        if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Waits for a memory reservation for the incoming frame, if it is long. Returns false if the
+/// connection must end.
+async fn find_frame_room<S: Stream>(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+) -> io::Result<bool> {
+    let limit = clients.settings.jute_max_buffer;
+    let Some(bytes) = long_frame_bytes(&socket.input, limit) else {
+        return Ok(true);
+    };
+    if socket.frame_room.is_none() {
+        // Boxed because most connections never reach this call.
+        let found = clients.ledger.large_frames.take(bytes);
+        let found = Box::pin(while_serving(clients, connection, socket, found)).await?;
+        let Some(room) = found else {
+            return Ok(false);
+        };
+        socket.hold(room, bytes);
+    }
+    Ok(true)
+}
+
+/// Waits until the core has answered enough of the pending requests.
+async fn wait_for_core<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+) -> io::Result<()> {
+    loop {
+        let waits = connection.lock().holds_up_writes_before_wait() && !connection.has_left_over();
+        if !waits || connection.is_closed() {
+            return Ok(());
+        }
+        connection.woken().await;
+        if flush(clients, connection, socket).await?.is_break() {
+            connection.close();
+            return Ok(());
+        }
+    }
+}
+
+async fn flush_and_end<S: Stream>(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+) -> io::Result<()> {
+    let _ = flush(clients, connection, socket).await?;
+    clients.forget(connection);
+    socket.stream.shutdown().await
+}
