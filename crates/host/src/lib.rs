@@ -26,7 +26,6 @@ mod packets;
 mod recorder;
 mod schedule;
 mod snapshot;
-mod snapshot_work;
 mod start;
 mod state;
 
@@ -46,7 +45,7 @@ pub use schedule::{
     CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, FlushOrder, Runner, Schedule, ScheduleSettings,
     Syncer, WaitingGroup, WaitingWork, Writer,
 };
+pub use snapshot::work::{DueSnapshots, SnapshotWork, Wanted};
 pub use snapshot::{SNAPSHOT_CHUNK_BYTES, StateSnapshot, WrittenSnapshot};
-pub use snapshot_work::{DueSnapshots, SnapshotWork, Wanted};
 pub use start::{Recover, StartFiles, StartSettings, Started};
 pub use state::ServerState;

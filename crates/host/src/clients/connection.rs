@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 use replica::connection::ClientConnection;
 use tree::WatcherId;
 
-use super::{Connected, Serving};
+use super::serving::{Connected, Serving};
 
 /// The session of a connection, and the state guarded by its lock. A host with more state, or with
 /// a task to wake, wraps it in its own type.

@@ -10,7 +10,9 @@ use replica::connection::{
 };
 use tree::{Event, Tree};
 
-use super::{Connected, Registry, answer_handshake};
+use super::handshake::answer_handshake;
+use super::registry::Registry;
+use super::serving::Connected;
 
 /// The host's part of the delivery.
 pub trait Delivering {

@@ -7,7 +7,8 @@ use replica::{
     RenewalStep, Service, State as _,
 };
 
-use super::{Connected, Registry};
+use super::registry::Registry;
+use super::serving::Connected;
 use crate::ServerState;
 
 /// Outcome of a handshake.

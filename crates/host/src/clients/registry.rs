@@ -10,7 +10,7 @@ use replica::{Service, Ticket};
 use tree::WatcherId;
 
 use super::service::ServiceSwitch;
-use super::{Connected, Serving};
+use super::serving::{Connected, Serving};
 
 /// All connections of a server. Its lock is held only for look-ups, and never while another lock is
 /// taken.

@@ -12,7 +12,6 @@
 //! source. Orders that do not fit into the log's channel stay in the core and accumulate, so group
 //! commit adapts to the speed of the disk.
 
-mod admin_view;
 pub mod ahead;
 mod core;
 mod host;
@@ -21,7 +20,6 @@ mod measure;
 mod member;
 mod operators;
 mod pauses;
-mod report;
 pub(crate) mod server;
 mod start;
 mod tls;

@@ -18,7 +18,8 @@ use tokio::task::AbortHandle;
 
 use super::core::CoreHandle;
 use super::inbox::ToCore;
-use super::{report, start};
+use super::operators::report;
+use super::start;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
 use crate::failure::Failure;

@@ -1,5 +1,8 @@
 //! The ports for operators, and their access to the running server.
 
+mod admin_view;
+pub(super) mod report;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -23,10 +26,10 @@ use storage::DataDirs;
 use tokio::task::AbortHandle;
 use transport::tls::Connector;
 
-use super::admin_view::LiveAdminView;
-use super::core::CoreHandle;
-use super::inbox::ToCore;
-use super::tls::PortTls;
+use self::admin_view::LiveAdminView;
+use crate::assemble::core::CoreHandle;
+use crate::assemble::inbox::ToCore;
+use crate::assemble::tls::PortTls;
 use crate::disk::SnapshotRequests;
 use crate::error::StartError;
 use crate::metrics::Metrics;

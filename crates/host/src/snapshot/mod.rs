@@ -1,5 +1,7 @@
 //! Writing of a snapshot while transactions continue.
 
+pub(crate) mod work;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

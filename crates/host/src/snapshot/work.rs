@@ -8,8 +8,7 @@ use recovery::SnapshotSettings;
 use replica::{State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
-use super::snapshot::SnapshotProgress;
-use super::{StateSnapshot, WrittenSnapshot};
+use super::{SnapshotProgress, StateSnapshot, WrittenSnapshot};
 
 /// The requested snapshots, and the one that is being written.
 #[derive(Debug)]
@@ -86,7 +85,7 @@ impl<D: Disk> SnapshotWork<D> {
     ///
     /// # Errors
     /// If the snapshot cannot be written.
-    pub(super) fn write_at_once(
+    pub(crate) fn write_at_once(
         &mut self,
         state: &impl State,
         now_ms: impl Fn() -> i64,

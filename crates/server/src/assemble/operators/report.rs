@@ -13,7 +13,7 @@ use crate::limits::REPORTED_SESSIONS_MAX;
 
 /// Logs the state. `inbox` is the number of messages that wait for the core, `on_disk` the end of
 /// the log on disk.
-pub(super) fn log(clients: &Arc<Clients>, inbox: usize, on_disk: Zxid) {
+pub(in crate::assemble) fn log(clients: &Arc<Clients>, inbox: usize, on_disk: Zxid) {
     let view = LiveView::new(clients.clone());
     log_server(clients, &view, (inbox, on_disk));
     for thread in threads::of_this_process() {

@@ -344,5 +344,4 @@ impl<K: Keeper> State for Filling<'_, K> {
 }
 
 #[cfg(test)]
-#[path = "recorder_tests.rs"]
 mod tests;
