@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use proto::SessionId;
 use replica::connection::{Responder, Resume};
 use replica::session::SessionIds;
-use replica::sessions::Sessions;
+use replica::session::Sessions;
 use replica::{NewSession, State};
 use tree::{CurrentGeneration, Generation, SharedWatches, Tree, Watches};
 

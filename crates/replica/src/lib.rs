@@ -29,61 +29,35 @@
 //!
 //! A standalone server is a leader of one, and follows the code path of every leader.
 
-mod applying;
 pub mod connection;
-mod containers;
-mod digests;
-mod effect;
-mod election_results;
 pub mod elections;
-mod expiry;
-mod forwarded;
-mod handshake;
-mod host;
-mod input;
-mod large_bytes;
-mod leading;
-mod learner_requests;
-mod learning;
+mod forwarding;
+mod interface;
 mod limits;
-mod local_sessions;
-mod long_requests;
-mod master_choice;
-mod member_state;
 pub mod members;
-mod note;
-mod observer_master;
-mod ordering;
-mod read_only;
-mod reconfiguring;
-mod refusal;
+mod order;
 mod replica;
-mod requests;
-mod requests_to_leader;
-mod restoring;
-mod revalidation;
-mod role;
+mod roles;
 pub mod session;
-pub mod sessions;
-mod settings;
-mod transitions;
-mod view;
-mod voting_lists;
 
-pub use effect::{Applied, DiskOrder, Effect, MemberFile, Port, Service, Synchronised};
-pub use handshake::{
-    ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, NewSession, RenewalStep,
+pub use connection::unordered::{
+    SyncStep, UNDECODABLE, is_authenticated, refusal_of_undecodable, sync_step,
 };
-pub use host::{Host, Now, State, Turn};
-pub use input::{ClientRequest, Input, LeaderEvent, LearnerEvent, Renewal, SyncRequest, Ticket};
-pub use large_bytes::LargeBytes;
-pub use local_sessions::{SessionRules, WriteStep, write_step};
-pub use member_state::{Epochs, MemberStart};
-pub use note::{Note, Stage};
-pub use replica::{Replica, Start};
-pub use requests::{SyncStep, UNDECODABLE, is_authenticated, refusal_of_undecodable, sync_step};
-pub use settings::{
+pub use elections::voting_lists::ElectorateError;
+pub use interface::effect::{Applied, DiskOrder, Effect, MemberFile, Port, Service, Synchronised};
+pub use interface::host::{Host, Now, State, Turn};
+pub use interface::input::{
+    ClientRequest, Input, LeaderEvent, LearnerEvent, Renewal, SyncRequest, Ticket,
+};
+pub use interface::large_bytes::LargeBytes;
+pub use interface::note::{Note, Stage};
+pub use interface::settings::{
     ContainerSettings, EnsembleSettings, ObserverSettings, ReplicaSettings, field_limits,
 };
-pub use view::{Learners, Phase, RoleView, View};
-pub use voting_lists::ElectorateError;
+pub use interface::view::{Learners, Phase, RoleView, View};
+pub use replica::{Replica, Start};
+pub use roles::kept_state::{Epochs, MemberStart};
+pub use session::handshake::{
+    ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, NewSession, RenewalStep,
+};
+pub use session::local::{SessionRules, WriteStep, write_step};

@@ -7,19 +7,19 @@ use proto::Zxid;
 use tree::{Event, Overlay};
 use zab::Record;
 
-use crate::containers::ContainerCheck;
-use crate::digests::Digests;
-use crate::effect::{Port, Service};
-use crate::expiry::Expiry;
-use crate::host::{Host, Now, State, Turn};
-use crate::input::{ClientRequest, Input, LeaderEvent, LearnerEvent};
-use crate::long_requests::{Incoming, LongRequests};
-use crate::member_state::{MemberStart, MemberState};
-use crate::ordering::{Backlog, InFlight};
-use crate::restoring::Restoring;
-use crate::role::{NextRole, Role};
-use crate::settings::ReplicaSettings;
-use crate::voting_lists::ElectorateError;
+use crate::elections::voting_lists::ElectorateError;
+use crate::interface::effect::{Port, Service};
+use crate::interface::host::{Host, Now, State, Turn};
+use crate::interface::input::{ClientRequest, Input, LeaderEvent, LearnerEvent};
+use crate::interface::settings::ReplicaSettings;
+use crate::order::containers::ContainerCheck;
+use crate::order::digests::Digests;
+use crate::order::long_requests::{Incoming, LongRequests};
+use crate::order::proposals::{Backlog, InFlight};
+use crate::order::restore::Restoring;
+use crate::roles::kept_state::{MemberStart, MemberState};
+use crate::roles::{NextRole, Role};
+use crate::session::expiry::Expiry;
 
 /// Initial state of a replica. The tree is in the host's [`State`].
 #[derive(Debug)]

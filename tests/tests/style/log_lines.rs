@@ -16,11 +16,11 @@ const REACHED: &[&str] = &[
     "crates/frontend/src/",
     "crates/transport/src/",
     "crates/tree/src/",
-    "crates/replica/src/election_results.rs",
-    "crates/replica/src/elections.rs",
+    "crates/replica/src/elections/results.rs",
+    "crates/replica/src/elections/mod.rs",
     "crates/replica/src/members/plan.rs",
-    "crates/replica/src/ordering.rs",
-    "crates/replica/src/refusal.rs",
+    "crates/replica/src/order/proposals.rs",
+    "crates/replica/src/elections/guard.rs",
 ];
 
 const AT_START: &str = "once, when a server starts, listens or stops";
@@ -54,7 +54,7 @@ const UNLIMITED: &[(&str, usize, &str)] = &[
     ("crates/quorum/src/peer/port/mod.rs", 2, AT_START),
     ("crates/quorum/src/peer/receive.rs", 1, OWN_LEADER),
     ("crates/quorum/src/ports.rs", 3, OWN_LEADER),
-    ("crates/replica/src/elections.rs", 1, OWN_LEADER),
+    ("crates/replica/src/elections/mod.rs", 1, OWN_LEADER),
     (
         "crates/frontend/src/requests/request_throttle.rs",
         1,

@@ -241,7 +241,7 @@ pub fn note_renewal(
 mod tests {
     use bytes::Bytes;
     use replica::Service;
-    use replica::sessions::Sessions;
+    use replica::session::Sessions;
 
     use super::*;
     use crate::clients::tests::test_clients;

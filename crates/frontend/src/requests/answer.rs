@@ -8,7 +8,7 @@ use monitoring::slow::SlowRequest;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, OpKind, Zxid};
 use replica::connection::{Identities, Pace, Replying, RequestHead, Responder};
-use replica::sessions::Sessions;
+use replica::session::Sessions;
 use tree::Tree;
 
 use crate::clients::Clients;

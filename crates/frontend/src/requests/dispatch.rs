@@ -13,7 +13,7 @@ use replica::connection::{
     ClientConnection, ConnectionNote, Holding, IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities,
     Replying, RequestHead, RequestKind, SaslAnswer, Taking,
 };
-use replica::sessions::Sessions;
+use replica::session::Sessions;
 use replica::{ClientRequest, SyncRequest};
 use tree::Tree;
 

@@ -12,9 +12,9 @@ use super::frames::{CONNECT_RESPONSE_BYTES, REPLY_BYTES_MAX, push_event_frame, p
 use super::identities::Identities;
 use super::queue::{ClientConnection, Queued, QueuedWork, RequestHead, WaitingRead};
 use super::request::decode_again;
-use crate::effect::Applied;
-use crate::requests::UNDECODABLE;
-use crate::sessions::Sessions;
+use super::unordered::UNDECODABLE;
+use crate::interface::effect::Applied;
+use crate::session::Sessions;
 
 /// Answers requests of one connection while the caller holds the tree.
 #[derive(Debug, Clone, Copy)]

@@ -31,6 +31,7 @@ mod request;
 mod taking;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unordered;
 
 pub use answering::{Drained, Pace, Replying, Responder, WriteAnswer};
 pub use frames::{CONNECT_RESPONSE_BYTES, REPLY_BYTES_MAX, push_event_frame};

@@ -15,11 +15,11 @@ use super::queue::{
     ClientConnection, QueuedWork, REPLIES_BEFORE_WRITE_BYTES, RequestHead, WaitingRead,
 };
 use super::request::{Incoming, RequestKind, is_slow};
-use crate::effect::Service;
-use crate::input::{ClientRequest, SyncRequest, Ticket};
-use crate::large_bytes::LargeBytes;
-use crate::local_sessions::{SessionRules, WriteStep, write_step};
-use crate::requests::{SyncStep, is_authenticated, refusal_of_undecodable, sync_step};
+use super::unordered::{SyncStep, is_authenticated, refusal_of_undecodable, sync_step};
+use crate::interface::effect::Service;
+use crate::interface::input::{ClientRequest, SyncRequest, Ticket};
+use crate::interface::large_bytes::LargeBytes;
+use crate::session::local::{SessionRules, WriteStep, write_step};
 use tree::Watches;
 
 /// Rules for requests of a connection that arrive together.

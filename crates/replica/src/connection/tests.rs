@@ -19,7 +19,7 @@ use proto::{Acl, ErrorCode, Id, OpCode, SessionId, Zxid};
 use tree::{Overlay, PrepareContext, SessionKind, SharedWatches, Tree, TreeSettings, WatcherId};
 
 use super::*;
-use crate::sessions::Sessions;
+use crate::session::Sessions;
 use crate::{Applied, ClientRequest, LargeBytes, Service, SessionRules};
 
 const SESSION: SessionId = SessionId(7);

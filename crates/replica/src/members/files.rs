@@ -2,7 +2,7 @@
 //!
 //! Source: QuorumPeerConfig.writeDynamicConfig, editStaticConfig; AtomicFileWritingIdiom.
 
-use crate::effect::MemberFile;
+use crate::interface::effect::MemberFile;
 
 /// Suffix of the file with the last list seen, next to zoo.cfg.
 const NEXT: &str = ".dynamic.next";

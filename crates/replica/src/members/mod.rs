@@ -19,6 +19,7 @@
 mod change;
 mod files;
 mod plan;
+pub(crate) mod stages;
 
 use std::collections::BTreeSet;
 
@@ -34,7 +35,7 @@ pub use change::MembershipChange;
 pub use files::MemberFiles;
 pub use plan::PlanFacts;
 
-use crate::effect::MemberFile;
+use crate::interface::effect::MemberFile;
 
 /// The member lists of this server.
 #[derive(Debug)]

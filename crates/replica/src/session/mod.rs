@@ -36,12 +36,17 @@
 
 mod buckets;
 mod ended;
+pub(crate) mod expiry;
+pub(crate) mod handshake;
 mod ids;
+pub(crate) mod local;
 mod password;
+mod table;
 mod timeout;
 mod tracker;
 
 pub use ids::SessionIds;
 pub use password::{PASSWORD_BYTES, PasswordRule, Passwords, password};
+pub use table::{Expired, Reporting, Sessions};
 pub use timeout::negotiate;
 pub use tracker::{Owner, Role, Session, SessionScope, SessionTracker};

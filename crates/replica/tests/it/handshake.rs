@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proto::connect::ConnectRequest;
 use proto::request::WriteRequest;
 use proto::{SessionId, Zxid};
-use zoarium_replica::sessions::Sessions;
+use zoarium_replica::session::Sessions;
 use zoarium_replica::{
     ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, Input, NewSession,
     RenewalStep, Service, State, Ticket,

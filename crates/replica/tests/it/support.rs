@@ -14,7 +14,7 @@ use proto::request::{CreateRequest, WriteRequest, flags};
 use proto::{Epoch, OpCode, SessionId, Zxid};
 use tree::{CurrentGeneration, Generation, Tree, TreeSettings, Watches};
 use zoarium_replica::members::MemberLists;
-use zoarium_replica::sessions::Sessions;
+use zoarium_replica::session::Sessions;
 use zoarium_replica::{
     Applied, ClientRequest, Effect, Epochs, Host, Input, LargeBytes, MemberStart, Note, Now,
     Replica, ReplicaSettings, Start, State, Ticket, Turn,

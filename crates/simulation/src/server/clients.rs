@@ -16,7 +16,7 @@ use proto::connect::ConnectRequest;
 use replica::connection::{
     ClientConnection, Incoming, Replying, RequestKind, Resume, Taking, decode_into,
 };
-use replica::sessions::Sessions;
+use replica::session::Sessions;
 use replica::{ClientRequest, Input, State, SyncRequest, Ticket};
 use tree::auth::ip_id;
 use tree::{Tree, WatcherId};

@@ -8,7 +8,7 @@ use proto::learner::{LearnerPacket, LearnerRequest, Touch};
 use proto::request::SetDataRequest;
 use proto::{OpCode, SessionId};
 use replica::session::Owner;
-use replica::sessions::Sessions;
+use replica::session::Sessions;
 use replica::{Input, LearnerEvent, Port, State};
 use simulation::network;
 use simulation::queue::{MS, Micros, SECOND};

@@ -1,0 +1,567 @@
+//! This server's part in elections: the `election` crate with the current member lists, over
+//! numbered connections of the host.
+//!
+//! Source: QuorumCnxManager, FastLeaderElection, QuorumPeer.
+
+pub(crate) mod guard;
+pub(crate) mod results;
+pub(crate) mod voting_lists;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use config::members::MemberRole;
+use config::membership::Membership;
+use election::links::{CloseReason, ConnectionId, LinkAction, Links};
+use election::{Action, Candidate, Election, Heard, Oracle, Role, Vote};
+use proto::hello::{Endpoint, Hello};
+use proto::notification::{Notification, PeerState};
+use proto::{ConfigVersion, ElectionRound, Epoch, Sid};
+
+use self::guard::Refusal;
+use self::voting_lists::{ElectorateError, Lists};
+
+/// Settings of elections, fixed while a server runs.
+#[derive(Debug, Clone)]
+pub struct ElectionSettings {
+    /// Sid of this server.
+    pub me: Sid,
+    /// Intervals, and rules of the election.
+    pub election: election::Settings,
+    /// Whether servers may have several addresses (`multiAddress.enabled`).
+    pub multi_address: bool,
+    /// Whether an oracle of two is configured (`oraclePath`).
+    pub has_oracle: bool,
+}
+
+/// Event on the connections of elections.
+#[derive(Debug)]
+pub enum ElectionInput {
+    /// A server connected and introduced itself. The elections keep or close the connection.
+    Hello {
+        /// The number of the connection.
+        connection: ConnectionId,
+        /// The introduction.
+        hello: Hello,
+    },
+    /// A server was reached. The elections keep or close the connection.
+    Dialled {
+        /// The server.
+        sid: Sid,
+        /// The number of the connection.
+        connection: ConnectionId,
+    },
+    /// A server was not reached.
+    NotReached {
+        /// The server.
+        sid: Sid,
+        /// Whether its host responded and refused the connection.
+        is_refusal: bool,
+    },
+    /// A notification arrived.
+    Heard {
+        /// The connection.
+        connection: ConnectionId,
+        /// The notification.
+        notification: Notification,
+    },
+    /// A connection ended by itself.
+    Closed {
+        /// The connection.
+        connection: ConnectionId,
+    },
+}
+
+/// Effect of elections for the host.
+#[derive(Debug)]
+pub enum ElectionEffect {
+    /// Listen on these endpoints only.
+    Listen(Vec<Endpoint>),
+    /// Connect to a server and introduce this one.
+    Dial {
+        /// The server.
+        sid: Sid,
+        /// Possible addresses of the server, the most likely one first.
+        at: Vec<Endpoint>,
+        /// Addresses of this server, from its line in the member list.
+        own: Vec<Endpoint>,
+        /// Whether a member list contains the server.
+        is_member: bool,
+    },
+    /// Use a connection from now on.
+    Keep {
+        /// The connection.
+        connection: ConnectionId,
+        /// The connected server.
+        sid: Sid,
+    },
+    /// Close a connection.
+    Close {
+        /// The connection.
+        connection: ConnectionId,
+        /// The reason.
+        reason: CloseReason,
+    },
+    /// Write a notification. It replaces an unwritten one.
+    Write {
+        /// The connection.
+        connection: ConnectionId,
+        /// The notification.
+        notification: Notification,
+    },
+    /// Query the oracle of two.
+    AskOracle,
+}
+
+/// Outcome of a call to the elections.
+#[derive(Debug)]
+pub enum ElectionAction {
+    /// The host must execute an effect.
+    Carry(ElectionEffect),
+    /// The election is over.
+    Elected {
+        /// The role: leading, following or observing.
+        state: PeerState,
+        /// The elected leader, with the zxid and epoch of its vote.
+        vote: Vote,
+        /// The round.
+        round: ElectionRound,
+        /// Duration of the search, ms.
+        took_ms: u64,
+    },
+    /// Another server has committed a newer member list while this server was looking for a leader.
+    /// The elections already use the list. The rest of the server must install it.
+    ListSeen {
+        /// The other server.
+        from: Sid,
+        /// The list.
+        list: Membership,
+    },
+    /// A server that voted for this leader looks for a leader again.
+    SupporterLooks {
+        /// The server.
+        sid: Sid,
+    },
+}
+
+/// Queued work, in order.
+enum ElectionWork {
+    Election(Action),
+    Link(LinkAction),
+    /// A notification of this server to itself.
+    Own(Notification),
+    /// A newer list was seen. Its notification may still have to be handled.
+    Adopt(Sid, Box<Heard>, Box<Membership>),
+}
+
+/// A server in elections.
+pub struct Elections {
+    settings: ElectionSettings,
+    lists: Lists,
+    role: Role,
+    /// Endpoints on which this server listens, and which it sends to others.
+    own: Vec<Endpoint>,
+    election: Election,
+    links: Links,
+    candidate: Candidate,
+    /// The kept connections with their servers.
+    kept: BTreeMap<ConnectionId, Sid>,
+    /// Whether the oracle is queried: initially yes, and on a leader as long as it does not have a
+    /// follower.
+    is_oracle_needed: bool,
+    /// Whether the election waits for the oracle's answer.
+    is_oracle_asked: bool,
+    /// Time at which the server began to look, if it does, ms.
+    looking_since_ms: Option<i64>,
+    /// The last list of another server that could not be adopted.
+    refused_list: Option<(Sid, ConfigVersion)>,
+    work: VecDeque<ElectionWork>,
+}
+
+impl Elections {
+    /// Creates the elections of a server that answers others and is not looking for a leader yet.
+    /// `proposed` is used if it is newer than `committed`. Servers that ask before the first round
+    /// receive `candidate`.
+    ///
+    /// # Errors
+    /// If no server can be elected by the lists, or if the text of a list is too long.
+    pub fn new(
+        settings: ElectionSettings,
+        committed: Membership,
+        proposed: Option<Membership>,
+        candidate: Candidate,
+    ) -> Result<Self, ElectorateError> {
+        let me = settings.me;
+        let lists = Lists::new(committed, proposed);
+        let role = voting_lists::role_in(&lists.committed, me);
+        let electorate = lists.electorate()?;
+        Ok(Self {
+            role,
+            own: lists.own_endpoints(me).unwrap_or_default(),
+            election: Election::new(me, role, settings.election, electorate, candidate),
+            links: Links::new(me, lists.sids()),
+            lists,
+            candidate,
+            kept: BTreeMap::new(),
+            is_oracle_needed: true,
+            is_oracle_asked: false,
+            looking_since_ms: None,
+            refused_list: None,
+            work: VecDeque::new(),
+            settings,
+        })
+    }
+
+    /// See [`Election::take_no_list_before`].
+    pub(crate) fn take_no_list_before(&mut self, version: ConfigVersion) {
+        self.election.take_no_list_before(version);
+    }
+
+    /// Starts to listen.
+    pub fn begin(&mut self, out: &mut Vec<ElectionAction>) {
+        out.push(ElectionAction::Carry(ElectionEffect::Listen(
+            self.own.clone(),
+        )));
+    }
+
+    /// Begins a round, because the server has started or its role has ended. `candidate` describes
+    /// the current log.
+    pub fn look(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        self.candidate = candidate;
+        self.looking_since_ms = Some(now_ms);
+        self.start_round(now_ms);
+        self.carry_out(now_ms, out);
+    }
+
+    /// Stores the leader's epoch once it is established.
+    pub fn handle_epoch_active(&mut self, epoch: Epoch) {
+        self.election.handle_epoch_active(epoch);
+    }
+
+    /// Ends the role. [`look`](Self::look) follows when the log is on disk.
+    pub fn end_role(&mut self) {
+        self.election.end_role();
+    }
+
+    /// Sets a role without an election, as a reconfiguration can require.
+    pub fn appoint(&mut self, state: PeerState, vote: Vote) {
+        self.looking_since_ms = None;
+        self.election.appoint(state, vote);
+    }
+
+    /// Sets whether the oracle of two is queried.
+    pub fn set_oracle_needed(&mut self, is_needed: bool) {
+        self.is_oracle_needed = is_needed;
+    }
+
+    /// Uses new member lists: `committed`, the one in effect, and `proposed`, the last one seen,
+    /// which is used if it is newer. `role` is this server's part in the first. A round in progress continues, unless this
+    /// server gains or loses its vote. It then restarts.
+    ///
+    /// If no server can be elected by the lists, this is logged, and the old lists stay.
+    pub fn configure(
+        &mut self,
+        committed: Membership,
+        proposed: Option<Membership>,
+        role: MemberRole,
+        now_ms: i64,
+        out: &mut Vec<ElectionAction>,
+    ) {
+        let (lists, role) = (Lists::new(committed, proposed), voting_lists::role(role));
+        let electorate = match lists.electorate() {
+            Ok(electorate) => electorate,
+            Err(error) => {
+                let version = lists.committed.version;
+                return tracing::error!(%version, err = %error, "cannot use this member list in elections");
+            }
+        };
+        self.install(lists, out);
+        let has_changed = std::mem::replace(&mut self.role, role) != role;
+        if has_changed && self.election.proposal().is_some() {
+            self.election.reset(role, electorate, self.candidate);
+            self.start_round(now_ms);
+        } else {
+            self.election.set_role(role);
+            self.election.set_electorate(electorate, now_ms);
+        }
+        self.carry_out(now_ms, out);
+    }
+
+    /// Handles an event on a connection.
+    pub fn handle(&mut self, input: ElectionInput, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        let mut links = Vec::new();
+        match input {
+            ElectionInput::Hello { connection, hello } => {
+                self.links.handle_hello(connection, &hello, &mut links);
+            }
+            ElectionInput::Dialled { sid, connection } => {
+                self.links
+                    .handle_dialled(sid, connection, now_ms, &mut links);
+            }
+            ElectionInput::NotReached { sid, is_refusal } => {
+                self.links.handle_dial_failed(sid, now_ms);
+                if is_refusal {
+                    self.election.handle_peer_refused(sid, now_ms);
+                }
+            }
+            ElectionInput::Heard {
+                connection,
+                notification,
+            } => {
+                // A replaced connection may still deliver a notification, which is ignored.
+                if let Some(sid) = self.kept.get(&connection).copied() {
+                    tracing::trace!(%sid, ?notification, "heard");
+                    self.hear(sid, notification, now_ms);
+                }
+            }
+            ElectionInput::Closed { connection } => {
+                if self.kept.remove(&connection).is_some() {
+                    self.links.handle_closed(connection, &mut links);
+                }
+            }
+        }
+        self.queue_links(links);
+        self.carry_out(now_ms, out);
+    }
+
+    /// Handles the oracle's answer.
+    pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        if std::mem::take(&mut self.is_oracle_asked) {
+            self.finish_wait(grants, now_ms);
+            self.carry_out(now_ms, out);
+        }
+    }
+
+    /// Returns the time at which to call [`handle_deadline`](Self::handle_deadline).
+    pub fn deadline_ms(&self) -> Option<i64> {
+        let election = self.election.next_deadline();
+        let election = election.filter(|_| !self.is_oracle_asked);
+        [election, self.links.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Handles the time of [`deadline_ms`](Self::deadline_ms). A call at any other time is
+    /// harmless.
+    pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        let is_due = |at_ms: Option<i64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        if is_due(self.links.next_deadline()) {
+            let mut links = Vec::new();
+            self.links.handle_deadline(now_ms, &mut links);
+            self.queue_links(links);
+        }
+        if is_due(self.election.next_deadline()) && !self.is_oracle_asked {
+            if self.settings.has_oracle && self.is_oracle_needed {
+                self.is_oracle_asked = true;
+                out.push(ElectionAction::Carry(ElectionEffect::AskOracle));
+            } else {
+                self.finish_wait(false, now_ms);
+            }
+        }
+        self.carry_out(now_ms, out);
+    }
+
+    /// Handles the election's deadline, after the answer of the oracle if there is one.
+    fn finish_wait(&mut self, grants: bool, now_ms: i64) {
+        if self.settings.has_oracle {
+            let is_needed = self.is_oracle_needed;
+            let grants = grants && is_needed;
+            let said = Oracle { is_needed, grants };
+            self.election.handle_oracle(Some(said), now_ms);
+        }
+        let mut actions = Vec::new();
+        self.election.handle_deadline(now_ms, &mut actions);
+        self.queue_actions(actions);
+    }
+
+    fn start_round(&mut self, now_ms: i64) {
+        let mut actions = Vec::new();
+        self.election.start(self.candidate, now_ms, &mut actions);
+        self.queue_actions(actions);
+    }
+
+    /// Installs lists everywhere except in the election itself.
+    fn install(&mut self, lists: Lists, out: &mut Vec<ElectionAction>) {
+        self.links.set_members(lists.sids());
+        let own = lists.own_endpoints(self.settings.me);
+        self.lists = lists;
+        if let Some(own) = own.filter(|own| *own != self.own) {
+            self.own = own;
+            self.begin(out);
+        }
+    }
+
+    fn hear(&mut self, from: Sid, notification: Notification, now_ms: i64) {
+        let (heard, list) = voting_lists::read(notification, self.settings.multi_address);
+        let mut actions = Vec::new();
+        self.election
+            .handle_notification(from, &heard, now_ms, &mut actions);
+        let is_seen = |action: &Action| matches!(action, Action::ConfigSeen { .. });
+        if actions.iter().any(is_seen)
+            && let Some(list) = list
+        {
+            let work = ElectionWork::Adopt(from, Box::new(heard), Box::new(list));
+            self.work.push_back(work);
+        }
+        self.queue_actions(actions);
+    }
+
+    /// Adopts a newer list that was seen while this server is looking for a leader.
+    fn adopt(
+        &mut self,
+        from: Sid,
+        heard: &Heard,
+        seen: Membership,
+        now_ms: i64,
+        out: &mut Vec<ElectionAction>,
+    ) {
+        if seen.version <= self.lists.committed.version {
+            return;
+        }
+        let version = seen.version;
+        let lists = Lists::new(seen.clone(), self.lists.proposed.clone());
+        let electorate = match lists.electorate() {
+            Ok(electorate) => electorate,
+            Err(error) => {
+                // Every notification of that server repeats the list.
+                if self.refused_list.replace((from, version)) != Some((from, version)) {
+                    log_limiter::limited!(warn, %from, %version, err = %error, "cannot adopt the member list of another server");
+                }
+                return;
+            }
+        };
+        log_limiter::limited!(info, %from, %version, "adopted the newer member list of another server");
+        let is_different = !self.lists.committed.has_same_members(&seen);
+        self.install(lists, out);
+        self.role = voting_lists::role_in(&seen, self.settings.me);
+        out.push(ElectionAction::ListSeen { from, list: seen });
+        if is_different {
+            let has_started = self.election.proposal().is_some();
+            self.election.reset(self.role, electorate, self.candidate);
+            if has_started {
+                self.start_round(now_ms);
+            }
+        } else {
+            self.election.set_electorate(electorate, now_ms);
+            self.hear(from, heard.notification.clone(), now_ms);
+        }
+    }
+
+    fn queue_actions(&mut self, actions: Vec<Action>) {
+        self.work
+            .extend(actions.into_iter().map(ElectionWork::Election));
+    }
+
+    fn queue_links(&mut self, actions: Vec<LinkAction>) {
+        self.work
+            .extend(actions.into_iter().map(ElectionWork::Link));
+    }
+
+    /// Executes the queued work in order. New work is appended to the queue.
+    fn carry_out(&mut self, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        while let Some(work) = self.work.pop_front() {
+            match work {
+                ElectionWork::Election(action) => self.carry_out_election(action, now_ms, out),
+                ElectionWork::Link(action) => self.carry_out_link(action, now_ms, out),
+                ElectionWork::Own(notification) => {
+                    self.hear(self.settings.me, notification, now_ms)
+                }
+                ElectionWork::Adopt(from, heard, list) => {
+                    self.adopt(from, &heard, *list, now_ms, out)
+                }
+            }
+        }
+    }
+
+    fn carry_out_election(&mut self, action: Action, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        match action {
+            Action::Send { to, notification } if to == self.settings.me => {
+                self.work.push_back(ElectionWork::Own(notification));
+            }
+            Action::Send { to, notification } => {
+                let mut links = Vec::new();
+                self.links.send(to, notification, now_ms, &mut links);
+                self.queue_links(links);
+            }
+            Action::Elected { state, vote, round } => {
+                let since_ms = self.looking_since_ms.take();
+                let took_ms = since_ms.map_or(0, |since_ms| now_ms.saturating_sub(since_ms));
+                let took_ms = took_ms.max(0).unsigned_abs();
+                let leader = vote.leader;
+                tracing::debug!(role = role_name(state), %leader, %vote, %round, took_ms, "elected");
+                out.push(ElectionAction::Elected {
+                    state,
+                    vote,
+                    round,
+                    took_ms,
+                });
+            }
+            // Handled with its notification, as `ElectionWork::Adopt`.
+            Action::ConfigSeen { .. } => {}
+            Action::SupporterLooks { sid } => out.push(ElectionAction::SupporterLooks { sid }),
+            Action::Refused {
+                candidate,
+                leader,
+                witness,
+                theirs,
+                ours,
+            } => Refusal {
+                candidate,
+                leader,
+                witness,
+                theirs: &theirs,
+                ours: &ours,
+            }
+            .log(),
+        }
+    }
+
+    fn carry_out_link(&mut self, action: LinkAction, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        let effect = match action {
+            LinkAction::Dial { sid, mut at } => {
+                at.extend(self.lists.election_endpoints(sid));
+                let own = self.own.clone();
+                let is_member = self.lists.sids().contains(&sid);
+                ElectionEffect::Dial {
+                    sid,
+                    at,
+                    own,
+                    is_member,
+                }
+            }
+            LinkAction::Keep { connection, sid } => {
+                self.kept.insert(connection, sid);
+                let mut actions = Vec::new();
+                self.election.handle_peer_up(sid, &mut actions);
+                self.queue_actions(actions);
+                ElectionEffect::Keep { connection, sid }
+            }
+            LinkAction::Close { connection, reason } => {
+                self.kept.remove(&connection);
+                ElectionEffect::Close { connection, reason }
+            }
+            LinkAction::Down { sid } => {
+                let mut actions = Vec::new();
+                self.election.handle_peer_down(sid, now_ms, &mut actions);
+                return self.queue_actions(actions);
+            }
+            LinkAction::Write {
+                connection,
+                notification,
+            } => ElectionEffect::Write {
+                connection,
+                notification,
+            },
+        };
+        out.push(ElectionAction::Carry(effect));
+    }
+}
+
+/// Returns ZooKeeper's name of a role.
+fn role_name(state: PeerState) -> &'static str {
+    match state {
+        PeerState::Leading => "LEADING",
+        PeerState::Observing => "OBSERVING",
+        PeerState::Following | PeerState::Looking | PeerState::Unknown(_) => "FOLLOWING",
+    }
+}

@@ -1,0 +1,28 @@
+//! Sessions that moved to a learner from another server, while they wait for the leader's answer.
+//!
+//! Source: Learner.validateSession.
+
+use std::collections::HashMap;
+
+use proto::SessionId;
+
+use crate::interface::input::Renewal;
+
+/// The pending queries.
+#[derive(Debug, Default)]
+pub(crate) struct Renewals {
+    pending: HashMap<SessionId, Renewal>,
+}
+
+impl Renewals {
+    /// Adds a query. If the client comes again before the answer, it has abandoned its older
+    /// connection. Returns the older query.
+    pub(crate) fn push(&mut self, renewal: Renewal) -> Option<Renewal> {
+        self.pending.insert(renewal.session, renewal)
+    }
+
+    /// Removes and returns the query that the leader has answered.
+    pub(crate) fn take(&mut self, session: SessionId) -> Option<Renewal> {
+        self.pending.remove(&session)
+    }
+}

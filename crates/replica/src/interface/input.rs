@@ -1,0 +1,201 @@
+//! Inputs of a replica.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::request::WriteRequest;
+use proto::{Epoch, Id, SessionId, Zxid};
+use tree::Tree;
+use zab::Record;
+use zab::leader::LinkId;
+
+use super::effect::Port;
+use super::large_bytes::LargeBytes;
+use crate::elections::ElectionInput;
+
+/// The host's number for a client's connection. Numbers are not reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connection {}", self.0)
+    }
+}
+
+/// A client's request for a transaction.
+#[derive(Debug)]
+pub struct ClientRequest {
+    /// The connection that waits for the reply.
+    pub ticket: Ticket,
+    /// The connection's session.
+    pub session: SessionId,
+    /// The client's number of the request.
+    pub cxid: i32,
+    /// Identities of the client when the request arrived.
+    pub identities: Arc<[Id]>,
+    /// The decoded request.
+    pub request: WriteRequest,
+    /// The undecoded record, for a remote leader.
+    pub body: Bytes,
+    /// The request's share of the host's bounds on large requests, until the request is applied or
+    /// dropped.
+    pub large_bytes: LargeBytes,
+    /// Timeout of the session in ms, if the session is local and must become global first.
+    pub upgrade_ms: Option<i32>,
+}
+
+/// A client's `sync`.
+#[derive(Debug)]
+pub struct SyncRequest {
+    /// The connection that waits for the answer.
+    pub ticket: Ticket,
+    /// The connection's session.
+    pub session: SessionId,
+    /// The client's number of the request.
+    pub cxid: i32,
+    /// Identities of the client when the request arrived.
+    pub identities: Arc<[Id]>,
+    /// The path, which only the client uses.
+    pub path: Option<jute::Str>,
+}
+
+/// A client that came back with a session. Only the leader knows whether the session is alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renewal {
+    /// The connection that waits for the answer.
+    pub ticket: Ticket,
+    /// The session.
+    pub session: SessionId,
+    /// Timeout negotiated on this connection, ms.
+    pub timeout_ms: i32,
+    /// Whether the client sent the read-only byte and expects it back.
+    pub new_style: bool,
+}
+
+/// Event for the replica.
+#[derive(Debug)]
+pub enum Input {
+    /// Requests of clients, oldest first. Some of the requests may have arrived together.
+    Requests(Vec<ClientRequest>),
+    /// A client's `sync`.
+    Sync(SyncRequest),
+    /// A client came back with a session.
+    Renew(Renewal),
+    /// An event on a connection of elections.
+    Election(ElectionInput),
+    /// An event on a learner's connection.
+    Learner(Port, LearnerEvent),
+    /// The port for learners could not be opened.
+    ListenFailed {
+        /// The port.
+        port: Port,
+        /// The number in the effect.
+        attempt: u64,
+    },
+    /// An event on the connection to the leader.
+    Leader {
+        /// The number in the effect that opened the connection.
+        attempt: u64,
+        /// The event.
+        event: LeaderEvent,
+    },
+    /// The oracle of two has answered.
+    Oracle {
+        /// Whether this server may continue alone.
+        grants: bool,
+    },
+    /// The log is on disk up to and including this transaction.
+    Synced(Zxid),
+    /// The accepted epoch is on disk.
+    AcceptedEpochSaved(Epoch),
+    /// The current epoch is on disk.
+    CurrentEpochSaved(Epoch),
+    /// The requested load of the tree from disk has ended. Without a tree, the log could not be cut
+    /// and the disk is unchanged.
+    Reloaded {
+        /// The tree.
+        tree: Option<Box<Tree>>,
+        /// End of the log.
+        end: Zxid,
+    },
+    /// The snapshot for a synchronisation is on disk, and all files that must not be read together
+    /// with it are removed.
+    SnapshotWritten {
+        /// The number of the role that requested it.
+        attempt: u64,
+        /// The transaction in the file's name.
+        zxid: Zxid,
+    },
+    /// An operator replaces the tree of a standalone server.
+    Restore(Box<Tree>),
+    /// The write of the tree to a separate place by
+    /// [`DiskOrder::KeepTree`](crate::DiskOrder::KeepTree) has ended.
+    TreeKept {
+        /// Whether the write succeeded.
+        is_kept: bool,
+    },
+    /// The disk has failed, so this server must not acknowledge anything any more.
+    DiskFailed,
+    /// The server must stop.
+    Shutdown,
+}
+
+/// Event on a learner's connection.
+#[derive(Debug)]
+pub enum LearnerEvent {
+    /// The learner has connected.
+    Connected {
+        /// The number of the connection.
+        link: LinkId,
+    },
+    /// The learner has sent packets.
+    Packets {
+        /// The connection.
+        link: LinkId,
+        /// The packets, oldest first.
+        packets: Vec<LearnerPacket>,
+    },
+    /// The connection has ended.
+    Closed {
+        /// The connection.
+        link: LinkId,
+    },
+    /// The requested snapshot has been sent to the learner.
+    SnapshotSent {
+        /// The connection.
+        link: LinkId,
+    },
+    /// Records of the log that a [`ReadLog`](crate::Effect::ReadLog) effect requested.
+    LogRecords {
+        /// The learner.
+        link: LinkId,
+        /// The records. The first is the last one that is not after the requested zxid.
+        records: Vec<Record>,
+    },
+    /// The log does not contain the requested records.
+    LogUnusable {
+        /// The learner.
+        link: LinkId,
+    },
+}
+
+/// Event on the connection to the leader.
+#[derive(Debug)]
+pub enum LeaderEvent {
+    /// The connection is open.
+    Connected,
+    /// The leader has sent packets.
+    Packets(Vec<LeaderPacket>),
+    /// The leader cannot be reached, or the connection has ended.
+    Closed,
+    /// Bytes of the snapshot have arrived.
+    SnapshotProgress,
+    /// The snapshot is complete, and its signature is correct.
+    SnapshotReceived(Box<Tree>),
+    /// The snapshot cannot be used.
+    SnapshotDamaged,
+}

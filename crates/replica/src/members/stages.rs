@@ -1,0 +1,220 @@
+//! The states of a configuration in a member: proposed, seen, committed, in force.
+//!
+//! Source: QuorumPeer.processReconfig.
+
+use bytes::Bytes;
+use config::membership::Membership;
+use proto::request::ReconfigRequest;
+use proto::txn::{Txn, TxnRecord};
+use proto::{ErrorCode, Sid, Zxid};
+use tree::{PrepareContext, Tree};
+use zab::Record;
+use zab::leader::NextConfig;
+
+use crate::interface::effect::{DiskOrder, Effect};
+use crate::interface::host::{Host, State, Turn};
+use crate::members::{MembershipChange, PlanFacts};
+use crate::replica::Replica;
+use crate::roles::{NextRole, Role};
+
+impl<H: Host> Replica<H> {
+    /// Prepares a reconfig request.
+    pub(crate) fn prepare_reconfig(
+        &mut self,
+        tree: &Tree,
+        request: &ReconfigRequest,
+        context: &PrepareContext<'_>,
+        turn: &mut Turn<'_, H>,
+    ) -> (TxnRecord, Option<NextConfig>) {
+        // The last counter of an epoch is never used. A list that is not proposed must not become a
+        // seen list.
+        let is_last = context.zxid.counter() == u32::MAX;
+        let (Role::Leading(leading), Some(member), false) = (&self.role, &self.member, is_last)
+        else {
+            let plan = Err(ErrorCode::NewConfigNoQuorum);
+            return (self.overlay.prepare_reconfig(tree, plan, context), None);
+        };
+        let facts = PlanFacts {
+            zxid: context.zxid,
+            synced_followers: leading.leader.synced_followers(),
+            oracle_grants: leading.leader.oracle_grants(),
+        };
+        let plan = member.lists.plan(request, &facts);
+        let text = plan
+            .as_ref()
+            .map(|list| Bytes::from(list.node_data()))
+            .map_err(|error| *error);
+        let record = self.overlay.prepare_reconfig(tree, text, context);
+        let (Txn::Reconfig(_), Ok(list)) = (&record.txn, plan) else {
+            return (record, None);
+        };
+        let next = member.lists.next_config(&list);
+        self.see_list(list, turn);
+        (record, Some(next))
+    }
+
+    /// Stores the configuration in a transaction as seen.
+    pub(crate) fn see_config_of(&mut self, record: &Record, turn: &mut Turn<'_, H>) {
+        if let Some(text) = config_text(record) {
+            self.see_config(&text, turn);
+        }
+    }
+
+    /// Stores the leader's last seen configuration as seen.
+    pub(crate) fn see_config(&mut self, text: &[u8], turn: &mut Turn<'_, H>) {
+        if let Some(list) = self.parse_list(text) {
+            self.see_list(list, turn);
+        }
+    }
+
+    /// Stores a list as seen. The list is on disk before later appends, and so before their
+    /// acknowledgement.
+    fn see_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        if let Some(file) = member.lists.see(list) {
+            let is_required = false;
+            turn.disk(DiskOrder::SaveMembers { file, is_required });
+        }
+        self.configure_election(turn);
+    }
+
+    /// Installs the leader's configuration if it is committed. One after `upto` is proposed, and
+    /// comes into force with its commit. If this server installed it earlier, it would send it to
+    /// others in the next election, and its voters could decide without a quorum of the
+    /// configuration in force.
+    pub(crate) fn install_config(&mut self, text: &[u8], upto: Zxid, turn: &mut Turn<'_, H>) {
+        let list = self.parse_list(text);
+        if let Some(list) = list.filter(|list| list.version.0 <= upto.0) {
+            self.install(list, None, turn);
+        }
+    }
+
+    /// Puts the last seen configuration in force, together with this server's epoch.
+    pub(crate) fn install_seen_config(
+        &mut self,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let member = self.member.as_ref();
+        let seen = member.and_then(|member| member.lists.last_seen().cloned());
+        if let Some(list) = seen {
+            self.install(list, designated_leader, turn);
+        }
+    }
+
+    /// Puts the configuration of a committed reconfiguration in force.
+    pub(crate) fn activate_config(
+        &mut self,
+        record: &Record,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let list = config_text(record).and_then(|text| self.parse_list(&text));
+        if let Some(list) = list {
+            self.install(list, designated_leader, turn);
+        }
+    }
+
+    /// Installs a newer list of another server, received while this one looks for a leader.
+    pub(crate) fn install_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
+        self.install(list, None, turn);
+    }
+
+    fn install(
+        &mut self,
+        list: Membership,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        let Some((change, file)) = member.lists.install(list) else {
+            return;
+        };
+        // If the write fails, this server continues, as Java does: the ensemble has decided, and
+        // the other members have the list.
+        let is_required = false;
+        turn.disk(DiskOrder::SaveMembers { file, is_required });
+        self.show_config(turn);
+        self.configure_election(turn);
+        self.show(turn);
+        self.follow_change(&change, designated_leader, turn);
+    }
+
+    /// Writes the list in force into the config znode.
+    pub(crate) fn show_config(&mut self, turn: &mut Turn<'_, H>) {
+        let Some(member) = &self.member else { return };
+        let list = member.lists.committed();
+        let (data, version) = (list.node_data(), Zxid(list.version.0));
+        let mut tree = turn.state.tree_mut();
+        tree.set_config(data.as_bytes(), version, turn.now.wall_ms);
+    }
+
+    /// Ends the role if the configuration changes this server's role, or removes its leader.
+    fn follow_change(
+        &mut self,
+        change: &MembershipChange,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let Some(member) = &self.member else { return };
+        let me = member.lists.me();
+        if let Some(client) = &change.client {
+            tracing::warn!(address = %client, "the member list changes the client address of this server; restart the server to use it");
+        }
+        let next = match (&self.role, designated_leader) {
+            (Role::Leading(_), Some(leader)) if leader != me => Some(NextRole::Follow(leader)),
+            (Role::Learning(_), Some(leader)) if leader == me => Some(NextRole::Lead),
+            (Role::Learning(learning), Some(leader)) if leader != learning.leader => {
+                Some(NextRole::Follow(leader))
+            }
+            (Role::Learning(learning), Some(_)) => {
+                change.role.map(|_| NextRole::Follow(learning.leader))
+            }
+            (Role::Learning(learning), None) => {
+                let is_lost = change.role.is_some() || change.loses_leader(learning.leader);
+                is_lost.then_some(NextRole::Look)
+            }
+            _ => None,
+        };
+        if let Some(next) = next {
+            self.leave_role(next, turn);
+        }
+    }
+
+    fn parse_list(&self, text: &[u8]) -> Option<Membership> {
+        let member = self.member.as_ref()?;
+        match member.lists.parse(text) {
+            Ok(list) => Some(list),
+            Err(error) => {
+                tracing::error!(err = %error, "cannot parse a member list");
+                None
+            }
+        }
+    }
+
+    /// Passes the current lists to the elections.
+    fn configure_election(&mut self, turn: &mut Turn<'_, H>) {
+        let Some(member) = &self.member else { return };
+        let lists = &member.lists;
+        let (committed, proposed) = (lists.committed().clone(), lists.last_seen().cloned());
+        let role = lists.role();
+        turn.effect(Effect::SetMemberHosts(lists.hosts()));
+        self.with_elections(turn, |elections, now_ms, out| {
+            elections.configure(committed, proposed, role, now_ms, out);
+        });
+    }
+}
+
+/// Returns the configuration's text in a reconfiguration.
+fn config_text(record: &Record) -> Option<Bytes> {
+    let mut input = jute::Reader::new(record.txn.clone());
+    let txn = <TxnRecord as jute::Decode>::decode(&mut input).ok()?;
+    match txn.txn {
+        Txn::Reconfig(set) => set.data,
+        _ => None,
+    }
+}

@@ -1,0 +1,351 @@
+//! Long requests at a leader: the limit on their bytes in progress, and the queue for requests
+//! above it.
+//!
+//! A leader has several copies of a transaction until it is committed and on disk: for its log and
+//! for each learner. Its host bounds its own clients, and other members of Zoarium bound theirs. A
+//! learner of another kind forwards every request of its clients. A leader therefore does not order
+//! a long request before others have left. It continues to read packets of its learners, because
+//! acknowledgements must not wait after requests that wait for acknowledgements.
+//!
+//! ```text
+//!   a request --> [waiting: long ones, and later ones of their sessions] --> ordered
+//!                      | above the bound: only its position waits, answered by ThrottledOp
+//!                      v
+//!                 in progress: proposed --> committed, in this log, in the followers' logs
+//! ```
+//!
+//! Waiting requests keep their order of arrival. A short request does not wait, except after a
+//! waiting request of its session. A learner's `sync` also waits after earlier ones of its
+//! connection, because the learner takes each answer for its oldest `sync`.
+
+use std::collections::{HashMap, VecDeque};
+
+use proto::learner::Touch;
+use proto::request::WriteRequest;
+use proto::{ErrorCode, SessionId, Zxid};
+use zab::leader::LinkId;
+
+use super::proposals::ServerRequest;
+use crate::interface::input::{ClientRequest, Ticket};
+use crate::limits::{
+    LONG_BYTES_AHEAD_OF_FOLLOWERS, LONG_BYTES_UNDER_WAY, LONG_BYTES_WAITING,
+    LONG_BYTES_WAITING_OF_LINK, LONG_REQUEST_BYTES,
+};
+use crate::session::Owner;
+
+/// An item that a leader must order.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// A request that does not come from a client of this server.
+    Order(ServerRequest),
+    /// A learner's `sync`.
+    Sync {
+        /// The learner's connection.
+        link: LinkId,
+        /// The session.
+        session: SessionId,
+    },
+    /// A learner's query about a session. A request that makes the session global may precede it.
+    /// The query does not wait for long requests, because a returning client must not wait for
+    /// others. A session that a waiting request will make global is already known
+    /// ([`Sessions::expect`](crate::session::Sessions::expect)).
+    Revalidate {
+        /// The learner's connection.
+        link: LinkId,
+        /// The session.
+        touch: Touch,
+    },
+    /// A request of a client of this server.
+    Client(Box<ClientRequest>),
+    /// A `sync` of a client of this server.
+    OwnSync {
+        /// The client's connection.
+        ticket: Ticket,
+        /// The session.
+        session: SessionId,
+    },
+}
+
+impl Incoming {
+    fn session(&self) -> SessionId {
+        match self {
+            Self::Order(order) => order.session,
+            Self::Sync { session, .. } | Self::OwnSync { session, .. } => *session,
+            Self::Revalidate { touch, .. } => touch.session,
+            Self::Client(request) => request.session,
+        }
+    }
+
+    /// Returns the learner's connection.
+    fn link(&self) -> Option<LinkId> {
+        match self {
+            Self::Order(order) => order.link,
+            Self::Sync { link, .. } | Self::Revalidate { link, .. } => Some(*link),
+            Self::Client(_) | Self::OwnSync { .. } => None,
+        }
+    }
+
+    /// Returns the session that a learner's request makes global, its timeout in ms, and the owner.
+    pub(crate) fn upgrade(&self) -> Option<(SessionId, i32, Owner)> {
+        match self {
+            Self::Order(order) => match order.request {
+                Ok(WriteRequest::CreateSession { timeout_ms }) => {
+                    Some((order.session, timeout_ms, order.owner))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the size of the request, bytes.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Order(order) => order.bytes,
+            Self::Client(request) => request.body.len(),
+            Self::Sync { .. } | Self::Revalidate { .. } | Self::OwnSync { .. } => 0,
+        }
+    }
+
+    /// Returns the size of a long request, bytes; 0 for any other.
+    fn long_bytes(&self) -> usize {
+        match self {
+            Self::Order(order) => order.long_bytes(),
+            Self::Client(request) => long_bytes(request.body.len()),
+            Self::Sync { .. } | Self::Revalidate { .. } | Self::OwnSync { .. } => 0,
+        }
+    }
+}
+
+/// Returns the size of a request's record if it is long, bytes; otherwise 0.
+pub(crate) fn long_bytes(bytes: usize) -> usize {
+    if bytes > LONG_REQUEST_BYTES { bytes } else { 0 }
+}
+
+/// Long requests that are proposed, until they are confirmed.
+#[derive(Debug)]
+struct UnderWay {
+    bytes_max: usize,
+    bytes: usize,
+    proposals: VecDeque<(Zxid, usize)>,
+}
+
+impl UnderWay {
+    fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            bytes: 0,
+            proposals: VecDeque::new(),
+        }
+    }
+
+    /// Returns whether a request fits. A single request always does, however long it is.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes == 0 || self.bytes.saturating_add(bytes) <= self.bytes_max
+    }
+
+    fn push(&mut self, zxid: Zxid, bytes: usize) {
+        self.bytes += bytes;
+        self.proposals.push_back((zxid, bytes));
+    }
+
+    fn done(&mut self, upto: Zxid) {
+        while let Some((zxid, bytes)) = self.proposals.front()
+            && *zxid <= upto
+        {
+            self.bytes -= bytes;
+            self.proposals.pop_front();
+        }
+    }
+}
+
+/// Waiting items of a learner's connection.
+#[derive(Debug, Default)]
+struct OfLink {
+    requests: usize,
+    syncs: usize,
+    bytes: usize,
+}
+
+/// State of the long requests. See the documentation of the module.
+#[derive(Debug)]
+pub(crate) struct LongRequests {
+    waiting: VecDeque<Incoming>,
+    /// Number of waiting items of each session.
+    sessions: HashMap<SessionId, usize>,
+    links: HashMap<LinkId, OfLink>,
+    /// Size of learners' waiting requests, bytes.
+    bytes: usize,
+    /// Whether a request was refused since the queue was last empty.
+    has_refused: bool,
+    /// Requests that are not committed yet, or not yet in this server's log.
+    here: UnderWay,
+    /// Requests that are not yet in the logs of the followers.
+    at_followers: UnderWay,
+}
+
+impl Default for LongRequests {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            sessions: HashMap::new(),
+            links: HashMap::new(),
+            bytes: 0,
+            has_refused: false,
+            here: UnderWay::new(LONG_BYTES_UNDER_WAY),
+            at_followers: UnderWay::new(LONG_BYTES_AHEAD_OF_FOLLOWERS),
+        }
+    }
+}
+
+impl LongRequests {
+    /// Returns whether the queue is empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Returns whether proposed long requests are not confirmed yet.
+    pub(crate) fn are_under_way(&self) -> bool {
+        self.here.bytes > 0 || self.at_followers.bytes > 0
+    }
+
+    /// Returns the item if it may be ordered now, and queues it otherwise.
+    pub(crate) fn admit(&mut self, incoming: Incoming) -> Option<Incoming> {
+        let long_bytes = incoming.long_bytes();
+        let waits = match long_bytes {
+            0 => !self.is_empty() && self.waits_behind_others(&incoming),
+            bytes => !self.is_empty() || !self.has_room(bytes),
+        };
+        if !waits {
+            return Some(incoming);
+        }
+        self.keep(incoming);
+        None
+    }
+
+    /// Removes and returns the next item, if it may be ordered now.
+    pub(crate) fn next(&mut self) -> Option<Incoming> {
+        let long_bytes = self.waiting.front()?.long_bytes();
+        if long_bytes > 0 && !self.has_room(long_bytes) {
+            return None;
+        }
+        let next = self.waiting.pop_front()?;
+        self.forget(&next);
+        if self.is_empty() {
+            self.has_refused = false;
+        }
+        Some(next)
+    }
+
+    /// Records that a long request was proposed.
+    pub(crate) fn proposed(&mut self, zxid: Zxid, bytes: usize) {
+        self.here.push(zxid, bytes);
+        self.at_followers.push(zxid, bytes);
+    }
+
+    /// Records the zxid up to which everything is committed and in this server's log, and the zxid
+    /// up to which everything is in the logs of the followers.
+    pub(crate) fn done(&mut self, here: Zxid, at_followers: Zxid) {
+        self.here.done(here);
+        self.at_followers.done(at_followers);
+    }
+
+    /// Drops the waiting requests of a learner's closed connection, because their answers could not
+    /// be delivered. A request that makes a session global stays: its client may have come back
+    /// elsewhere.
+    pub(crate) fn drop_link(&mut self, link: LinkId) {
+        if self.links.contains_key(&link) {
+            let is_dropped =
+                |incoming: &Incoming| incoming.link() == Some(link) && incoming.upgrade().is_none();
+            let (dropped, kept) = std::mem::take(&mut self.waiting)
+                .into_iter()
+                .partition::<Vec<_>, _>(is_dropped);
+            dropped.iter().for_each(|incoming| self.forget(incoming));
+            self.waiting = kept.into();
+        }
+    }
+
+    /// Ends the role. Returns the waiting items.
+    pub(crate) fn end(&mut self) -> VecDeque<Incoming> {
+        std::mem::take(self).waiting
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.here.has_room(bytes) && self.at_followers.has_room(bytes)
+    }
+
+    fn waits_behind_others(&self, incoming: &Incoming) -> bool {
+        let has_syncs = || match incoming {
+            Incoming::Sync { link, .. } => {
+                let of_link = self.links.get(link);
+                of_link.is_some_and(|of_link| of_link.syncs > 0)
+            }
+            _ => false,
+        };
+        let is_question = matches!(incoming, Incoming::Revalidate { .. });
+        !is_question && (self.sessions.contains_key(&incoming.session()) || has_syncs())
+    }
+
+    fn keep(&mut self, mut incoming: Incoming) {
+        if let Incoming::Order(order) = &mut incoming {
+            self.refuse_if_too_much(order);
+        }
+        *self.sessions.entry(incoming.session()).or_default() += 1;
+        if let Some(link) = incoming.link() {
+            let of_link = self.links.entry(link).or_default();
+            of_link.requests += 1;
+            of_link.syncs += usize::from(matches!(incoming, Incoming::Sync { .. }));
+            of_link.bytes += incoming.bytes();
+            self.bytes += incoming.bytes();
+        }
+        self.waiting.push_back(incoming);
+    }
+
+    /// Turns the request into a refusal if too much waits. The refusal keeps its position in the
+    /// queue, because answers must be in order.
+    fn refuse_if_too_much(&mut self, order: &mut ServerRequest) {
+        let Some(link) = order.link else {
+            return;
+        };
+        let of_link = self.links.get(&link).map_or(0, |of_link| of_link.bytes);
+        let is_bounded = of_link > 0
+            && of_link + order.bytes > LONG_BYTES_WAITING_OF_LINK
+            && self.bytes + order.bytes > LONG_BYTES_WAITING;
+        if !is_bounded || !order.op.may_be_throttled() {
+            return;
+        }
+        if !std::mem::replace(&mut self.has_refused, true) {
+            tracing::warn!(
+                link = link.0,
+                bytes = self.bytes,
+                "a learner forwards too many long requests, refusing some of them (ThrottledOp); lower globalOutstandingLimit or the number of clients that write long data concurrently"
+            );
+        }
+        order.request = Err(ErrorCode::ThrottledOp);
+        order.identities = Vec::new();
+        order.bytes = 0;
+    }
+
+    fn forget(&mut self, incoming: &Incoming) {
+        let session = incoming.session();
+        if let Some(count) = self.sessions.get_mut(&session) {
+            *count -= 1;
+            if *count == 0 {
+                self.sessions.remove(&session);
+            }
+        }
+        let Some(link) = incoming.link() else { return };
+        if let Some(of_link) = self.links.get_mut(&link) {
+            of_link.requests -= 1;
+            of_link.syncs -= usize::from(matches!(incoming, Incoming::Sync { .. }));
+            of_link.bytes -= incoming.bytes();
+            self.bytes -= incoming.bytes();
+            if of_link.requests == 0 {
+                self.links.remove(&link);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! State that a member of an ensemble keeps between roles.
+
+use std::collections::VecDeque;
+
+use config::members::{HostPort, MemberRole};
+use config::membership::Membership;
+use proto::notification::PeerState;
+use proto::{ConfigVersion, Epoch, Sid, Zxid};
+use zab::CommittedLog;
+
+use super::master_choice::MasterChoice;
+use crate::elections::Elections;
+use crate::elections::voting_lists::ElectorateError;
+use crate::interface::settings::EnsembleSettings;
+use crate::members::MemberLists;
+
+/// Contents of the epoch files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Epochs {
+    /// The newest promised epoch (`acceptedEpoch`).
+    pub accepted: Epoch,
+    /// The newest epoch whose log this server has (`currentEpoch`).
+    pub current: Epoch,
+}
+
+/// Recovered state of a member.
+#[derive(Debug)]
+pub struct MemberStart {
+    /// The member lists.
+    pub lists: MemberLists,
+    /// The epoch files.
+    pub epochs: Epochs,
+    /// The last transaction of the log, which is on disk.
+    pub last_logged: Zxid,
+    /// Zxid from which on the log files do not have a hole.
+    pub log_whole_from: Zxid,
+    /// Whether this server may vote. False for a data directory that is unexpectedly empty, until
+    /// the server has a leader's snapshot.
+    pub is_trusted: bool,
+}
+
+impl MemberStart {
+    /// Returns this server's candidate for an election.
+    pub fn candidate(&self) -> election::Candidate {
+        election::Candidate {
+            zxid: self.is_trusted.then_some(self.last_logged),
+            peer_epoch: self.epochs.current,
+        }
+    }
+}
+
+/// State of a tree whose data differs from a quorum, until a leader's snapshot replaces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WrongTree {
+    /// The tree is not known to be wrong.
+    None,
+    /// The host must first store the tree in a separate place.
+    Found,
+    /// The host is storing the tree in a separate place.
+    BeingKept,
+    /// The host has stored the tree in a separate place.
+    Kept,
+}
+
+/// State of a server of an ensemble, independent of its role.
+pub(crate) struct MemberState {
+    pub(crate) settings: EnsembleSettings,
+    pub(crate) lists: MemberLists,
+    pub(crate) elections: Elections,
+    pub(crate) epochs: Epochs,
+    /// The newest committed transactions, while a role does not own them.
+    pub(crate) committed: CommittedLog,
+    /// The last transaction of the log. Between two roles, that transaction is on disk.
+    pub(crate) last_logged: Zxid,
+    /// Zxid from which on the log files do not have a hole.
+    pub(crate) log_whole_from: Zxid,
+    /// See [`MemberStart::is_trusted`].
+    pub(crate) is_trusted: bool,
+    /// Whether its tree differs from a quorum.
+    pub(crate) wrong_tree: WrongTree,
+    /// The epoch whose leader must send a snapshot, because a cut failed.
+    pub(crate) truncation_failed_in: Option<Epoch>,
+    /// An epoch that a voter has accepted from a leader that never led. The next epoch must be
+    /// above it. Not persistent.
+    pub(crate) accepted_floor: Epoch,
+    /// Number of the current role.
+    pub(crate) attempt: u64,
+    /// Times of the unanswered queries to the oracle of two, ms, oldest first.
+    pub(crate) oracle_asked_ms: VecDeque<i64>,
+    /// Choice of the server to learn from, while this server is an observer.
+    pub(crate) masters: MasterChoice,
+    /// Pause between this role and the next election, ms.
+    pub(crate) look_pause_ms: i64,
+    /// Time to look for a leader again after a pause, ms.
+    pub(crate) look_at_ms: Option<i64>,
+    /// Time from which reads are served while this server looks for a leader, ms.
+    pub(crate) read_only_at_ms: Option<i64>,
+}
+
+impl MemberState {
+    /// Creates the state. `known_list` is the version of the last member list in its tree.
+    pub(crate) fn new(
+        settings: EnsembleSettings,
+        start: MemberStart,
+        known_list: ConfigVersion,
+        seed: u64,
+    ) -> Result<Self, ElectorateError> {
+        let committed = start.lists.committed().clone();
+        let proposed = start.lists.last_seen().cloned();
+        let election = settings.election.clone();
+        let has_version = committed.version != ConfigVersion::default();
+        let is_proposed = |seen: &Membership| seen.version == known_list;
+        let is_known = !proposed.as_ref().is_some_and(is_proposed);
+        let mut elections = Elections::new(election, committed, proposed, start.candidate())?;
+        // An operator has provided a list without a version. If the list has a version, that
+        // version is the minimum: a newer list in the tree may only be a proposal.
+        if !has_version && is_known {
+            elections.take_no_list_before(known_list);
+        }
+        Ok(Self {
+            elections,
+            lists: start.lists,
+            epochs: start.epochs,
+            committed: CommittedLog::new(settings.commit_log_count),
+            last_logged: start.last_logged,
+            log_whole_from: start.log_whole_from,
+            is_trusted: start.is_trusted,
+            wrong_tree: WrongTree::None,
+            truncation_failed_in: None,
+            accepted_floor: Epoch(0),
+            attempt: 0,
+            oracle_asked_ms: VecDeque::new(),
+            masters: MasterChoice::new(settings.observer, seed),
+            look_pause_ms: 0,
+            look_at_ms: None,
+            read_only_at_ms: None,
+            settings,
+        })
+    }
+
+    /// Returns this server's candidate for an election.
+    pub(crate) fn candidate(&self) -> election::Candidate {
+        election::Candidate {
+            zxid: self.is_trusted.then_some(self.last_logged),
+            peer_epoch: self.epochs.current,
+        }
+    }
+
+    /// Applies a leader named by a reconfiguration. Servers that are looking for a leader receive
+    /// it from now on.
+    pub(crate) fn appoint(&mut self, leader: Sid) {
+        let state = match self.lists.role() {
+            MemberRole::Participant if leader == self.lists.me() => PeerState::Leading,
+            MemberRole::Participant => PeerState::Following,
+            MemberRole::Observer => PeerState::Observing,
+        };
+        let vote = election::Vote {
+            leader,
+            zxid: self.last_logged,
+            peer_epoch: self.epochs.current,
+        };
+        self.elections.appoint(state, vote);
+    }
+
+    /// Addresses on which a server listens for learners; `None` for a server that is not in a list.
+    pub(crate) fn quorum_addresses(&self, sid: Sid) -> Option<Vec<HostPort>> {
+        let lists = [Some(self.lists.committed()), self.lists.last_seen()];
+        let mut members = lists
+            .into_iter()
+            .flatten()
+            .map(|list| list.members.get(&sid));
+        let member = members.find_map(|member| member)?;
+        Some(member.quorum_addresses().into_iter().collect())
+    }
+}

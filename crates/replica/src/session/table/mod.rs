@@ -1,0 +1,263 @@
+//! The sessions that this server knows, in any role.
+//!
+//! One server decides when a global session is over: the standalone server, or the leader. The
+//! others record the active sessions, and report them to the leader when it pings. Only the server
+//! that created a local session knows it and decides about it.
+//!
+//! Source: SessionTrackerImpl, LeaderSessionTracker, LearnerSessionTracker, LocalSessionTracker.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proto::learner::Touch;
+use proto::{ErrorCode, SessionId};
+use tree::SessionKind;
+
+use crate::session::{Owner, Role, SessionScope, SessionTracker};
+
+/// Sessions, as far as this server's role needs them.
+#[derive(Debug)]
+pub enum Sessions {
+    /// This server decides about all sessions that it knows.
+    Deciding(SessionTracker),
+    /// This server decides about local sessions only.
+    Reporting(Reporting),
+}
+
+/// Sessions of a learner, or of a server that serves only reads.
+#[derive(Debug)]
+pub struct Reporting {
+    /// Global sessions that were active since the leader's last PING, each with its timeout in ms.
+    touched: HashMap<SessionId, i32>,
+    local: SessionTracker,
+}
+
+/// Expired sessions.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Expired {
+    /// Global sessions, marked as closing. A transaction ends them.
+    pub global: Vec<SessionId>,
+    /// Local sessions, already ended.
+    pub local: Vec<SessionId>,
+}
+
+impl Sessions {
+    /// Creates the sessions of a learner, without an active one.
+    pub fn reporting(tick_ms: i64) -> Self {
+        Self::Reporting(Reporting {
+            touched: HashMap::new(),
+            // This tracker contains only local sessions, for which this is the only server.
+            local: SessionTracker::new(tick_ms, Role::Standalone),
+        })
+    }
+
+    /// Returns the tracker that decides about local sessions.
+    fn tracker(&self) -> &SessionTracker {
+        match self {
+            Self::Deciding(tracker) => tracker,
+            Self::Reporting(known) => &known.local,
+        }
+    }
+
+    fn tracker_mut(&mut self) -> &mut SessionTracker {
+        match self {
+            Self::Deciding(tracker) => tracker,
+            Self::Reporting(known) => &mut known.local,
+        }
+    }
+
+    /// Begins a global session, makes a local one global, or touches a known one.
+    pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
+        match self {
+            Self::Deciding(tracker) => {
+                tracker.add(id, timeout_ms, now_ms);
+            }
+            Self::Reporting(known) => {
+                known.local.remove(id);
+                known.touched.insert(id, timeout_ms);
+            }
+        }
+    }
+
+    /// Begins a session that other servers do not know.
+    pub fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
+        let tracker = self.tracker_mut();
+        tracker.add_local(id, timeout_ms, now_ms);
+        tracker.set_owner(id, Owner::THIS_SERVER);
+    }
+
+    /// Records that the session was active. Returns `false` if it is known to be over.
+    pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+        match self {
+            Self::Deciding(tracker) => tracker.touch(id, timeout_ms, now_ms),
+            Self::Reporting(known) => {
+                if !known.local.touch(id, timeout_ms, now_ms) {
+                    known.touched.insert(id, timeout_ms);
+                }
+                true
+            }
+        }
+    }
+
+    /// Records that a connection of this server that serves the session was active. Returns `false`
+    /// if the session is known to be over or has moved to another server. The connection must end
+    /// in both cases, because its pings would keep a session alive that its client has left.
+    ///
+    /// Source: PrepRequestProcessor, which checks the owner for each request, and
+    /// FinalRequestProcessor, which ends the connection after a SessionMovedException.
+    pub fn touch_here(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+        match self {
+            Self::Deciding(tracker) => tracker.touch_by(id, Owner::THIS_SERVER, timeout_ms, now_ms),
+            Self::Reporting(_) => self.touch(id, timeout_ms, now_ms),
+        }
+    }
+
+    /// Moves the session to another connection of this server. Returns `false` if it is over, or if
+    /// only another server can know it.
+    pub fn renew(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+        let tracker = self.tracker_mut();
+        tracker.touch(id, timeout_ms, now_ms) && tracker.set_owner(id, Owner::THIS_SERVER)
+    }
+
+    /// Returns whether the session is local to this server, and is not becoming global.
+    pub fn is_local(&self, id: SessionId) -> bool {
+        let session = self.tracker().get(id);
+        session.is_some_and(|session| session.kind == SessionScope::Local)
+    }
+
+    /// Begins to make a local session global. Returns the timeout for its createSession; `None` for
+    /// every other session.
+    pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
+        let timeout_ms = self.tracker_mut().upgrade(id)?;
+        if let Self::Reporting(known) = self {
+            // From the createSession on, the leader decides about it. Its activity is reported
+            // meanwhile.
+            known.local.remove(id);
+            known.touched.insert(id, timeout_ms);
+        }
+        Some(timeout_ms)
+    }
+
+    /// Returns whether `owner` may write for the session, and the kind of the session. A learner
+    /// leaves this check to its leader.
+    pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<SessionKind, ErrorCode> {
+        let Self::Deciding(tracker) = self else {
+            return Ok(SessionKind::Global);
+        };
+        Ok(match tracker.check(id, owner)? {
+            // The createSession precedes the request that is checked now.
+            Some(SessionScope::Global | SessionScope::Upgrading) => SessionKind::Global,
+            Some(SessionScope::Local) => SessionKind::Local,
+            None => SessionKind::Elsewhere,
+        })
+    }
+
+    /// Makes `owner` the holder of the session's connection. Returns `false` if the session is
+    /// over.
+    pub fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
+        match self {
+            Self::Deciding(tracker) => tracker.set_owner(id, owner),
+            Self::Reporting(_) => true,
+        }
+    }
+
+    /// Registers a session whose upgrade to a global one waits for other requests. Its client may
+    /// come back on another connection meanwhile, also to another server.
+    pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
+        if let Self::Deciding(tracker) = self {
+            tracker.expect(id, timeout_ms, owner, now_ms);
+        }
+    }
+
+    /// Makes `owner` the holder of the session's connection after its request for the upgrade,
+    /// unless the session has moved meanwhile.
+    pub fn claim(&mut self, id: SessionId, owner: Owner) {
+        match self {
+            Self::Deciding(tracker) => tracker.claim(id, owner),
+            Self::Reporting(_) => {}
+        }
+    }
+
+    /// Moves the session to a learner's client: touches it and makes `owner` its holder. Returns
+    /// `false` if it is over, or local and so useless for another server.
+    pub fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {
+        let id = touch.session;
+        !self.is_local(id) && self.touch(id, touch.timeout_ms, now_ms) && self.set_owner(id, owner)
+    }
+
+    /// Records that the session's end is decided.
+    pub fn set_closing(&mut self, id: SessionId) {
+        if let Self::Deciding(tracker) = self {
+            tracker.set_closing(id);
+        }
+    }
+
+    /// Removes an ended session.
+    pub fn remove(&mut self, id: SessionId) {
+        self.tracker_mut().remove(id);
+        if let Self::Reporting(known) = self {
+            known.touched.remove(&id);
+        }
+    }
+
+    /// Removes and returns the expired sessions, without sessions that another server decides
+    /// about.
+    pub fn expire(&mut self, now_ms: i64) -> Expired {
+        let tracker = self.tracker_mut();
+        let mut expired = Expired::default();
+        for id in tracker.expire(now_ms) {
+            if tracker
+                .get(id)
+                .is_some_and(|session| session.kind == SessionScope::Local)
+            {
+                tracker.remove(id);
+                expired.local.push(id);
+            } else {
+                expired.global.push(id);
+            }
+        }
+        expired
+    }
+
+    /// Returns the time of the next possible expiry.
+    pub fn next_deadline(&self) -> Option<i64> {
+        self.tracker().next_deadline()
+    }
+
+    /// Returns the live local sessions, or the global sessions that this server decides about, by
+    /// their expiry.
+    pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
+        self.tracker().by_deadline(local)
+    }
+
+    /// Returns the number of local sessions. Visits every session.
+    pub fn local_count(&self) -> usize {
+        let sessions = self.tracker().iter();
+        sessions
+            .filter(|(_, session)| session.kind == SessionScope::Local)
+            .count()
+    }
+
+    /// Removes and returns the global sessions that were active since the last call, for the answer
+    /// to a PING.
+    pub fn take_touched(&mut self) -> Vec<Touch> {
+        let Self::Reporting(known) = self else {
+            return Vec::new();
+        };
+        let mut touched: Vec<Touch> = known
+            .touched
+            .drain()
+            .map(|(session, timeout_ms)| Touch {
+                session,
+                timeout_ms,
+            })
+            .collect();
+        // The order of the hash map differs between two runs, and a simulated run must repeat itself.
+        touched.sort_unstable_by_key(|touch| touch.session);
+        touched
+    }
+}
+
+#[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
+mod tests;
