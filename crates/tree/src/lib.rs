@@ -45,21 +45,10 @@
 //! assert_eq!(tree.digest(), 0xc914_65d9);
 //! ```
 
-mod acl_table;
 mod apply;
-mod arena;
 pub mod auth;
-mod body;
-mod digest;
-mod expiry;
-mod generation;
-mod index;
-mod listing;
-mod load;
-mod node;
-mod owner;
+mod nodes;
 pub mod path;
-mod path_hash;
 mod prepare;
 mod quota;
 mod read;
@@ -69,14 +58,14 @@ mod tree;
 mod watch;
 
 pub use apply::Outcome;
-pub use digest::DigestMismatch;
-pub use generation::{CurrentGeneration, Generation};
-pub use listing::EphemeralOwners;
-pub use load::{LoadError, TreeLoader};
 pub use prepare::{Overlay, PrepareContext, SessionKind};
 pub use quota::QuotaReport;
 pub use read::{Caller, Unanswered, set_watches_bytes_max};
 pub use settings::TreeSettings;
-pub use snapshot::SnapshotCursor;
+pub use snapshot::load::{LoadError, TreeLoader};
+pub use snapshot::write::SnapshotCursor;
 pub use tree::Tree;
+pub use tree::digest::DigestMismatch;
+pub use tree::generation::{CurrentGeneration, Generation};
+pub use tree::listing::EphemeralOwners;
 pub use watch::{Event, SharedWatches, WatchSummary, WatchedPaths, WatcherId, Watchers, Watches};

@@ -1,7 +1,7 @@
 //! Settings of the tree.
 
 use crate::auth::AuthSettings;
-use crate::owner::OwnerRules;
+use crate::nodes::owner::OwnerRules;
 
 /// Settings of the tree; fixed while a server runs.
 #[derive(Debug, Clone)]

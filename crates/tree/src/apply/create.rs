@@ -6,9 +6,9 @@ use proto::txn::Txn;
 use proto::{Acl, ErrorCode, Stat};
 
 use super::{Outcome, TxnStamp};
-use crate::arena::NodeId;
-use crate::node::{Node, note_child_created, stat_at_creation};
-use crate::owner::stored_container;
+use crate::nodes::arena::NodeId;
+use crate::nodes::node::{Node, note_child_created, stat_at_creation};
+use crate::nodes::owner::stored_container;
 use crate::quota::{QuotaNode, Usage};
 use crate::tree::data_len;
 use crate::watch::{Firing, ZnodeChange};

@@ -5,7 +5,7 @@ use proto::{ErrorCode, Stat};
 
 use super::TxnStamp;
 use crate::Tree;
-use crate::arena::NodeId;
+use crate::nodes::arena::NodeId;
 use crate::quota::{self, Stats, Usage};
 use crate::tree::data_len;
 use crate::watch::{Firing, ZnodeChange};

@@ -5,8 +5,8 @@ use proto::ErrorCode;
 
 use super::TxnStamp;
 use super::create::split_applied;
-use crate::arena::NodeId;
-use crate::node::note_child_deleted;
+use crate::nodes::arena::NodeId;
+use crate::nodes::node::note_child_deleted;
 use crate::quota::{QuotaNode, Usage};
 use crate::tree::data_len;
 use crate::watch::{Firing, ZnodeChange};

@@ -8,11 +8,11 @@ use proto::{Acl, ErrorCode, OpCode};
 
 use super::length::{acl_bytes, buffer_bytes, string_bytes};
 use super::mode::{CreateKind, CreateMode};
-use super::pending::PendingNode;
+use super::overlay::pending::PendingNode;
 use super::{Grouping, Preparation, SessionKind};
-use crate::arena::NodeId;
-use crate::node::{note_child_created, stat_at_creation};
-use crate::owner::stored_container;
+use crate::nodes::arena::NodeId;
+use crate::nodes::node::{note_child_created, stat_at_creation};
+use crate::nodes::owner::stored_container;
 use crate::{auth, path};
 
 /// A create that passed all checks.

@@ -7,12 +7,12 @@ use proto::txn::Txn;
 use proto::{ErrorCode, SessionId};
 
 use super::length::string_bytes;
-use super::pending::PendingNode;
+use super::overlay::pending::PendingNode;
 use super::{Preparation, next_version};
-use crate::expiry::has_ttl_passed;
-use crate::node::note_child_deleted;
-use crate::owner::Owner;
+use crate::nodes::node::note_child_deleted;
+use crate::nodes::owner::Owner;
 use crate::path::{self, Split};
+use crate::tree::expiry::has_ttl_passed;
 
 impl Preparation<'_> {
     /// Checks the parent's permission before it looks up the znode.

@@ -10,7 +10,6 @@ mod length;
 mod mode;
 mod multi;
 mod overlay;
-mod pending;
 mod quota;
 mod reconfig;
 mod session;
@@ -18,7 +17,7 @@ mod update;
 
 use bytes::Bytes;
 pub use overlay::Overlay;
-use pending::PendingNode;
+use overlay::pending::PendingNode;
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnDigest, TxnHeader, TxnRecord};
 use proto::{ErrorCode, Id, SessionId, Zxid};

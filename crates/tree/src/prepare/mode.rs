@@ -9,7 +9,7 @@ use proto::request::flags;
 use proto::{ErrorCode, OpCode};
 
 use super::Grouping;
-use crate::owner::TTL_MS_MAX;
+use crate::nodes::owner::TTL_MS_MAX;
 
 /// Kind of znode that a create creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

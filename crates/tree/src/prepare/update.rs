@@ -8,7 +8,7 @@ use proto::request::{PathVersionRequest, SetAclRequest, SetDataRequest};
 use proto::txn::{CheckVersionTxn, SetAclTxn, SetDataTxn, Txn};
 
 use super::length::{acl_bytes, buffer_bytes, string_bytes};
-use super::pending::PendingNode;
+use super::overlay::pending::PendingNode;
 use super::{Preparation, next_version};
 use crate::tree::data_len;
 use crate::{auth, path};

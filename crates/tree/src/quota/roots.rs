@@ -2,7 +2,8 @@
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::{path, path_hash};
+use crate::nodes::path_hash;
+use crate::path;
 
 /// The set of quota roots.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use proto::{Acl, ErrorCode, Id, SessionId};
 
 pub use self::room::set_watches_bytes_max;
 use self::room::{DATA_REPLY_BYTES, string_bytes};
-use crate::arena::NodeId;
+use crate::nodes::arena::NodeId;
 use crate::watch::{Kinds, WatcherId, Watches};
 use crate::{Tree, auth};
 

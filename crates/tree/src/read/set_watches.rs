@@ -11,7 +11,7 @@ use proto::watch::EventType;
 
 use super::required;
 use crate::Tree;
-use crate::node::Node;
+use crate::nodes::node::Node;
 use crate::watch::{Kinds, WatcherId, Watches};
 
 impl Tree {

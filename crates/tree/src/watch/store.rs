@@ -5,7 +5,7 @@ use slab::Slab;
 
 use super::Kinds;
 use super::counts::Counts;
-use crate::path_hash;
+use crate::nodes::path_hash;
 
 /// Id of a connection that receives events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,8 +3,8 @@
 use jute::Str;
 
 use crate::Tree;
-use crate::arena::NodeId;
-use crate::owner::Owner;
+use crate::nodes::arena::NodeId;
+use crate::nodes::owner::Owner;
 
 /// Maximum number of candidates in one round: more than a server removes between two rounds, and
 /// few enough that their paths do not fill memory.

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use proto::Zxid;
 
 use crate::Tree;
-use crate::arena::{Arena, NodeId};
+use crate::nodes::arena::{Arena, NodeId};
 
 /// Progress of a snapshot.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::node::Node;
+use super::node::Node;
 
 /// Number of slots in a chunk: 960 KiB, of which only the used part occupies memory. Smaller chunks
 /// have sizes of short-lived allocations, and such a reused block is already resident as a whole,
@@ -96,7 +96,7 @@ mod tests {
     use proto::StatPersisted;
 
     use super::*;
-    use crate::acl_table::AclSlot;
+    use crate::nodes::acl_table::AclSlot;
 
     fn node(name: &str) -> Node {
         Node::new(name, None, AclSlot::OPEN, StatPersisted::default())

@@ -1,5 +1,10 @@
 //! The tree itself: its content and its queries.
 
+pub(crate) mod digest;
+pub(crate) mod expiry;
+pub(crate) mod generation;
+pub(crate) mod listing;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,14 +12,14 @@ use hashbrown::{HashMap, HashSet};
 use jute::Str;
 use proto::{Acl, Id, SessionId, StatPersisted, Zxid};
 
-use crate::acl_table::{AclSlot, AclTable};
-use crate::arena::{Arena, NodeId};
-use crate::index::Index;
-use crate::node::Node;
-use crate::owner::{Owner, OwnerRules};
+use crate::nodes::acl_table::{AclSlot, AclTable};
+use crate::nodes::arena::{Arena, NodeId};
+use crate::nodes::index::Index;
+use crate::nodes::node::Node;
+use crate::nodes::owner::{Owner, OwnerRules};
 use crate::quota::QuotaRoots;
-use crate::snapshot::Walks;
-use crate::{TreeSettings, auth, digest, path};
+use crate::snapshot::write::Walks;
+use crate::{TreeSettings, auth, path};
 
 /// The replicated state: znodes, sessions, ACL lists, and everything derived from them.
 ///

@@ -2,10 +2,10 @@
 
 use proto::{Stat, StatPersisted};
 
-use crate::acl_table::AclSlot;
-use crate::arena::NodeId;
-use crate::body::Body;
-use crate::owner::OwnerRules;
+use super::acl_table::AclSlot;
+use super::arena::NodeId;
+use super::body::Body;
+use super::owner::OwnerRules;
 
 /// A znode: its own name component, data, stat and links, without the full path and a container of
 /// children.

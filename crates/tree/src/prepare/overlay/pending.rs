@@ -4,35 +4,36 @@ use std::sync::Arc;
 
 use proto::{Acl, StatPersisted};
 
-use crate::arena::NodeId;
-use crate::owner::Owner;
+use crate::Tree;
+use crate::nodes::arena::NodeId;
+use crate::nodes::owner::Owner;
 use crate::tree::data_len;
-use crate::{Tree, digest};
+use crate::tree::digest;
 
 /// Properties of a znode that checking a request requires, without its data.
 #[derive(Debug, Clone)]
-pub(super) struct PendingNode {
+pub(crate) struct PendingNode {
     /// Slot of the znode; nil if it is not in the tree yet.
-    pub(super) id: NodeId,
-    pub(super) stat: StatPersisted,
+    pub(crate) id: NodeId,
+    pub(crate) stat: StatPersisted,
     /// Sequence number of the next create below the znode. Unlike the count in `stat`, which stays
     /// at its maximum as in the tree, this number wraps as in PrepRequestProcessor.
-    pub(super) creations: i32,
-    pub(super) num_children: u32,
-    pub(super) data_len: i64,
-    /// `None` if the list is unknown, see [`crate::acl_table`].
-    pub(super) acl: Option<Arc<[Acl]>>,
+    pub(crate) creations: i32,
+    pub(crate) num_children: u32,
+    pub(crate) data_len: i64,
+    /// `None` if the list is unknown, see [`crate::nodes::acl_table`].
+    pub(crate) acl: Option<Arc<[Acl]>>,
     /// Whether a session owns the znode, so that it cannot have children.
-    pub(super) is_ephemeral: bool,
+    pub(crate) is_ephemeral: bool,
     /// Whether the tree's digest includes the znode.
-    pub(super) is_counted: bool,
+    pub(crate) is_counted: bool,
     /// The znode's part of the tree's digest.
-    pub(super) digest: u32,
+    pub(crate) digest: u32,
 }
 
 impl PendingNode {
     /// Returns a znode of the tree.
-    pub(super) fn of(tree: &Tree, id: NodeId) -> Self {
+    pub(crate) fn of(tree: &Tree, id: NodeId) -> Self {
         let node = &tree.arena[id];
         let stat = node.stored_stat();
         let owner = tree.rules.read(stat.ephemeral_owner);
@@ -50,7 +51,7 @@ impl PendingNode {
     }
 
     /// Changes the stat and updates the digest.
-    pub(super) fn change_stat(&mut self, change: impl FnOnce(&mut StatPersisted)) {
+    pub(crate) fn change_stat(&mut self, change: impl FnOnce(&mut StatPersisted)) {
         let before = self.stat;
         change(&mut self.stat);
         if self.is_counted {
@@ -59,7 +60,7 @@ impl PendingNode {
     }
 
     /// Sets the data's length and the digest. The stat must already have its final values.
-    pub(super) fn set_data(&mut self, path: &str, data: Option<&[u8]>) {
+    pub(crate) fn set_data(&mut self, path: &str, data: Option<&[u8]>) {
         self.data_len = data_len(data);
         if self.is_counted {
             self.digest = digest::node(path, data, &self.stat);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jute::Str;
 use proto::SessionId;
 
-use crate::arena::NodeId;
+use crate::nodes::arena::NodeId;
 use crate::tree::Tree;
 
 /// Position in a listing of ephemerals by the session that owns them.

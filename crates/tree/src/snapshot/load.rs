@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 
-use crate::acl_table::{AclSlot, AclTable};
-use crate::arena::NodeId;
-use crate::index::{Duplicate, Pending};
-use crate::node::Node;
+use crate::nodes::acl_table::{AclSlot, AclTable};
+use crate::nodes::arena::NodeId;
+use crate::nodes::index::{Duplicate, Pending};
+use crate::nodes::node::Node;
 use crate::quota::QuotaNode;
 use crate::{Tree, TreeSettings, path};
 

@@ -22,7 +22,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::DefaultHashBuilder;
 
-use crate::arena::{Arena, NodeId};
+use super::arena::{Arena, NodeId};
 
 mod pending;
 

@@ -1,5 +1,7 @@
 //! Changes that are proposed but not applied yet.
 
+pub(crate) mod pending;
+
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use jute::Str;
 use proto::{Acl, SessionId, Zxid};
 
-use super::pending::PendingNode;
+use self::pending::PendingNode;
 use crate::Tree;
 
 /// The znodes changed by transactions in flight ("outstanding changes"), and the digest of the tree

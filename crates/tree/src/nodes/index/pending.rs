@@ -4,7 +4,7 @@
 //! shard, a few thousand znodes share half a megabyte of the table.
 
 use super::{Index, SHARD_BITS, Slot};
-use crate::arena::{Arena, NodeId};
+use crate::nodes::arena::{Arena, NodeId};
 
 /// Maximum number of waiting znodes per shard, 16 KiB for each shard.
 const WAITING_MAX: usize = 2048;
@@ -83,8 +83,8 @@ mod tests {
     use proto::StatPersisted;
 
     use super::*;
-    use crate::acl_table::AclSlot;
-    use crate::node::Node;
+    use crate::nodes::acl_table::AclSlot;
+    use crate::nodes::node::Node;
 
     fn child(arena: &mut Arena, name: &str) -> NodeId {
         let mut node = Node::new(name, None, AclSlot::OPEN, StatPersisted::default());
