@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use proto::{Epoch, Zxid};
 
+use crate::files::names::FileName;
 use crate::log::judge::Damage;
-use crate::names::FileName;
 
 /// Reason why a [`State`](crate::State) refuses the content of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

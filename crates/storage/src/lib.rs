@@ -57,50 +57,39 @@
 
 mod ahead;
 mod checksum;
-mod dirs;
 mod disk;
-mod durable;
-mod epoch;
 mod error;
+mod files;
 pub mod log;
-mod names;
-mod purge;
-mod read_only;
-mod real_disk;
-mod recover;
-mod seam;
-mod set_aside;
+mod recovery;
 pub mod snapshot;
-mod state;
-mod switched_disk;
 pub mod tools;
-mod trigger;
-mod truncate;
-mod untrusted;
 
-pub use dirs::{DataDirs, OpenOptions};
+pub use disk::durable::make_durable;
+pub use disk::read_only::ReadOnly;
+pub use disk::real::RealDisk;
+pub use disk::switched::{SwitchedDisk, SwitchedFile};
 pub use disk::{DirEntry, Disk, DiskFile, DiskLock};
-pub use durable::make_durable;
-pub use epoch::Epochs;
 pub use error::{ContentError, StorageError};
+pub use files::dirs::{DataDirs, OpenOptions};
+pub use files::epoch::Epochs;
+pub use files::names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
+pub use files::purge::{purge, remove_other_snapshots};
+pub use files::set_aside::set_damaged_aside;
+pub use files::untrusted::{is_untrusted, set_history_aside, untrusted_marker};
 pub use log::{
     Committed, LogCursor, LogPages, LogSettings, LogWriter, Payload, Unusable,
     chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
     judge::{Damage, TornTail},
     whole::is_log_whole,
 };
-pub use names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
-pub use purge::{purge, remove_other_snapshots};
-pub use read_only::ReadOnly;
-pub use real_disk::RealDisk;
-pub use recover::{Empty, Recovered, RecoverySettings, recover, remove_initialize_marker};
-pub use seam::{forget_seams_behind, last_seam, note_seam};
-pub use set_aside::set_damaged_aside;
+pub use recovery::recover::{
+    Empty, Recovered, RecoverySettings, recover, remove_initialize_marker,
+};
+pub use recovery::seam::{forget_seams_behind, last_seam, note_seam};
+pub use recovery::state::{SnapshotDigest, State};
+pub use recovery::truncate::{Truncated, Truncation, cut_log, truncate};
+pub use snapshot::trigger::SnapTrigger;
 pub use snapshot::{
     Compression, SnapshotTrailer, read::read_body, read::read_snapshot, write::SnapshotWriter,
 };
-pub use state::{SnapshotDigest, State};
-pub use switched_disk::{SwitchedDisk, SwitchedFile};
-pub use trigger::SnapTrigger;
-pub use truncate::{Truncated, Truncation, cut_log, truncate};
-pub use untrusted::{is_untrusted, set_history_aside, untrusted_marker};

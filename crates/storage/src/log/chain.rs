@@ -10,10 +10,10 @@ use proto::txn::TxnRecord;
 
 use super::judge::{Damage, TornTail, Verdict, judge, judge_mismatch};
 use super::scan::{LogScanner, RawRecord, Scanned};
-use crate::dirs::DataDirs;
 use crate::disk::Disk;
 use crate::error::{StorageError, described};
-use crate::names::{LogFile, list_logs};
+use crate::files::dirs::DataDirs;
+use crate::files::names::{LogFile, list_logs};
 
 /// A transaction read from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use jute::Limits;
 use proto::Zxid;
 
 use super::chain::{LoggedTxns, read_txns_from};
-use crate::dirs::DataDirs;
 use crate::disk::Disk;
 use crate::error::StorageError;
-use crate::names::{LogFile, list_logs, list_snapshots};
+use crate::files::dirs::DataDirs;
+use crate::files::names::{LogFile, list_logs, list_snapshots};
 
 /// The log, and the limits for reading it.
 #[derive(Debug, Clone)]

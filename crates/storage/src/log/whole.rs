@@ -6,10 +6,10 @@ use jute::Limits;
 use proto::Zxid;
 
 use super::chain::read_txns_from;
-use crate::dirs::DataDirs;
 use crate::disk::Disk;
 use crate::error::StorageError;
-use crate::names::{list_logs, list_snapshots};
+use crate::files::dirs::DataDirs;
+use crate::files::names::{list_logs, list_snapshots};
 
 /// Returns whether the log's transactions after `from`, up to and including `upto`, belong to one
 /// history.
@@ -67,9 +67,9 @@ mod tests {
     use proto::txn::{Txn, TxnHeader, TxnRecord};
 
     use super::*;
-    use crate::dirs::OpenOptions;
+    use crate::disk::real::RealDisk;
+    use crate::files::dirs::OpenOptions;
     use crate::log::{LogSettings, LogWriter};
-    use crate::real_disk::RealDisk;
 
     fn open(dir: &Path) -> DataDirs {
         DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap()

@@ -27,10 +27,10 @@ use proto::Zxid;
 
 use super::scan::{LogScanner, Scanned};
 use super::{FRAME_BYTES, HEADER_BYTES, Padding, UNSYNCED_BYTES_MAX, file_header, put_record};
-use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
-use crate::names::{log_name, unfinished_name};
+use crate::files::dirs::DataDirs;
+use crate::files::names::{log_name, unfinished_name};
 
 /// Log settings of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod codec;
 mod input;
 mod pieces;
 pub mod read;
+pub(crate) mod trigger;
 pub(crate) mod valid;
 pub mod write;
 

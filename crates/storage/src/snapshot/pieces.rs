@@ -10,7 +10,7 @@ use super::input::{FieldInput, InputError};
 use super::read::SnapshotInfo;
 use super::{END_PATH, MAGIC, SEAL_BYTES};
 use crate::error::ContentError;
-use crate::state::{SnapshotDigest, State};
+use crate::recovery::state::{SnapshotDigest, State};
 
 /// Bytes of paths and data with which a batch of znodes is complete.
 const BATCH_BYTES: usize = 64 << 10;

@@ -13,8 +13,8 @@ use super::pieces::{Piece, Pieces};
 use crate::ahead;
 use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
-use crate::names::SnapshotFile;
-use crate::state::{SnapshotDigest, State};
+use crate::files::names::SnapshotFile;
+use crate::recovery::state::{SnapshotDigest, State};
 
 /// Metadata of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,8 +8,8 @@ use super::codec::{GZIP_MAGIC, SNAPPY_MAGIC};
 use super::{Compression, END_MARK};
 use crate::disk::{Disk, read_full_at};
 use crate::error::{StorageError, io_error};
-use crate::names::{SnapshotFile, list_snapshots};
-use crate::state::Discard;
+use crate::files::names::{SnapshotFile, list_snapshots};
+use crate::recovery::state::Discard;
 
 /// Smallest length of a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 10;

@@ -11,10 +11,10 @@ use proto::txn::TxnDigest;
 use super::codec::Compressor;
 use super::{Compression, DBID, END_PATH, MAGIC, SnapshotTrailer, VERSION};
 use crate::checksum::Checksum;
-use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
-use crate::names::{snapshot_name, unfinished_name};
+use crate::files::dirs::DataDirs;
+use crate::files::names::{snapshot_name, unfinished_name};
 
 /// Bytes of a snapshot that are written per sync. The next sync of the log, for which clients wait,
 /// may have to wait for one of these syncs.

@@ -10,11 +10,11 @@ use proto::Zxid;
 use super::text::record_text;
 use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
+use crate::files::names::FileName;
 use crate::log::PREFIX_BYTES;
 use crate::log::chain::{decode_payload, zxid_of};
 use crate::log::judge::{Damage, Verdict, judge, judge_mismatch};
 use crate::log::scan::{LogScanner, Scanned, Stop};
-use crate::names::FileName;
 
 /// Result of [`verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]

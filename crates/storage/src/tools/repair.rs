@@ -9,11 +9,11 @@ use proto::Zxid;
 use super::log::zxid_before;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
+use crate::files::set_aside::DAMAGED;
 use crate::log::chain::{decode_payload, zxid_of};
 use crate::log::judge::{Damage, Verdict, judge, last_nonzero};
 use crate::log::scan::{LogScanner, Scanned, Stop};
 use crate::log::{FRAME_BYTES, PREFIX_BYTES, file_header, put_record};
-use crate::set_aside::DAMAGED;
 
 /// Treatment of records whose checksum is wrong but whose framing is correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -13,11 +13,11 @@ use proto::{Acl, SessionId, StatPersisted, Zxid};
 use super::date;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{ContentError, StorageError, io_error};
-use crate::names::{FileName, SnapshotFile};
+use crate::files::names::{FileName, SnapshotFile};
+use crate::recovery::state::{Discard, SnapshotDigest, State};
 use crate::snapshot::Compression;
 use crate::snapshot::read::{SnapshotInfo, read_snapshot};
 use crate::snapshot::valid::cheap_fault;
-use crate::state::{Discard, SnapshotDigest, State};
 
 /// Opens a snapshot at any path. Zxid and compression are derived from its name; the zxid is 0 if
 /// the name does not contain one.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use proto::{Epoch, Zxid};
 
-use crate::dirs::DataDirs;
+use super::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
 

@@ -18,17 +18,17 @@ use std::time::{Duration, Instant};
 use jute::Limits;
 use proto::Zxid;
 
+use super::state::State;
 use crate::ahead;
-use crate::dirs::DataDirs;
 use crate::disk::Disk;
 use crate::error::{StorageError, described, io_error};
+use crate::files::dirs::DataDirs;
+use crate::files::names::{SnapshotFile, list_logs, list_snapshots};
+use crate::files::untrusted::is_untrusted;
 use crate::log::chain::{LoggedTxn, LoggedTxns};
 use crate::log::judge::TornTail;
-use crate::names::{SnapshotFile, list_logs, list_snapshots};
 use crate::snapshot::read::{SnapshotInfo, read_snapshot};
 use crate::snapshot::valid::cheap_fault;
-use crate::state::State;
-use crate::untrusted::is_untrusted;
 
 /// Maximum number of snapshots that are tried.
 const CANDIDATES_MAX: usize = 100;

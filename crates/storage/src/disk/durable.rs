@@ -20,14 +20,14 @@
 
 use std::path::Path;
 
-use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile, read_full_at};
 use crate::error::{StorageError, io_error};
+use crate::files::dirs::DataDirs;
+use crate::files::names::list_logs;
 use crate::log::UNSYNCED_BYTES_MAX;
 use crate::log::judge::last_nonzero_of;
 use crate::log::scan::read_at;
-use crate::names::list_logs;
-use crate::recover::Recovered;
+use crate::recovery::recover::Recovered;
 
 /// Bytes per read and write.
 const PIECE_BYTES: usize = 1 << 20;

@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 use proto::Zxid;
 
 use crate::checksum::Checksum;
-use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
+use crate::files::dirs::DataDirs;
 
 /// The file's name.
 const SEAM: &str = "zoarium.seam";
@@ -140,8 +140,8 @@ fn checksum(zxids: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dirs::OpenOptions;
-    use crate::real_disk::RealDisk;
+    use crate::disk::real::RealDisk;
+    use crate::files::dirs::OpenOptions;
 
     fn dirs() -> (tempfile::TempDir, DataDirs) {
         let dir = tempfile::tempdir().unwrap();

@@ -6,14 +6,14 @@ use std::io;
 use jute::Limits;
 use proto::Zxid;
 
-use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, described, io_error};
+use crate::files::dirs::DataDirs;
+use crate::files::names::{LogFile, SnapshotFile, list_logs, list_snapshots};
 use crate::log::chain::LoggedTxns;
 use crate::log::judge::{Verdict, judge, judge_mismatch};
 use crate::log::scan::{LogScanner, Scanned};
 use crate::log::zxid_of;
-use crate::names::{LogFile, SnapshotFile, list_logs, list_snapshots};
 use crate::snapshot::valid::is_valid;
 
 /// Result of [`truncate`].

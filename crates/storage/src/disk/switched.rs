@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::real::RealDisk;
 use crate::disk::{DirEntry, Disk, DiskFile, DiskLock};
-use crate::real_disk::RealDisk;
 
 /// The disk of this machine with a switch: after it is switched off, all changes are refused.
 ///

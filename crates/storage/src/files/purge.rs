@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use jute::Limits;
 use proto::Zxid;
 
-use crate::dirs::DataDirs;
+use super::dirs::DataDirs;
+use super::names::{list_logs, list_snapshots};
+use super::untrusted::trust_again;
 use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
-use crate::names::{list_logs, list_snapshots};
 use crate::snapshot::valid::newest_valid;
-use crate::untrusted::trust_again;
 
 /// Smallest number of snapshots that are kept (`autopurge.snapRetainCount`).
 const RETAIN_MIN: usize = 3;

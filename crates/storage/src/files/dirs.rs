@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::names::{FileName, LOG, SNAPSHOT, UNFINISHED, unfinished_name};
 use crate::disk::{Disk, DiskLock};
 use crate::error::{StorageError, io_error};
-use crate::names::{FileName, LOG, SNAPSHOT, UNFINISHED, unfinished_name};
 
 /// Subdirectory of dataDir and dataLogDir with the files, named after their format.
 const VERSION_DIR: &str = "version-2";

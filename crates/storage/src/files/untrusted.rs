@@ -25,12 +25,12 @@ use std::path::PathBuf;
 
 use proto::Zxid;
 
-use crate::dirs::DataDirs;
+use super::dirs::DataDirs;
+use super::epoch::{CURRENT, Epochs};
+use super::names::{FileName, LOG, SNAPSHOT, list_snapshots};
+use super::set_aside::{free_name, names_in};
 use crate::disk::{Disk, DiskFile};
-use crate::epoch::{CURRENT, Epochs};
 use crate::error::{StorageError, io_error};
-use crate::names::{FileName, LOG, SNAPSHOT, list_snapshots};
-use crate::set_aside::{free_name, names_in};
 
 /// Name of the marker file.
 const UNTRUSTED: &str = "zoarium.untrusted";

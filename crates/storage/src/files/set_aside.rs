@@ -5,10 +5,10 @@ use std::path::Path;
 
 use proto::Zxid;
 
-use crate::dirs::DataDirs;
+use super::dirs::DataDirs;
+use super::names::list_snapshots;
 use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
-use crate::names::list_snapshots;
 
 /// Prefix of the names of corrupted files that are kept. No server reads such files.
 pub(crate) const DAMAGED: &str = "damaged";

@@ -4,6 +4,11 @@
 //! synced data, and discards the difference at a crash. Files are written at offsets, because a log
 //! is written into preallocated space.
 
+pub(crate) mod durable;
+pub(crate) mod read_only;
+pub(crate) mod real;
+pub(crate) mod switched;
+
 use std::fmt;
 use std::io;
 use std::path::Path;
