@@ -14,29 +14,30 @@
 //!
 //! Source: zookeeper.jute, and the classes that each module names.
 
-pub mod connect;
+mod client;
 pub mod data;
-mod error_code;
-pub mod hello;
 mod ids;
-pub mod leader;
-pub mod learner;
-pub mod multi;
-pub mod notification;
-pub mod op;
-pub mod packet;
+mod peers;
 pub mod position;
 pub mod quorum;
 mod quota;
-pub mod request;
-pub mod response;
 mod secret;
 pub mod txn;
-pub mod watch;
 
+pub use client::connect;
+pub use client::error_code::ErrorCode;
+pub use client::multi;
+pub use client::op;
+pub use client::op::{OpCode, OpKind};
+pub use client::request;
+pub use client::response;
+pub use client::watch;
 pub use data::{Acl, Id, Stat, StatPersisted};
-pub use error_code::ErrorCode;
 pub use ids::{ConfigVersion, ElectionRound, Epoch, SessionId, Sid, Xid, Zxid};
-pub use op::{OpCode, OpKind};
+pub use peers::hello;
+pub use peers::leader;
+pub use peers::learner;
+pub use peers::notification;
+pub use peers::packet;
 pub use quota::QuotaText;
 pub use secret::{Hidden, LateSecret, Secret};

@@ -139,8 +139,8 @@ impl<T: Encode> Encode for Hidden<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connect::{AuthPacket, ConnectRequest, ConnectResponse, SaslToken};
-    use crate::hello::QuorumAuthPacket;
+    use crate::client::connect::{AuthPacket, ConnectRequest, ConnectResponse, SaslToken};
+    use crate::peers::hello::QuorumAuthPacket;
     use crate::{SessionId, Zxid};
 
     #[test]

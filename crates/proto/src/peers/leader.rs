@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode};
 
-use crate::learner::{LearnerInfo, NO_ZXID, digest_payload, own_packet, payload};
-use crate::packet::{PacketType, QuorumPacket, own};
+use super::learner::{LearnerInfo, NO_ZXID, digest_payload, own_packet, payload};
+use super::packet::{PacketType, QuorumPacket, own};
 use crate::{Epoch, SessionId, Sid, Zxid};
 
 /// String after the snapshot that follows a SNAP packet. Its correct position shows that both sides

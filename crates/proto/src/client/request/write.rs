@@ -5,8 +5,8 @@ use jute::{Decode, DecodeError, Encode, Reader, Str};
 use super::{
     CreateRequest, NotEncodable, PathVersionRequest, ReconfigRequest, SetAclRequest, SetDataRequest,
 };
-use crate::multi::{self, MultiFault, MultiHeader};
-use crate::op::InMulti;
+use crate::client::multi::{self, MultiFault, MultiHeader};
+use crate::client::op::InMulti;
 use crate::{OpCode, OpKind};
 
 /// A request that becomes a transaction.

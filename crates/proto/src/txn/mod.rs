@@ -16,7 +16,7 @@ mod records;
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode, Reader, Str};
 
-use crate::op::ZnodeChange;
+use crate::client::op::ZnodeChange;
 use crate::{Acl, ErrorCode, OpCode};
 
 pub use records::{

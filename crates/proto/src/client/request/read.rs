@@ -4,7 +4,7 @@ use jute::{Decode, DecodeError, Encode, Reader, Str};
 
 use super::{NotEncodable, PathModeRequest, PathRequest, PathWatchRequest, SetWatchesRequest};
 use crate::OpCode;
-use crate::multi::{self, MultiHeader, MultiRead};
+use crate::client::multi::{self, MultiHeader, MultiRead};
 
 /// A read request, which is answered from this server's own tree.
 #[derive(Debug, Clone, PartialEq, Eq)]

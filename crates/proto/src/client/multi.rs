@@ -2,9 +2,9 @@
 
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
 
+use super::op::InMulti;
+use super::request::{ReadRequest, WriteRequest, flags};
 use crate::data::RequestAcl;
-use crate::op::InMulti;
-use crate::request::{ReadRequest, WriteRequest, flags};
 use crate::{ErrorCode, OpCode};
 
 /// Header of each operation and result.

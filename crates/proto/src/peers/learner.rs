@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
 
-use crate::packet::{PacketType, QuorumPacket, own};
+use super::packet::{PacketType, QuorumPacket, own};
 use crate::{Epoch, Id, OpCode, SessionId, Sid, Zxid};
 
 /// Identification of a learner. Old releases omit the last field or the last two.
