@@ -27,43 +27,35 @@
 //! The records are defined in `proto/history.proto` ([`record::DEFINITION`]). The crate uses files,
 //! but no clocks, threads or sockets; the time is an argument.
 
-pub mod ask;
-mod baseline;
+mod answers;
 mod error;
-mod expand;
 mod files;
-mod filling;
-mod filter;
-mod follow;
 mod index;
-pub mod json;
 mod limits;
-mod load;
-mod maintain;
-mod moment;
-mod postings;
 mod query;
-mod read;
-mod recent;
+mod reading;
 pub mod record;
-mod view;
-mod viewer;
+mod recording;
 
-pub use baseline::{Baseline, SnapshotAt};
+pub use answers::ask;
+pub use answers::json;
+pub use answers::moment::{parse_session, time_text};
 pub use error::{HistoryError, Result};
-pub use expand::{Origin, kind_of_owner};
-pub use filter::PathFilter;
-pub use follow::{CatchUp, FromLog, Keeper, Recording, Taken, Znodes, follows, take_applied};
+pub use index::load::set_aside;
+pub use index::maintain::MaintenanceStep;
 pub use index::{Index, IndexSettings, YieldHook};
 pub use limits::{FORMAT, ORIGINS_MAX, PAGE_RESULTS_MAX, Shape};
-pub use load::set_aside;
-pub use maintain::MaintenanceStep;
-pub use moment::{parse_session, time_text};
 pub use proto::position::{Position, parse_zxid};
 pub use query::{
     Blame, ChildBlame, Difference, DifferenceKind, FeedMemory, FeedPage, HistoryQuery, KnownOrigin,
     Origins, Page, TreeEntry,
 };
-pub use read::{Extent, Hole, Moment, Reader};
-pub use view::{Effort, Patience};
-pub use viewer::Viewer;
+pub use reading::read::{Extent, Hole, Moment, Reader};
+pub use reading::view::{Effort, Patience};
+pub use reading::viewer::Viewer;
+pub use recording::baseline::{Baseline, SnapshotAt};
+pub use recording::expand::{Origin, kind_of_owner};
+pub use recording::filter::PathFilter;
+pub use recording::follow::{
+    CatchUp, FromLog, Keeper, Recording, Taken, Znodes, follows, take_applied,
+};

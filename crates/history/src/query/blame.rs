@@ -3,13 +3,13 @@
 use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
+use crate::index::postings::{kinds, path_key};
 use crate::limits::PAGE_RESULTS_MAX;
-use crate::postings::{kinds, path_key};
 use crate::query::scan::SubtreeCursor;
-use crate::read::Reader;
+use crate::reading::read::Reader;
+use crate::reading::view::Look;
+use crate::reading::viewer::{Sight, Viewer};
 use crate::record::{Change, ExportedChange};
-use crate::view::Look;
-use crate::viewer::{Sight, Viewer};
 
 /// The last changes of a znode. Each is `None` if it is no longer kept, or if a hole may contain a
 /// later change.

@@ -3,13 +3,13 @@
 use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
-use crate::filter;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
 use crate::query::Page;
 use crate::query::scan::SubtreeCursor;
-use crate::read::{Moment, Reader};
+use crate::reading::read::{Moment, Reader};
+use crate::reading::viewer::{PastAcl, Sight, Viewer};
 use crate::record::Znode;
-use crate::viewer::{PastAcl, Sight, Viewer};
+use crate::recording::filter;
 
 /// Kind of difference of a znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use prost::Message;
 use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
-use crate::filter;
 use crate::limits::{FEED_BLOCKS_MAX, FEED_BYTES_MAX, FORMAT, PAGE_RESULTS_MAX};
 use crate::query::{FeedMemory, HistoryQuery};
-use crate::read::Reader;
+use crate::reading::read::Reader;
+use crate::reading::view::Look;
+use crate::reading::viewer::{Sight, Viewer};
 use crate::record::{Change, ExportedChange};
-use crate::view::Look;
-use crate::viewer::{Sight, Viewer};
+use crate::recording::filter;
 
 /// A page of a feed.
 #[derive(Debug, Clone)]

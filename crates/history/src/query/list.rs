@@ -7,14 +7,14 @@ use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
-use crate::filter;
+use crate::index::postings::{host, identity_key, path_key, session_key};
 use crate::limits::{FORMAT, PAGE_BYTES_MAX, PAGE_RESULTS_MAX, SUBTREE_KEYS_MAX};
-use crate::postings::{host, identity_key, path_key, session_key};
 use crate::query::scan::{is_below, ranges_below};
-use crate::read::{Extent, Moment, Reader};
+use crate::reading::read::{Extent, Moment, Reader};
+use crate::reading::view::Look;
+use crate::reading::viewer::{PastAcl, Sight, Viewer, position_before};
 use crate::record::{Change, ExportedChange, Operation, Znode};
-use crate::view::Look;
-use crate::viewer::{PastAcl, Sight, Viewer, position_before};
+use crate::recording::filter;
 
 /// A query for changes. All conditions must hold.
 #[derive(Debug, Clone)]

@@ -4,11 +4,11 @@ use hashbrown::HashMap;
 use proto::position::Position;
 
 use crate::error::Result;
+use crate::index::postings::{kinds, kinds_of};
 use crate::limits::{MEMORY_BLOCKS_MAX, MEMORY_PATHS_MAX};
-use crate::postings::{kinds, kinds_of};
+use crate::reading::view::Look;
+use crate::reading::viewer::{PastAcl, Sight, position_then};
 use crate::record::Change;
-use crate::view::Look;
-use crate::viewer::{PastAcl, Sight, position_then};
 
 /// The known permissions of one reader, kept from page to page of a feed. Another reader must begin
 /// with an empty value.

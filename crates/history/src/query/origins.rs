@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use proto::Zxid;
 
 use crate::error::{HistoryError, Result};
-use crate::read::Reader;
+use crate::reading::read::Reader;
+use crate::reading::view::Look;
+use crate::reading::viewer::{Sight, Viewer};
 use crate::record::Change;
-use crate::view::Look;
-use crate::viewer::{Sight, Viewer};
 
 /// Client of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]

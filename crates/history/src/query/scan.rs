@@ -1,8 +1,8 @@
 //! Iterating over the znodes of a subtree.
 
 use crate::error::Result;
-use crate::postings::{Posting, key_path, path_key};
-use crate::view::{KeyCursor, Look};
+use crate::index::postings::{Posting, key_path, path_key};
+use crate::reading::view::{KeyCursor, Look};
 
 /// Returns whether `path` is `top` or one of its descendants.
 pub(crate) fn is_below(top: &str, path: &str) -> bool {

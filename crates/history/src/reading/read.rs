@@ -6,13 +6,13 @@ use std::sync::Arc;
 use proto::Zxid;
 use proto::position::Position;
 
+use super::view::{Effort, EraView, Look, Shared};
+use super::viewer::{PastAcl, Sight, Viewer};
 use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
-use crate::filter::{self, PathFilter};
-use crate::postings::{kinds, kinds_of, path_key};
+use crate::index::postings::{kinds, kinds_of, path_key};
 use crate::record::{AclList, Change, Content, Znode};
-use crate::view::{Effort, EraView, Look, Shared};
-use crate::viewer::{PastAcl, Sight, Viewer};
+use crate::recording::filter::{self, PathFilter};
 
 /// Answers queries. Cheap to clone; each query sees the history at the moment when it begins.
 #[derive(Clone)]
@@ -275,7 +275,7 @@ impl Look {
         path: &str,
         position: Position,
         era: &EraView,
-        postings: &[crate::postings::Posting],
+        postings: &[crate::index::postings::Posting],
     ) -> Result<Option<Znode>> {
         let last = self.last_block_at(position.zxid.0);
         let of_era = postings

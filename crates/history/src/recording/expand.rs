@@ -8,7 +8,7 @@ use proto::op::ZnodeChange;
 use proto::txn::{Txn, TxnFields, TxnRecord};
 use proto::{Acl, SessionId};
 
-use crate::filter::PathFilter;
+use super::filter::PathFilter;
 use crate::record::{AclList, Change, Content, Kind, Operation};
 
 /// Origin of a transaction, as far as this member knows it: only for its own clients.

@@ -7,9 +7,9 @@
 use proto::txn::{TxnHeader, TxnRecord};
 use proto::{Acl, StatPersisted, Zxid};
 
-use crate::baseline::{Baseline, SnapshotAt};
+use super::baseline::{Baseline, SnapshotAt};
+use super::expand::Origin;
 use crate::error::{HistoryError, Result};
-use crate::expand::Origin;
 use crate::index::{Index, IndexSettings};
 
 /// Storage of histories: files, or the memory of a simulation.

@@ -1,22 +1,21 @@
 //! The records of `proto/history.proto`, and their conversion from Zoarium's types.
 
+/// Code that prost generates from `proto/history.proto`. It is committed because the generator takes
+/// a sixth of a first build. The test `generated_records` compares it with the definition.
+#[rustfmt::skip]
+#[allow(missing_docs, clippy::all, clippy::pedantic, unreachable_pub)]
+mod generated;
+
 use bytes::Bytes;
 use prost::Message;
 use proto::position::Position;
 use proto::{Acl, Zxid};
 
-/// Code that prost generates from `proto/history.proto`. It is committed because the generator takes
-/// a sixth of a first build. The test `generated_records` compares it with the definition.
-#[rustfmt::skip]
-#[allow(missing_docs, clippy::all, clippy::pedantic, unreachable_pub)]
-#[path = "record/generated.rs"]
-mod generated;
-
 pub use generated::{AclEntry, AclList, Change, Content, ExportedChange, Kind, Operation, Znode};
 pub(crate) use generated::{Block, BlockRow, Era, IndexRow, RunRow};
 
 /// Text of `proto/history.proto`, for readers of an export.
-pub const DEFINITION: &str = include_str!("../proto/history.proto");
+pub const DEFINITION: &str = include_str!("../../proto/history.proto");
 
 /// Text that replaces a password's hash.
 const MASK: &str = "***";

@@ -9,11 +9,11 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::filter::PathFilter;
-use crate::moment::time_text;
+use super::moment::time_text;
 use crate::query::{Blame, Difference};
-use crate::read::Extent;
+use crate::reading::read::Extent;
 use crate::record::{AclEntry, AclList, Change, Content, ExportedChange, Znode};
+use crate::recording::filter::PathFilter;
 
 /// Formats a change, with the znode before and after it if requested.
 pub fn exported(result: &ExportedChange) -> Value {

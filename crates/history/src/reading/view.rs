@@ -13,11 +13,11 @@ use proto::Zxid;
 use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
 use crate::files::sorted::SortedFile;
-use crate::filter::PathFilter;
+use crate::index::postings::{Posting, decode};
+use crate::index::recent::RecentKeys;
 use crate::limits::{CACHED_BLOCKS, PAGE_BLOCKS_MAX};
-use crate::postings::{Posting, decode};
-use crate::recent::RecentKeys;
 use crate::record::{Block, BlockRow, Change, Content, Era};
+use crate::recording::filter::PathFilter;
 
 /// Changes of a block, shared with its readers.
 pub(crate) type Changes = Arc<Vec<Change>>;
@@ -325,7 +325,8 @@ impl Look {
         };
         let segment = segment.ok_or_else(|| self.gone())?;
         let bytes = segment.read(offset, None)?;
-        if bytes.len() as u64 != content.size || crate::expand::hash_of(&bytes)[..] != content.hash
+        if bytes.len() as u64 != content.size
+            || crate::recording::expand::hash_of(&bytes)[..] != content.hash
         {
             let reason = "a stored content does not match its change";
             return Err(HistoryError::damaged(segment.path(), reason));

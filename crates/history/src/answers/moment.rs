@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 use proto::position::parse_zxid;
 
-use crate::read::Moment;
+use crate::reading::read::Moment;
 
 impl Moment {
     /// Parses `0x1a`, `26`, or a time such as `2026-11-20T14:02:00Z`.

@@ -4,6 +4,12 @@
 //! syncs them and then atomically writes all rows that point to new data. After a crash the history
 //! continues from the last checkpoint, and the log contains the later transactions.
 
+pub(crate) mod filling;
+pub(crate) mod load;
+pub(crate) mod maintain;
+pub(crate) mod postings;
+pub(crate) mod recent;
+
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,21 +22,23 @@ use prost::Message;
 use proto::Zxid;
 use proto::txn::{TxnHeader, TxnRecord};
 
+use self::filling::BlockBuilder;
+use self::load::{Loaded, OpenPurpose, remove_strays};
+use self::maintain::MaintenanceTask;
+use self::postings::encode;
+use self::recent::RecentKeys;
 use crate::error::{HistoryError, Result, io_error};
-use crate::expand::{Draft, Drafts, Ephemerals, Expander, LastAcl, Origin, hash_of, inline};
 use crate::files::rows::{Rows, SledRows, Writes, are_there, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::{SortedWriter, Unsynced};
-use crate::filling::BlockBuilder;
-use crate::filter::PathFilter;
 use crate::limits::{BLOCK_BYTES, FORMAT, GIVE_WAY_KEYS, INLINE_BYTES, KNOWN_CONTENTS, Shape};
-use crate::load::{Loaded, OpenPurpose, remove_strays};
-use crate::maintain::MaintenanceTask;
-use crate::postings::encode;
-use crate::read::Reader;
-use crate::recent::RecentKeys;
+use crate::reading::read::Reader;
+use crate::reading::view::{Run, Shared};
 use crate::record::{BlockRow, Change, Content, IndexRow, Kind, RunRow};
-use crate::view::{Run, Shared};
+use crate::recording::expand::{
+    Draft, Drafts, Ephemerals, Expander, LastAcl, Origin, hash_of, inline,
+};
+use crate::recording::filter::PathFilter;
 
 /// Settings of a history.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prost::Message;
 
+use super::postings::{Posting, decode, encode, path_key};
 use crate::error::{HistoryError, Result};
 use crate::files::rows::keys;
 use crate::files::segment;
@@ -12,10 +13,9 @@ use crate::files::sorted::{SortedCursor, SortedFile, SortedWriter};
 use crate::files::sorter::{MergedCursor, Sorter};
 use crate::index::{Index, base_path, run_path};
 use crate::limits::{POSTINGS_CHUNK, STEP_PAGES};
-use crate::postings::{Posting, decode, encode, path_key};
-use crate::read::apply;
+use crate::reading::read::apply;
+use crate::reading::view::{EraView, Look, Run};
 use crate::record::{Change, Era, Znode};
-use crate::view::{EraView, Look, Run};
 
 /// Interval in ms at which retention is checked while nothing is recorded.
 const LOOK_EVERY_MS: u64 = 60_000;

@@ -10,19 +10,19 @@ use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 use prost::Message;
 
+use super::filling::BlockBuilder;
+use super::recent::RecentKeys;
 use crate::error::{HistoryError, Result, io_error};
-use crate::expand::{Drafts, Ephemerals};
 use crate::files::rows::{Rows, SledRows, are_there, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::SortedFile;
-use crate::filling::BlockBuilder;
-use crate::filter::PathFilter;
 use crate::index::{Index, IndexSettings, ROWS_DIR, base_path, run_path};
 use crate::limits::FORMAT;
-use crate::read::Reader;
-use crate::recent::RecentKeys;
+use crate::reading::read::Reader;
+use crate::reading::view::{BlockCache, Effort, EraView, Look, Run, Shared, View};
 use crate::record::{Block, BlockRow, Change, Era, IndexRow, RunRow};
-use crate::view::{BlockCache, Effort, EraView, Look, Run, Shared, View};
+use crate::recording::expand::{Drafts, Ephemerals};
+use crate::recording::filter::PathFilter;
 
 /// The content of a directory's rows.
 pub(crate) struct Loaded {

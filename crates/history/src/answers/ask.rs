@@ -19,15 +19,15 @@ use prost::Message;
 use proto::position::{Position, parse_zxid};
 use serde_json::{Value, json};
 
+use super::json::{self, hex};
+use super::moment::parse_session;
 use crate::error::HistoryError;
-use crate::filter;
-use crate::json::{self, hex};
 use crate::limits::{ORIGINS_MAX, PAGE_RESULTS_MAX};
-use crate::moment::parse_session;
 use crate::query::HistoryQuery;
-use crate::read::{Moment, Reader};
+use crate::reading::read::{Moment, Reader};
+use crate::reading::viewer::Viewer;
 use crate::record::Operation;
-use crate::viewer::Viewer;
+use crate::recording::filter;
 
 /// Reason why a question has no answer.
 #[derive(Debug, thiserror::Error)]

@@ -11,9 +11,9 @@ use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::DefaultHashBuilder;
 
+use super::postings::{Posting, host, kinds_of};
 use crate::files::sorted::shared;
 use crate::index::YieldHook;
-use crate::postings::{Posting, host, kinds_of};
 use crate::record::Change;
 
 /// Keys in the order in which they were recorded.
@@ -263,7 +263,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::postings::{identity_key, path_key, session_key};
+    use crate::index::postings::{identity_key, path_key, session_key};
     use crate::record::Operation;
 
     fn change(path: &str, operation: Operation, session: i64) -> Change {

@@ -7,16 +7,16 @@ use hashbrown::HashMap;
 use prost::Message;
 use proto::{Acl, StatPersisted, Zxid};
 
+use super::expand::{acl_bytes, hash_of, inline, kind_of_owner};
+use super::filter::PathFilter;
 use crate::error::Result;
-use crate::expand::{acl_bytes, hash_of, inline, kind_of_owner};
 use crate::files::rows::keys;
 use crate::files::sorted::{SortedFile, SortedWriter};
 use crate::files::sorter::Sorter;
-use crate::filter::PathFilter;
+use crate::index::postings::path_key;
 use crate::index::{Index, IndexSettings, base_path};
-use crate::postings::path_key;
+use crate::reading::view::EraView;
 use crate::record::{Content, Era, Kind, Znode};
-use crate::view::EraView;
 
 /// Id of world:anyone with all permissions, which is not in a table. Source:
 /// ReferenceCountedACLCache.
