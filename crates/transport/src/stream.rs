@@ -15,7 +15,7 @@ use tokio_rustls::TlsStream;
 
 use crate::cuts::CutStream;
 use crate::tls::Records;
-use crate::tls::certificate::Chain;
+use crate::tls::certificates::subject::Chain;
 use crate::writer::TcpWriter;
 
 /// A connected byte stream.

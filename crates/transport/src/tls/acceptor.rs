@@ -9,11 +9,11 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::HANDSHAKE_TIMEOUT;
-use super::certificate;
+use super::certificates::hosts::{self, WrongHost};
+use super::certificates::member_check::{MemberCheck, NotAMember};
+use super::certificates::subject;
 use super::detect::{FirstByte, first};
 use super::gate::Gate;
-use super::hosts::{self, WrongHost};
-use super::member_check::{MemberCheck, NotAMember};
 use super::records::Records;
 use super::source::TlsSource;
 use crate::resolve::reverse;
@@ -191,7 +191,7 @@ async fn check_host(source: &TlsSource, stream: &Stream, peer: SocketAddr) -> Re
     }
     let name = reverse(peer.ip(), HANDSHAKE_TIMEOUT).await;
     let names: Vec<&str> = name.iter().map(String::as_str).collect();
-    tracing::debug!(%peer, ?names, subject = %certificate::subject(shown).unwrap_or_default(), "checking the host of a certificate by name");
+    tracing::debug!(%peer, ?names, subject = %subject::subject(shown).unwrap_or_default(), "checking the host of a certificate by name");
     Ok(hosts::check(shown, peer.ip(), &names)?)
 }
 

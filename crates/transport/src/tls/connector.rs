@@ -13,10 +13,10 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::HANDSHAKE_TIMEOUT;
+use super::certificates::hosts;
+use super::certificates::member_check::MemberCheck;
 use super::context::outgoing;
 use super::error::TlsError;
-use super::hosts;
-use super::member_check::MemberCheck;
 use super::records::Records;
 use super::source::TlsSource;
 use crate::cuts::Cuts;

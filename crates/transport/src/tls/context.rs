@@ -11,12 +11,12 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ServerConfig};
 
-use super::certificate::ends_s;
+use super::certificates::subject::ends_s;
+use super::certificates::verify::{Trusted, of_clients, of_servers};
+use super::certificates::version1;
 use super::error::TlsError;
 use super::rules::{Endpoint, provider, versions};
 use super::store::{KeyMaterial, StoreSetting, load_key_store, load_revocations, load_trust_store};
-use super::verify::{Trusted, of_clients, of_servers};
-use super::version1;
 
 /// Key, trust and rules at one point in time.
 #[derive(Debug)]

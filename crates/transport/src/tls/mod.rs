@@ -10,37 +10,32 @@
 //! determines the peer's identity.
 
 mod acceptor;
-pub mod certificate;
+pub(crate) mod certificates;
 mod connector;
 mod context;
-mod der;
 mod detect;
 mod error;
 mod gate;
-mod hosts;
-mod known;
-mod member_check;
 mod records;
 mod rules;
 mod source;
 mod store;
-mod verify;
-mod version1;
 
 pub use acceptor::{Acceptor, Refused};
+pub use certificates::known::{UnknownCertificate, known_to_clients};
+pub use certificates::member_check::{MemberCheck, NotAMember};
+pub use certificates::subject as certificate;
+pub use certificates::version1::verify_version1;
 pub use config::{Secret, Store, StoreFormat};
 pub use connector::{ClientStores, Connector};
 pub use detect::looks_like_tls;
 pub use error::TlsError;
 pub use gate::{Gate, HANDSHAKES_MAX};
-pub use known::{UnknownCertificate, known_to_clients};
-pub use member_check::{MemberCheck, NotAMember};
 pub use records::Records;
 pub use rules::Endpoint;
 pub use source::TlsSource;
 /// For fuzzing: parsers of untrusted files.
 pub use store::{KeyMaterial, read_key_store, read_revocations, read_trust_store};
-pub use version1::verify_version1;
 
 use std::time::Duration;
 

@@ -21,7 +21,7 @@ pub struct WrongHost {
 
 /// The names of a certificate.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     ips: Vec<IpAddr>,
     dns: Vec<String>,
     common: Option<String>,
@@ -32,7 +32,7 @@ pub(super) struct Names {
 ///
 /// # Errors
 /// If the certificate is for other hosts.
-pub(super) fn check(
+pub(crate) fn check(
     certificate: &CertificateDer<'_>,
     ip: IpAddr,
     names: &[&str],
@@ -54,7 +54,7 @@ pub(super) fn check(
 
 impl Names {
     /// Returns empty names if the certificate cannot be parsed, so that it does not match any host.
-    pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
+    pub(crate) fn of(certificate: &CertificateDer<'_>) -> Self {
         let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
             return Self::default();
         };
@@ -76,11 +76,11 @@ impl Names {
         names
     }
 
-    pub(super) fn fits_ip(&self, ip: IpAddr) -> bool {
+    pub(crate) fn fits_ip(&self, ip: IpAddr) -> bool {
         self.ips.contains(&ip)
     }
 
-    pub(super) fn fits_name(&self, name: &str) -> bool {
+    pub(crate) fn fits_name(&self, name: &str) -> bool {
         if self.has_alternatives {
             return self.dns.iter().any(|pattern| fits(pattern, name));
         }
@@ -90,7 +90,7 @@ impl Names {
     }
 
     /// Returns all names, addresses and the common name as text.
-    pub(super) fn texts(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
         let ips = self.ips.iter().map(IpAddr::to_string);
         ips.chain(self.dns.iter().chain(&self.common).cloned())
     }

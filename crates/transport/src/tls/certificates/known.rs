@@ -6,11 +6,11 @@ use config::{ClientAuth, Tls};
 use rustls::crypto::ring;
 use rustls::pki_types::UnixTime;
 
-use super::certificate::{Chain, subject};
-use super::context::trusted;
-use super::error::TlsError;
-use super::rules::Endpoint;
+use super::subject::{Chain, subject};
 use super::verify::of_clients;
+use crate::tls::context::trusted;
+use crate::tls::error::TlsError;
+use crate::tls::rules::Endpoint;
 
 /// Reasons why a certificate is not known at the client ports.
 #[derive(Debug, thiserror::Error)]

@@ -10,8 +10,8 @@ use config::{MemberCheckMode, QuorumTls};
 use parking_lot::RwLock;
 use rustls::pki_types::CertificateDer;
 
-use super::certificate;
 use super::hosts::Names;
+use super::subject;
 use log_limiter::LogLimiter;
 
 /// Name of the setting that selects the reaction.
@@ -57,7 +57,7 @@ impl MemberCheck {
     /// # Errors
     /// If the certificate does not belong to a member and the settings refuse such certificates.
     /// With `warn`, a log line reports it instead.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         shown: Option<&CertificateDer<'_>>,
         own: Option<&CertificateDer<'_>>,
@@ -68,7 +68,7 @@ impl MemberCheck {
         {
             return Ok(());
         }
-        let subject = shown.and_then(certificate::subject);
+        let subject = shown.and_then(subject::subject);
         let subject = subject.unwrap_or_else(|| "(no certificate)".to_owned());
         if self.mode == MemberCheckMode::Refuse {
             return Err(NotAMember { subject });

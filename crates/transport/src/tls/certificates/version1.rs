@@ -193,12 +193,12 @@ fn algorithms() -> WebPkiSupportedAlgorithms {
 }
 
 /// Returns whether this is a certificate of version 1.
-pub(super) fn is_version1(certificate: &CertificateDer<'_>) -> bool {
+pub(crate) fn is_version1(certificate: &CertificateDer<'_>) -> bool {
     Version1::parse(certificate).is_some()
 }
 
 /// Adds a root to the authorities of certificates of version 1, unless it has version 1 itself.
-pub(super) fn add_authority(authorities: &mut RootCertStore, root: &CertificateDer<'_>) {
+pub(crate) fn add_authority(authorities: &mut RootCertStore, root: &CertificateDer<'_>) {
     if !is_version1(root) {
         // The library cannot use some roots. The caller reports those.
         let _ = authorities.add(root.clone().into_owned());
@@ -210,7 +210,7 @@ pub(super) fn add_authority(authorities: &mut RootCertStore, root: &CertificateD
 /// # Errors
 /// If the certificate is not of version 1 or not valid now, none of the authorities has signed it,
 /// or it is revoked. With revocation lists, also if no valid list covers it.
-pub(super) fn verify(
+pub(crate) fn verify(
     certificate: &CertificateDer<'_>,
     authorities: &RootCertStore,
     lists: &[CertificateRevocationListDer<'_>],
@@ -225,7 +225,7 @@ pub(super) fn verify(
 ///
 /// # Errors
 /// If the certificate's key did not create the signature.
-pub(super) fn verify_tls12_signature(
+pub(crate) fn verify_tls12_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
     signature: &DigitallySignedStruct,
@@ -254,7 +254,7 @@ pub(super) fn verify_tls12_signature(
 ///
 /// # Errors
 /// If the certificate's key did not create the signature.
-pub(super) fn verify_tls13_signature(
+pub(crate) fn verify_tls13_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
     signature: &DigitallySignedStruct,
@@ -272,7 +272,7 @@ fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Result<&'a [u8], Error
 ///
 /// # Errors
 /// If the private key cannot be used, or belongs to another certificate.
-pub(super) fn certified_key(
+pub(crate) fn certified_key(
     chain: Vec<CertificateDer<'static>>,
     private_key: PrivateKeyDer<'static>,
     provider: &CryptoProvider,

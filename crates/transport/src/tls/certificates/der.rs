@@ -2,25 +2,25 @@
 
 /// An element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Element<'a> {
+pub(crate) struct Element<'a> {
     /// Tag of the element, one byte.
-    pub(super) tag: u8,
+    pub(crate) tag: u8,
     /// Content without tag and length.
-    pub(super) content: &'a [u8],
+    pub(crate) content: &'a [u8],
     /// Tag, length and content.
-    pub(super) raw: &'a [u8],
+    pub(crate) raw: &'a [u8],
 }
 
 /// Tag of an INTEGER.
-pub(super) const INTEGER: u8 = 0x02;
+pub(crate) const INTEGER: u8 = 0x02;
 /// Tag of a BIT STRING.
-pub(super) const BIT_STRING: u8 = 0x03;
+pub(crate) const BIT_STRING: u8 = 0x03;
 /// Tag of a SEQUENCE.
-pub(super) const SEQUENCE: u8 = 0x30;
+pub(crate) const SEQUENCE: u8 = 0x30;
 
 /// Reads the next element of `rest`. `None` if the bytes are not DER, or if the tag has several
 /// bytes.
-pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Element<'a>> {
+pub(crate) fn next<'a>(rest: &mut &'a [u8]) -> Option<Element<'a>> {
     let bytes = *rest;
     let (&tag, after) = bytes.split_first()?;
     if tag & 0x1F == 0x1F {
@@ -48,18 +48,18 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Element<'a>> {
 }
 
 /// Reads the next element, which must have this tag.
-pub(super) fn expect<'a>(rest: &mut &'a [u8], tag: u8) -> Option<Element<'a>> {
+pub(crate) fn expect<'a>(rest: &mut &'a [u8], tag: u8) -> Option<Element<'a>> {
     next(rest).filter(|element| element.tag == tag)
 }
 
 /// Reads the only element of `bytes`, which must have this tag.
-pub(super) fn only(mut bytes: &[u8], tag: u8) -> Option<Element<'_>> {
+pub(crate) fn only(mut bytes: &[u8], tag: u8) -> Option<Element<'_>> {
     let element = expect(&mut bytes, tag)?;
     bytes.is_empty().then_some(element)
 }
 
 /// Returns the bytes of a BIT STRING. All bits must be used.
-pub(super) fn bits<'a>(element: &Element<'a>) -> Option<&'a [u8]> {
+pub(crate) fn bits<'a>(element: &Element<'a>) -> Option<&'a [u8]> {
     let (&unused, bits) = element.content.split_first()?;
     (unused == 0).then_some(bits)
 }

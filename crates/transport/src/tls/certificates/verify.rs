@@ -27,7 +27,7 @@ use super::version1;
 
 /// Trusted certificates.
 #[derive(Debug)]
-pub(super) struct Trusted {
+pub(crate) struct Trusted {
     roots: Arc<RootCertStore>,
     certificates: Vec<CertificateDer<'static>>,
     /// Revocation lists.
@@ -39,7 +39,7 @@ pub(super) struct Trusted {
 
 impl Trusted {
     /// Returns `None` if the library cannot use any of the certificates.
-    pub(super) fn new(
+    pub(crate) fn new(
         mut certificates: Vec<CertificateDer<'static>>,
         revoked: Vec<CertificateRevocationListDer<'static>>,
         accepts_version1: bool,
@@ -144,7 +144,7 @@ struct Verifier<V: ?Sized> {
 }
 
 /// Returns the verifier for incoming connections.
-pub(super) fn of_clients(
+pub(crate) fn of_clients(
     wanted: ClientAuth,
     trusted: Option<Arc<Trusted>>,
     provider: &Arc<CryptoProvider>,
@@ -167,7 +167,7 @@ pub(super) fn of_clients(
 
 /// Returns the verifier for outgoing connections, which checks the chain. The host is checked after
 /// the handshake.
-pub(super) fn of_servers(
+pub(crate) fn of_servers(
     trusted: Arc<Trusted>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, String> {

@@ -45,7 +45,7 @@ pub fn subject(certificate: &CertificateDer<'_>) -> Option<String> {
 
 /// Returns the end of the validity in seconds since 1970, or `None` if the bytes are not a
 /// certificate.
-pub(super) fn ends_s(certificate: &CertificateDer<'_>) -> Option<i64> {
+pub(crate) fn ends_s(certificate: &CertificateDer<'_>) -> Option<i64> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(parsed.validity().not_after.timestamp())
 }
