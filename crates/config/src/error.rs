@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 
 use crate::config::operations::AuditSettings;
-use crate::finding;
-use crate::origin::{Notice, NoticeLevel, Origin, write_place};
+use crate::report::finding;
+use crate::report::origin::{Notice, NoticeLevel, Origin, write_place};
 
 /// Error of a refused configuration, with place, setting, reason and exit code.
 ///

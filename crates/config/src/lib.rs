@@ -38,31 +38,22 @@
     reason = "`build` has one statement for each group of settings"
 )]
 mod config;
-mod docs;
-mod effective;
-pub mod env_file;
 mod error;
-mod examine;
-pub mod explain;
-pub mod finding;
-pub mod jaas;
-mod java;
-pub mod kerberos;
-pub mod members;
-pub mod membership;
-mod origin;
-pub mod properties;
-mod raw;
-pub mod reconfig;
+mod formats;
+mod member_list;
 pub mod registry;
-mod review;
+mod report;
 mod settings;
-mod suggest;
 mod surroundings;
-mod system_properties;
-mod verdicts;
 
-pub use config::auth::{Auth, AuthProvider, DigestAlgorithm};
+pub use config::access::auth::{Auth, AuthProvider, DigestAlgorithm};
+pub use config::access::sasl::{
+    KerberosKey, Sasl, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers,
+};
+pub use config::access::session_secrets::SessionSecret;
+pub use config::access::tls::{
+    ClientAuth, ClientTls, MemberCheckMode, QuorumTls, Store, StoreFormat, Tls,
+};
 pub use config::budgets::{Budget, BudgetClients, Network};
 pub use config::ensemble::{
     ElectionSettings, Ensemble, LeaderSettings, LearnerSettings, MultiAddress, QuorumSasl,
@@ -75,21 +66,27 @@ pub use config::operations::{
     Admin, AdminScheme, AuditSettings, ChangeHistory, FourLetterWords, Metrics, MetricsExporter,
     PauseMonitor,
 };
-pub use config::sasl::{KerberosKey, Sasl, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers};
 pub use config::server::{ClientAddress, ClientListener, Containers, Features, Sessions};
-pub use config::session_secrets::SessionSecret;
 pub use config::storage::{OnDigestMismatch, Purge, SnapshotCompression, Storage};
-pub use config::tls::{ClientAuth, ClientTls, MemberCheckMode, QuorumTls, Store, StoreFormat, Tls};
 pub use config::traces::TraceExport;
 pub use config::{Config, EMBEDDED_DATA_DIR, EMBEDDED_PORT};
-pub use docs::render_markdown;
-pub use effective::{Effective, ValueSource, effective};
 pub use error::{ConfigError, exit_code};
-pub use examine::{Examination, examine};
-pub use origin::{Notice, NoticeLevel, Origin};
+pub use formats::env_file;
+pub use formats::jaas;
+pub use formats::kerberos;
+pub use formats::properties;
+pub use formats::raw::RawConfig;
+pub use member_list::members;
+pub use member_list::membership;
+pub use member_list::reconfig;
 pub use proto::Secret;
-pub use raw::RawConfig;
-pub use review::GivenSetting;
+pub use report::docs::render_markdown;
+pub use report::effective::{Effective, ValueSource, effective};
+pub use report::examine::{Examination, examine};
+pub use report::explain;
+pub use report::finding;
+pub use report::origin::{Notice, NoticeLevel, Origin};
+pub use report::review::GivenSetting;
 
+pub use formats::system_properties::SystemProperties;
 pub use surroundings::{NoSurroundings, Surroundings};
-pub use system_properties::SystemProperties;

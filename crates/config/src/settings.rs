@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use proto::Secret;
 
 use crate::error::ConfigError;
-use crate::finding;
-use crate::java;
-use crate::members::{MemberError, MemberRole};
-use crate::origin::{Notice, NoticeLevel, Origin};
-use crate::raw::RawConfig;
+use crate::formats::java;
+use crate::formats::raw::RawConfig;
+use crate::formats::system_properties::SystemProperties;
+use crate::member_list::members::{MemberError, MemberRole};
 use crate::registry::{self, DefaultValue, Key, OutOfRange, PREFIX, Scope, Tier, ValueKind};
-use crate::system_properties::SystemProperties;
+use crate::report::finding;
+use crate::report::origin::{Notice, NoticeLevel, Origin};
 
 /// All written settings, and the notices about them.
 pub(crate) struct WrittenSettings {
@@ -111,7 +111,7 @@ impl WrittenSettings {
     pub(crate) fn provider(&self, label: &str) -> Option<FoundSetting> {
         self.in_properties(&format!(
             "{PREFIX}{}{label}",
-            crate::config::auth::AUTH_PROVIDER
+            crate::config::access::auth::AUTH_PROVIDER
         ))
     }
 

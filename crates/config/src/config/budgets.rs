@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::error::ConfigError;
-use crate::java;
+use crate::formats::java;
 use crate::registry::storage::BUDGET;
 use crate::settings::{FoundSetting, WrittenSettings};
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use proto::Sid;
 
-use crate::config::jaas_sections::Jaas;
-use crate::config::sasl::{SaslAcceptor, SaslInitiator};
+use super::access::jaas_sections::Jaas;
+use super::access::sasl::{SaslAcceptor, SaslInitiator};
 use crate::error::ConfigError;
-use crate::members::MemberRole;
-use crate::membership::Membership;
+use crate::member_list::members::MemberRole;
+use crate::member_list::membership::Membership;
 use crate::registry::{cluster as keys, security};
 use crate::settings::WrittenSettings;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::origin::Origin;
+use crate::report::origin::Origin;
 
 /// Named values, as `-D` flags set them for a JVM.
 ///

@@ -1,8 +1,8 @@
 //! Explanation of a single setting by any of its names.
 
-use crate::docs;
+use super::docs;
+use super::suggest;
 use crate::registry::{self, DefaultValue, Fate, Key, PREFIX, Scope, ValueKind};
-use crate::suggest;
 
 /// Description of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]

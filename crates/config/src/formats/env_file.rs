@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::origin::Origin;
-use crate::system_properties::SystemProperties;
+use super::system_properties::SystemProperties;
+use crate::report::origin::Origin;
 
 /// Names of the files, in the order in which they are sourced.
 pub const FILES: [&str; 2] = ["zookeeper-env.sh", "java.env"];

@@ -1,45 +1,41 @@
 //! The complete configuration of a server, parsed and cross-checked.
 
-pub(crate) mod auth;
+pub(crate) mod access;
 pub(crate) mod budgets;
 pub(crate) mod ensemble;
 pub(crate) mod identity;
-mod jaas_sections;
 pub(crate) mod limits;
 pub(crate) mod operations;
-pub(crate) mod sasl;
 pub(crate) mod server;
-pub(crate) mod session_secrets;
 pub(crate) mod storage;
-pub(crate) mod tls;
 pub(crate) mod traces;
 
 use std::path::{Path, PathBuf};
 
-use auth::Auth;
+use access::auth::Auth;
+use access::jaas_sections::Jaas;
+use access::tls::{ClientTls, QuorumTls};
 use ensemble::{Ensemble, Identity, QuorumSasl};
 use identity::Lists;
-use jaas_sections::Jaas;
 use limits::Limits;
 use operations::{Admin, AuditSettings, ChangeHistory, FourLetterWords, Metrics, PauseMonitor};
 use proto::Secret;
 use server::{ClientAddress, ClientListener, Containers, Features, Sessions};
 use storage::{Purge, Storage};
-use tls::{ClientTls, QuorumTls};
 use traces::TraceExport;
 
 use crate::error::ConfigError;
-use crate::finding;
-use crate::members::canonical_host;
-use crate::origin::{Notice, NoticeLevel, Origin};
-use crate::raw::RawConfig;
+use crate::formats::raw::RawConfig;
+use crate::formats::system_properties::SystemProperties;
+use crate::member_list::members::canonical_host;
 use crate::registry::core as keys;
 use crate::registry::{Key, Section, cluster, security};
-use crate::review::{self, GivenSetting};
+use crate::report::finding;
+use crate::report::origin::{Notice, NoticeLevel, Origin};
+use crate::report::review::{self, GivenSetting};
+use crate::report::verdicts;
 use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
-use crate::system_properties::SystemProperties;
-use crate::verdicts;
 
 /// Complete configuration of a server.
 ///
@@ -136,7 +132,7 @@ impl Config {
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
         Self::parse(
-            crate::examine::read(path, surroundings)?,
+            crate::report::examine::read(path, surroundings)?,
             flags,
             surroundings,
         )
@@ -291,7 +287,7 @@ impl Config {
         // Java requires it at secureClientPort only. At the other port, it then closes the
         // connections of clients with TLS.
         if client.secure.is_some() || client.port_unification {
-            auth::require_tls_provider(settings)?;
+            access::auth::require_tls_provider(settings)?;
         }
         if settings
             .number(&cluster::OBSERVER_MASTER_PORT)?
@@ -349,7 +345,7 @@ impl Config {
         };
 
         let auth = Auth::read(settings, &jaas)?;
-        sasl::check_one_key_tab(&auth.sasl, ensemble.as_ref().map(|it| &it.sasl))?;
+        access::sasl::check_one_key_tab(&auth.sasl, ensemble.as_ref().map(|it| &it.sasl))?;
         let admin = Admin::read(settings)?;
         warn_of_super_user_without_tls(settings, &client, &admin);
         let has_quorum_tls = ensemble.is_some() || admin.speaks_tls();
@@ -400,7 +396,7 @@ fn check_before_use(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
         let lines = settings.raw.settings();
         let member = lines
             .iter()
-            .find(|(key, _)| crate::membership::is_member_key(key));
+            .find(|(key, _)| crate::member_list::membership::is_member_key(key));
         if let Some((key, setting)) = member {
             let reason = format!("parameter: {key} must be in a separate dynamic config file");
             return Err(ConfigError::new(reason)

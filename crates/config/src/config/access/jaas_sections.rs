@@ -2,30 +2,30 @@
 
 use std::io::ErrorKind;
 
-use crate::config::auth::AuthProvider;
+use super::auth::AuthProvider;
 use crate::error::ConfigError;
-use crate::jaas::{JaasFile, Section, path_of};
-use crate::origin::Notice;
-use crate::properties::MAX_BYTES;
+use crate::formats::jaas::{JaasFile, Section, path_of};
+use crate::formats::properties::MAX_BYTES;
 use crate::registry::security as keys;
+use crate::report::origin::Notice;
 use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
 
 /// JAAS file, and the Kerberos support of this build.
-pub(super) struct Jaas {
-    pub(super) file: Option<JaasFile>,
+pub(crate) struct Jaas {
+    pub(crate) file: Option<JaasFile>,
     has_gssapi: bool,
 }
 
 /// Section of the JAAS file.
-pub(super) struct FoundSection<'a> {
-    pub(super) file: &'a JaasFile,
-    pub(super) section: &'a Section,
-    pub(super) has_gssapi: bool,
+pub(crate) struct FoundSection<'a> {
+    pub(crate) file: &'a JaasFile,
+    pub(crate) section: &'a Section,
+    pub(crate) has_gssapi: bool,
 }
 
 impl Jaas {
-    pub(super) fn read(
+    pub(crate) fn read(
         settings: &mut WrittenSettings,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
@@ -36,7 +36,7 @@ impl Jaas {
     }
 
     /// Returns a section that must exist because of a setting.
-    pub(super) fn required(
+    pub(crate) fn required(
         &self,
         settings: &WrittenSettings,
         name: &str,
@@ -51,7 +51,7 @@ impl Jaas {
     }
 
     /// Returns a section that may be missing.
-    pub(super) fn offered(&self, name: &str) -> Option<FoundSection<'_>> {
+    pub(crate) fn offered(&self, name: &str) -> Option<FoundSection<'_>> {
         let file = self.file.as_ref()?;
         Some(FoundSection {
             file,
@@ -82,7 +82,7 @@ fn read_jaas_file(
     let reason = format!("the JAAS file {} cannot be read: {error}", path.display());
     if error.kind() == ErrorKind::NotFound && requires_sasl(settings)? {
         settings.notices.push(Notice {
-            id: crate::finding::JAAS,
+            id: crate::report::finding::JAAS,
             ..found.warning(reason)
         });
         return Ok(None);
@@ -96,7 +96,7 @@ fn read_jaas_file(
 /// Returns whether a setting admits only clients that have logged in by SASL.
 /// `requireClientAuthScheme` comes from old guides and has no effect in Apache ZooKeeper. Here it
 /// shows the intention of the operator.
-pub(super) fn requires_sasl(settings: &mut WrittenSettings) -> Result<bool, ConfigError> {
+pub(crate) fn requires_sasl(settings: &mut WrittenSettings) -> Result<bool, ConfigError> {
     let is_sasl = |scheme: &String| scheme == AuthProvider::Sasl.scheme();
     let enforced = settings.flag(&keys::ENFORCE_AUTH_ENABLED)?
         && settings
@@ -105,7 +105,7 @@ pub(super) fn requires_sasl(settings: &mut WrittenSettings) -> Result<bool, Conf
     Ok(enforced || settings.flag(&keys::SESSION_REQUIRE_SASL)? || asks_for_sasl(settings))
 }
 
-pub(super) fn asks_for_sasl(settings: &WrittenSettings) -> bool {
+pub(crate) fn asks_for_sasl(settings: &WrittenSettings) -> bool {
     settings
         .text(&keys::REQUIRE_CLIENT_AUTH_SCHEME)
         .is_some_and(|scheme| scheme == AuthProvider::Sasl.scheme())
@@ -129,7 +129,7 @@ fn required<'a>(
         Some(found) => found.refused(reason),
         None => ConfigError::new(reason),
     };
-    let error = error.with_id(crate::finding::JAAS);
+    let error = error.with_id(crate::report::finding::JAAS);
     Err(error.hint(format!(
         "start with -D{}=<file> and write a section {section} into the file, or remove the SASL settings",
         keys::JAAS_FILE.name
@@ -137,7 +137,7 @@ fn required<'a>(
 }
 
 /// Returns the reason why the section does not exist.
-pub(super) fn why_missing(jaas: Option<&JaasFile>, section: &str) -> String {
+pub(crate) fn why_missing(jaas: Option<&JaasFile>, section: &str) -> String {
     let Some(jaas) = jaas else {
         return "no JAAS file is configured".to_owned();
     };

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
+use super::origin::{Notice, NoticeLevel, Origin};
 use crate::error::ConfigError;
-use crate::origin::{Notice, NoticeLevel, Origin};
 
 /// Declares names with descriptions, and the list of all names.
 macro_rules! findings {

@@ -31,7 +31,7 @@ const LEGACY: &str = "legacy";
 /// # Errors
 /// If the file is unreadable, is empty, or has too many lines. If a line is too short or repeated.
 /// The error does not contain a secret.
-pub(super) fn read(
+pub(crate) fn read(
     settings: &WrittenSettings,
     surroundings: &mut dyn Surroundings,
 ) -> Result<Vec<SessionSecret>, ConfigError> {

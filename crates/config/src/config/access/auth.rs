@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto::{LateSecret, Secret};
 
-use crate::config::jaas_sections::Jaas;
-use crate::config::sasl::{Sasl, must_refuse_everybody};
+use super::jaas_sections::Jaas;
+use super::sasl::{Sasl, must_refuse_everybody};
 use crate::error::ConfigError;
 use crate::registry::PREFIX;
 use crate::registry::security as keys;
@@ -146,7 +146,7 @@ impl DigestAlgorithm {
 }
 
 impl Auth {
-    pub(super) fn read(settings: &mut WrittenSettings, jaas: &Jaas) -> Result<Self, ConfigError> {
+    pub(crate) fn read(settings: &mut WrittenSettings, jaas: &Jaas) -> Result<Self, ConfigError> {
         let providers = read_providers(settings);
         let digest_enabled = settings.flag(&keys::DIGEST_AUTH_ENABLED)?;
         let sasl = Sasl::read(settings, &providers, jaas)?;
@@ -175,7 +175,7 @@ impl Auth {
 /// Checks the provider of TLS clients, and registers the default one.
 ///
 /// Source: Java's QuorumPeerConfig.configureSSLAuth.
-pub(super) fn require_tls_provider(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
+pub(crate) fn require_tls_provider(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
     let scheme = settings.text(&keys::SSL_AUTH_PROVIDER).unwrap_or_default();
     let property = format!("{PREFIX}{AUTH_PROVIDER}{scheme}");
     if settings.properties.get(&property).is_some() {

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use proto::Secret;
 
-use crate::config::auth::AuthProvider;
+use super::auth::AuthProvider;
+use super::jaas_sections::{FoundSection, Jaas, asks_for_sasl, requires_sasl, why_missing};
 use crate::config::ensemble::QuorumSasl;
-use crate::config::jaas_sections::{FoundSection, Jaas, asks_for_sasl, requires_sasl, why_missing};
 use crate::error::ConfigError;
-use crate::jaas::{JaasFile, Section};
-use crate::kerberos::KerberosNames;
-use crate::origin::{Notice, Origin};
+use crate::formats::jaas::{JaasFile, Section};
+use crate::formats::kerberos::KerberosNames;
 use crate::registry::security as keys;
+use crate::report::origin::{Notice, Origin};
 use crate::settings::WrittenSettings;
 
 /// SASL settings for clients.
@@ -135,7 +135,7 @@ impl SaslLogin {
 
 impl SaslAcceptor {
     /// Reads the accepted users of a section. Its first module determines the mechanism.
-    pub(super) fn of(found: &FoundSection<'_>) -> Result<Self, ConfigError> {
+    pub(crate) fn of(found: &FoundSection<'_>) -> Result<Self, ConfigError> {
         match KerberosKey::of(found)? {
             Some(key) => Ok(Self::Kerberos(key)),
             None => SaslUsers::of(found.file, found.section).map(Self::DigestMd5),
@@ -145,7 +145,7 @@ impl SaslAcceptor {
 
 impl SaslInitiator {
     /// Reads the outgoing login of a section.
-    pub(super) fn of(found: &FoundSection<'_>) -> Result<Self, ConfigError> {
+    pub(crate) fn of(found: &FoundSection<'_>) -> Result<Self, ConfigError> {
         match KerberosKey::of(found)? {
             Some(key) => Ok(Self::Kerberos(key)),
             None => SaslLogin::of(found.file, found.section).map(Self::DigestMd5),
@@ -204,7 +204,7 @@ impl KerberosKey {
 fn check_module(
     jaas: &JaasFile,
     section: &Section,
-    module: &crate::jaas::Module,
+    module: &crate::formats::jaas::Module,
 ) -> Result<(), ConfigError> {
     if module.class == DIGEST_MODULE {
         return Ok(());
@@ -218,12 +218,12 @@ fn check_module(
 
 fn at(jaas: &JaasFile, line: u32, reason: String) -> ConfigError {
     ConfigError::new(reason)
-        .with_id(crate::finding::JAAS)
+        .with_id(crate::report::finding::JAAS)
         .at(Some(&Origin::line_of(jaas.path(), line)))
 }
 
 impl Sasl {
-    pub(super) fn read(
+    pub(crate) fn read(
         settings: &mut WrittenSettings,
         providers: &BTreeMap<String, AuthProvider>,
         jaas: &Jaas,
@@ -248,7 +248,7 @@ impl Sasl {
 
 /// Checks that all sections use one key tab. The Kerberos library supports one key tab for all
 /// accepted logins of a process.
-pub(super) fn check_one_key_tab(
+pub(crate) fn check_one_key_tab(
     clients: &Sasl,
     members: Option<&QuorumSasl>,
 ) -> Result<(), ConfigError> {
@@ -314,10 +314,10 @@ fn read_acceptor(
     }
     if users.0.is_empty() {
         let notice = Notice {
-            level: crate::origin::NoticeLevel::Warn,
+            level: crate::report::origin::NoticeLevel::Warn,
             origin: Some(Origin::line_of(found.file.path(), found.section.line)),
             key: None,
-            id: crate::finding::JAAS,
+            id: crate::report::finding::JAAS,
             text: format!(
                 "all logins will fail because the section {} does not contain {USER}<name>",
                 found.section.name
@@ -354,7 +354,7 @@ fn warn_without_section(
         keys::JAAS_FILE.name
     );
     settings.notices.push(Notice {
-        id: crate::finding::JAAS,
+        id: crate::report::finding::JAAS,
         ..asking.warning(text)
     });
     Ok(())
@@ -369,7 +369,7 @@ fn sasl_provider(providers: &BTreeMap<String, AuthProvider>) -> Option<&str> {
 
 /// Returns whether all SASL logins would fail, although the provider is configured and
 /// `requireClientAuthScheme` names SASL.
-pub(super) fn must_refuse_everybody(
+pub(crate) fn must_refuse_everybody(
     settings: &WrittenSettings,
     providers: &BTreeMap<String, AuthProvider>,
     sasl: &Sasl,

@@ -2,11 +2,11 @@
 //!
 //! Java accepts every name silently. Therefore all of these are warnings and never errors.
 
-use crate::finding;
-use crate::origin::{Notice, NoticeLevel, Origin};
+use super::finding;
+use super::origin::{Notice, NoticeLevel, Origin};
+use super::suggest;
 use crate::registry::{self, Key, MISNAMED, PREFIX, Scope};
 use crate::settings::WrittenSettings;
-use crate::suggest;
 
 /// Known setting that was written.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,9 @@
 //! Effects of all written settings: warnings for settings without effect, and refusals for settings
 //! that require missing features.
 
+use super::finding;
+use super::origin::{Notice, Origin};
 use crate::error::ConfigError;
-use crate::finding;
-use crate::origin::{Notice, Origin};
 use crate::registry::{self, DefaultValue, Key, Verdict};
 use crate::settings::{FoundSetting, WrittenSettings};
 

@@ -8,16 +8,16 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use super::finding::{self, Finding, Severity};
+use super::origin::{Notice, Origin};
 use crate::config::Config;
 use crate::error::ConfigError;
-use crate::finding::{self, Finding, Severity};
-use crate::membership::is_member_key;
-use crate::origin::{Notice, Origin};
-use crate::properties::MAX_BYTES;
-use crate::raw::RawConfig;
+use crate::formats::properties::MAX_BYTES;
+use crate::formats::raw::RawConfig;
+use crate::formats::system_properties::SystemProperties;
+use crate::member_list::membership::is_member_key;
 use crate::registry::{cluster, core};
 use crate::surroundings::Surroundings;
-use crate::system_properties::SystemProperties;
 
 /// Result of an examination.
 #[derive(Debug)]

@@ -188,7 +188,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::java;
+    use crate::formats::java;
 
     #[test]
     fn every_name_stands_for_one_setting() {

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::path::Path;
 
+use super::examine::read;
+use super::origin::Origin;
 use crate::config::Config;
 use crate::error::ConfigError;
-use crate::examine::read;
-use crate::membership::is_member_key;
-use crate::origin::Origin;
-use crate::properties::MAX_BYTES;
-use crate::raw::RawConfig;
+use crate::formats::properties::MAX_BYTES;
+use crate::formats::raw::RawConfig;
+use crate::formats::system_properties::SystemProperties;
+use crate::member_list::membership::is_member_key;
 use crate::registry::{self, DefaultValue, HIDDEN, Key, Scope, Section, ValueKind, cluster};
 use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;
-use crate::system_properties::SystemProperties;
 
 /// Setting and its effective value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,16 +174,16 @@ fn single(
 fn is_same(key: &Key, value: &str, written: &str) -> bool {
     let number = |text: &str| {
         if key.is_decimal {
-            crate::java::parse_decimal(text)
+            crate::formats::java::parse_decimal(text)
         } else {
-            crate::java::decode(text)
+            crate::formats::java::decode(text)
         }
     };
     match key.kind {
         ValueKind::Int | ValueKind::Long | ValueKind::Port => number(written) == number(value),
         ValueKind::Ratio => {
-            crate::java::parse_ratio(written).map(f64::to_bits)
-                == crate::java::parse_ratio(value).map(f64::to_bits)
+            crate::formats::java::parse_ratio(written).map(f64::to_bits)
+                == crate::formats::java::parse_ratio(value).map(f64::to_bits)
         }
         ValueKind::Flag | ValueKind::Choice(_) => value.eq_ignore_ascii_case(written),
         _ => value == written,

@@ -121,7 +121,7 @@ pub enum ClientAuth {
 }
 
 impl ClientTls {
-    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
+    pub(crate) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             tls: Tls::read(settings, &client_tls::KEYS)?,
             auth_provider: settings
@@ -133,7 +133,7 @@ impl ClientTls {
 }
 
 impl QuorumTls {
-    pub(super) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
+    pub(crate) fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         Ok(Self {
             is_enabled: settings.flag(&cluster::SSL_QUORUM)?,
             port_unification: settings.flag(&cluster::PORT_UNIFICATION)?,

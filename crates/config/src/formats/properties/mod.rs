@@ -279,5 +279,4 @@ fn escape(text: &str, is_key: bool) -> String {
 }
 
 #[cfg(test)]
-#[path = "properties_tests.rs"]
 mod tests;

@@ -19,7 +19,7 @@ use std::net::Ipv6Addr;
 use proto::Sid;
 use thiserror::Error;
 
-use crate::java;
+use crate::formats::java;
 
 /// Role of a server in its ensemble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -401,5 +401,4 @@ fn parse_port(host: &str, text: &str) -> Result<u16, MemberError> {
 }
 
 #[cfg(test)]
-#[path = "members_tests.rs"]
 mod tests;

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use proto::Secret;
 
+use super::java;
+use super::properties::{Entry, NaturalLines, Properties, PropertiesError, escape_value};
 use crate::error::ConfigError;
-use crate::finding;
-use crate::java;
-use crate::membership::is_member_key;
-use crate::origin::Origin;
-use crate::properties::{Entry, NaturalLines, Properties, PropertiesError, escape_value};
+use crate::member_list::membership::is_member_key;
 use crate::registry::{self, HIDDEN};
+use crate::report::finding;
+use crate::report::origin::Origin;
 
 /// Text and entries of a configuration file.
 ///

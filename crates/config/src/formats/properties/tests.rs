@@ -89,7 +89,7 @@ fn more_than_the_limit_is_refused() {
 /// hex, followed by key=value pairs in hex UTF-16 or by `malformed`.
 #[test]
 fn the_recorded_cases_parse_as_in_java() {
-    let golden = include_str!("../tests/golden/properties.txt");
+    let golden = include_str!("../../../tests/golden/properties.txt");
     let mut cases = 0;
     for line in golden.lines() {
         let mut words = line.split(' ');

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 
 use proto::Secret;
 
+use super::system_properties::SystemProperties;
 use crate::error::ConfigError;
-use crate::origin::Origin;
-use crate::system_properties::SystemProperties;
+use crate::report::origin::Origin;
 use scanner::{Fault, Scanner, Token};
 
 /// Sections of a JAAS file.
@@ -77,7 +77,7 @@ impl JaasFile {
         let sections = parser.sections().map_err(|(line, fault)| {
             let origin = Origin::line_of(path, line);
             ConfigError::new(fault.to_string())
-                .with_id(crate::finding::JAAS)
+                .with_id(crate::report::finding::JAAS)
                 .at(Some(&origin))
         })?;
         Ok(Self {

@@ -1,0 +1,7 @@
+//! Authentication and TLS.
+
+pub(crate) mod auth;
+pub(crate) mod jaas_sections;
+pub(crate) mod sasl;
+pub(crate) mod session_secrets;
+pub(crate) mod tls;
