@@ -176,6 +176,10 @@ impl ServerHost {
                 self.schedule.note_sync(synced.took);
                 Some(Input::Synced(synced.upto))
             }
+            ToCore::Pause(pause) => {
+                pause.hold();
+                None
+            }
             ToCore::Input(input) => {
                 if let Input::Reloaded { tree: Some(_), end } = &input {
                     self.disk.note_replaced(*end);

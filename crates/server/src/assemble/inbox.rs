@@ -7,6 +7,7 @@ use replica::Input;
 
 use super::core::CoreHandle;
 use crate::disk::Synced;
+use crate::faults::Pause;
 
 /// A message for the core thread.
 pub(crate) enum ToCore {
@@ -22,6 +23,8 @@ pub(crate) enum ToCore {
     Synced(Synced),
     /// An input from the disk, or the request to stop.
     Input(Input),
+    /// A test pauses the server.
+    Pause(Pause),
 }
 
 /// A thread that visits the core.

@@ -23,7 +23,7 @@ use super::start;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
 use crate::failure::Failure;
-use crate::faults::Faults;
+use crate::faults::{Faults, Pause};
 use crate::limits;
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
@@ -144,6 +144,12 @@ impl Server {
         if let Some(audit) = &self.audit {
             audit.finish();
         }
+    }
+
+    /// Blocks the core in a pause. All workers of the runtime must be in it already, so that none of
+    /// them runs the core.
+    pub fn pause_core(&self, pause: Pause) {
+        self.core.send(ToCore::Pause(pause));
     }
 
     /// Ends the threads of a server as if its process had been killed: it does not answer clients

@@ -5,12 +5,19 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Config, SystemProperties};
+use config::{Config, Notice, SystemProperties, finding};
 use server::Faults;
 
 use super::error::ServerError;
 use super::handle::Server;
 use crate::server_cmd::{ThisMachine, log_notices};
+
+/// Addresses of ports other than the client port.
+const OTHER_ADDRESSES: &[&str] = &[
+    "secureClientPortAddress",
+    "admin.serverAddress",
+    "metricsProvider.httpHost",
+];
 
 /// Settings of a server inside another program.
 ///
@@ -24,6 +31,8 @@ pub struct ServerBuilder {
     settings: Vec<(String, String)>,
     properties: SystemProperties,
     faults: Faults,
+    /// Whether unknown settings are refused.
+    is_strict: bool,
 }
 
 impl ServerBuilder {
@@ -35,6 +44,7 @@ impl ServerBuilder {
             settings: Vec::new(),
             properties: SystemProperties::new(),
             faults: Faults::default(),
+            is_strict: false,
         }
     }
 
@@ -52,7 +62,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the address of the client port. The default is 127.0.0.1.
+    /// Sets the address of all ports: for clients with and without TLS, of the admin server, and of
+    /// the exporter. The default is 127.0.0.1. Settings can change the address of one port.
     #[must_use]
     pub fn address(mut self, address: IpAddr) -> Self {
         self.address = address;
@@ -83,6 +94,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Refuses settings that have no effect because their name is unknown.
+    pub(crate) fn strict(mut self) -> Self {
+        self.is_strict = true;
+        self
+    }
+
     /// Starts the server and waits until it serves. A member of an ensemble serves when there is a
     /// leader, so start the members of one ensemble concurrently.
     ///
@@ -110,16 +127,23 @@ impl ServerBuilder {
     fn config(&self) -> Result<Config, ServerError> {
         let data_dir = self.data_dir.as_ref().ok_or(ServerError::NoDataDir)?;
         let data_dir = std::path::absolute(data_dir).map_err(ServerError::Directory)?;
-        let own = [
-            ("dataDir", data_dir.display().to_string()),
-            ("clientPort", self.port.to_string()),
-            ("clientPortAddress", self.address.to_string()),
-            ("admin.enableServer", false.to_string()),
+        let address = self.address.to_string();
+        let mut settings = vec![
+            ("dataDir".to_owned(), data_dir.display().to_string()),
+            ("clientPort".to_owned(), self.port.to_string()),
+            ("clientPortAddress".to_owned(), address.clone()),
+            ("admin.enableServer".to_owned(), false.to_string()),
         ];
-        let own = own.map(|(key, value)| (key.to_owned(), value));
-        let settings: Vec<_> = own.into_iter().chain(self.settings.clone()).collect();
+        let other_addresses = OTHER_ADDRESSES.iter().filter(|key| self.needs(key));
+        settings.extend(other_addresses.map(|key| ((*key).to_owned(), address.clone())));
+        settings.extend(self.settings.clone());
         let config = Config::from_settings(&settings, self.properties.clone(), &mut ThisMachine)
             .inspect_err(|error| log_notices(error.notices()))?;
+        let unknown = |notice: &&Notice| self.is_strict && notice.id == finding::UNKNOWN;
+        if let Some(notice) = config.notices.iter().find(unknown) {
+            let key = notice.key.as_deref().unwrap_or_default();
+            return Err(ServerError::Settings(format!("{key}: {}", notice.text)));
+        }
         log_notices(&config.notices);
         let wanted = server::kerberos_environment(&config);
         let is_set = |name: &str, value: &OsString| std::env::var_os(name).as_ref() == Some(value);
@@ -133,5 +157,18 @@ impl ServerBuilder {
             }),
             None => Ok(config),
         }
+    }
+
+    /// Returns whether the port with this address uses the builder's address.
+    fn needs(&self, key: &str) -> bool {
+        // The key is refused without the port.
+        let has_port = key != "secureClientPortAddress"
+            || self
+                .settings
+                .iter()
+                .any(|(key, _)| key == "secureClientPort");
+        // A line of zoo.cfg would override the property.
+        let has_property = self.properties.get(&format!("zookeeper.{key}")).is_some();
+        has_port && !has_property
     }
 }

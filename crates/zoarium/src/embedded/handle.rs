@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use config::Config;
-use server::{Faults, Started};
-use tokio::sync::{oneshot, watch};
+use server::{Faults, Pause, Started};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::builder::ServerBuilder;
 use super::error::ServerError;
-use super::host::{Ending, Host, State};
+use super::host::{Ending, Host, PAUSED_THREADS, State};
 
 /// A server inside this program.
 ///
@@ -30,6 +30,9 @@ pub struct Server {
 struct Running {
     thread: Option<JoinHandle<()>>,
     stop: Option<oneshot::Sender<Ending>>,
+    pauses: mpsc::UnboundedSender<Pause>,
+    /// The current pause.
+    pause: Option<Pause>,
     state: watch::Receiver<State>,
 }
 
@@ -45,6 +48,8 @@ impl Server {
         let running = Running {
             thread: Some(host.thread),
             stop: Some(host.stop),
+            pauses: host.pauses,
+            pause: None,
             state: host.state,
         };
         match host.started.await {
@@ -138,6 +143,22 @@ impl Server {
         self.running.tell(Ending::Stop);
     }
 
+    /// Pauses the server, as SIGSTOP pauses a process, and waits until it is paused. Its connections
+    /// stay open. [`Self::resume`], or the end of the server, ends the pause.
+    pub(crate) async fn pause(&mut self) {
+        self.running.pause().await;
+    }
+
+    /// Ends the pause, if the server is paused.
+    pub(crate) fn resume(&mut self) {
+        self.running.resume();
+    }
+
+    /// Returns whether the server is paused.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.running.pause.is_some()
+    }
+
     /// Ends the server as if its process had been killed, and waits until all its resources are
     /// released.
     pub(crate) async fn kill(mut self) {
@@ -148,7 +169,29 @@ impl Server {
 }
 
 impl Running {
+    async fn pause(&mut self) {
+        if self.pause.is_some() {
+            return;
+        }
+        let pause = self.pause.insert(Pause::default()).clone();
+        // This fails if the server has already ended.
+        if self.pauses.send(pause.clone()).is_ok() {
+            tokio::select! {
+                () = pause.entered(PAUSED_THREADS) => {}
+                _ = self.ended() => {}
+            }
+        }
+    }
+
+    fn resume(&mut self) {
+        if let Some(pause) = self.pause.take() {
+            pause.end();
+        }
+    }
+
     fn tell(&mut self, ending: Ending) {
+        // A paused server could not stop.
+        self.resume();
         // This fails if the server has already ended.
         let _ = self.stop.take().map(|stop| stop.send(ending));
     }

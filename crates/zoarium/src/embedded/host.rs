@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::Config;
-use server::{Faults, Service, Started};
+use server::{Faults, Pause, Service, Started};
 use tokio::runtime::Builder;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::error::ServerError;
 
@@ -36,6 +36,9 @@ pub(super) enum State {
     Ended(Option<u8>),
 }
 
+/// Number of threads in a pause: the workers, and the thread that runs the core.
+pub(super) const PAUSED_THREADS: usize = WORKERS + 1;
+
 /// Way in which a server has to end.
 #[derive(Debug)]
 pub(super) enum Ending {
@@ -49,6 +52,7 @@ pub(super) enum Ending {
 pub(super) struct Host {
     pub(super) thread: JoinHandle<()>,
     pub(super) stop: oneshot::Sender<Ending>,
+    pub(super) pauses: mpsc::UnboundedSender<Pause>,
     pub(super) state: watch::Receiver<State>,
     pub(super) started: oneshot::Receiver<Result<Started, ServerError>>,
 }
@@ -56,6 +60,7 @@ pub(super) struct Host {
 /// The thread's ends of these channels.
 struct Ends {
     stop: oneshot::Receiver<Ending>,
+    pauses: mpsc::UnboundedReceiver<Pause>,
     state: watch::Sender<State>,
     started: oneshot::Sender<Result<Started, ServerError>>,
 }
@@ -67,10 +72,12 @@ impl Host {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("zoarium-{number}");
         let (stop, told) = oneshot::channel();
+        let (pauses, paused) = mpsc::unbounded_channel();
         let (shown, state) = watch::channel(State::Waiting);
         let (start, started) = oneshot::channel();
         let ends = Ends {
             stop: told,
+            pauses: paused,
             state: shown,
             started: start,
         };
@@ -80,6 +87,7 @@ impl Host {
         Ok(Self {
             thread,
             stop,
+            pauses,
             state,
             started,
         })
@@ -89,6 +97,7 @@ impl Host {
 fn host(name: &str, config: Arc<Config>, faults: Faults, ends: Ends) {
     let Ends {
         stop,
+        pauses,
         state,
         started,
     } = ends;
@@ -105,7 +114,7 @@ fn host(name: &str, config: Arc<Config>, faults: Faults, ends: Ends) {
             return;
         }
     };
-    let end = runtime.block_on(run(config, faults, stop, &state, started));
+    let end = runtime.block_on(run(config, faults, (stop, pauses), &state, started));
     // This closes all connections.
     runtime.shutdown_timeout(LEFT_BEHIND_MAX);
     let failed = match end {
@@ -131,7 +140,7 @@ enum End {
 async fn run(
     config: Arc<Config>,
     faults: Faults,
-    mut stop: oneshot::Receiver<Ending>,
+    (mut stop, mut pauses): (oneshot::Receiver<Ending>, mpsc::UnboundedReceiver<Pause>),
     state: &watch::Sender<State>,
     started: oneshot::Sender<Result<Started, ServerError>>,
 ) -> End {
@@ -156,6 +165,14 @@ async fn run(
                 // A stop was requested, or the handle was dropped.
                 Ok(Ending::Stop) | Err(_) => break End::Stopped,
             },
+            Some(pause) = pauses.recv() => {
+                for _ in 0..WORKERS {
+                    let pause = pause.clone();
+                    tokio::spawn(async move { pause.hold() });
+                }
+                pause.entered(WORKERS).await;
+                server.pause_core(pause);
+            }
             exit_code = server.failed() => break End::Failed(exit_code),
             changed = serving.changed() => match changed {
                 Ok(()) => show(state, *serving.borrow_and_update()),

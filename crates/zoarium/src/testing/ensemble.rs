@@ -1,17 +1,16 @@
 //! An ensemble for a test.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use blocking::files;
+use proto::SessionId;
 use server::Faults;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::server::{directory, of_tests};
-use super::{expiry, ports, reach};
+use super::builder::TestEnsembleBuilder;
+use super::{expiry, reach};
 use crate::{Server, ServerBuilder, ServerError};
 
 /// Time within which an ensemble on one machine has a leader, under any load.
@@ -20,155 +19,30 @@ const SERVING_MAX: Duration = Duration::from_secs(60);
 /// Interval between two checks of the members during a wait.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Number of attempts to start. Ports are chosen before they are used, so another process may take
-/// one in between.
-const TRIES: usize = 3;
-
 /// An ensemble inside this process, with its data in a temporary directory.
 ///
 /// Members are numbered as in zoo.cfg: participants from 1, and observers after them. Session
 /// timeouts of 200 ms to 60 s are granted, because `tickTime` is 100.
 #[derive(Debug)]
 pub struct TestEnsemble {
-    members: BTreeMap<u32, Member>,
-    participants: u32,
+    pub(super) members: BTreeMap<u32, Member>,
+    pub(super) participants: u32,
     /// Members that are separated from all others.
-    apart: BTreeSet<u32>,
+    pub(super) apart: BTreeSet<u32>,
     // After the members, so that it is dropped last.
-    _directory: TempDir,
+    pub(super) _directory: TempDir,
 }
 
 #[derive(Debug)]
-struct Member {
-    server: Option<Server>,
-    builder: ServerBuilder,
-    faults: Faults,
-    client: SocketAddr,
+pub(super) struct Member {
+    pub(super) server: Option<Server>,
+    pub(super) builder: ServerBuilder,
+    pub(super) faults: Faults,
+    pub(super) client: SocketAddr,
+    /// Address of the admin server, if it is enabled.
+    pub(super) admin: Option<SocketAddr>,
     /// Addresses for other members: quorum port and election port.
-    ports: [SocketAddr; 2],
-}
-
-/// Settings of an ensemble for a test.
-#[derive(Debug, Clone)]
-pub struct TestEnsembleBuilder {
-    participants: u32,
-    observers: u32,
-    settings: Vec<(String, String)>,
-}
-
-impl TestEnsembleBuilder {
-    /// Sets the number of members with a vote. The default is 3.
-    #[must_use]
-    pub fn members(mut self, count: u32) -> Self {
-        self.participants = count;
-        self
-    }
-
-    /// Sets the number of members without a vote. The default is 0.
-    #[must_use]
-    pub fn observers(mut self, count: u32) -> Self {
-        self.observers = count;
-        self
-    }
-
-    /// Adds a line of zoo.cfg for all members.
-    #[must_use]
-    pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
-        self.settings.push((key.into(), value.to_string()));
-        self
-    }
-
-    /// Starts the ensemble, and returns when it serves.
-    ///
-    /// # Errors
-    /// If [`ServerBuilder::start`] fails for a member. The other members are then stopped and their
-    /// data is removed.
-    pub async fn start(self) -> Result<TestEnsemble, ServerError> {
-        let mut tries = 1;
-        loop {
-            match self.start_once().await {
-                Err(ServerError::Start { .. } | ServerError::Failed { .. }) if tries < TRIES => {
-                    tries += 1;
-                }
-                ended => return ended,
-            }
-        }
-    }
-
-    async fn start_once(&self) -> Result<TestEnsemble, ServerError> {
-        let directory = directory()?;
-        let count = self.participants + self.observers;
-        let ports = ports::free(3 * count as usize)?;
-        let mut lines = Vec::new();
-        for (id, ports) in (1..).zip(ports.chunks_exact(3)) {
-            let role = if id > self.participants {
-                ":observer"
-            } else {
-                ""
-            };
-            if let [quorum, election, _] = ports {
-                let line = format!(
-                    "{}:{}:{}{role}",
-                    quorum.ip(),
-                    quorum.port(),
-                    election.port()
-                );
-                lines.push((format!("server.{id}"), line));
-            }
-        }
-        let mut members = BTreeMap::new();
-        for (id, ports) in (1..).zip(ports.chunks_exact(3)) {
-            if let [quorum, election, client] = ports {
-                let data_dir = directory.path().join(id.to_string());
-                let written = files::create_dir(&data_dir)
-                    .and_then(|()| files::create(&data_dir.join("myid")))
-                    .and_then(|mut file| file.write_all(id.to_string().as_bytes()));
-                written.map_err(|error| ServerError::Test {
-                    what: "cannot write myid",
-                    why: error.to_string(),
-                })?;
-                let builder = Server::builder().data_dir(data_dir).port(client.port());
-                let member = Member {
-                    server: None,
-                    builder: self.member_of(builder, &lines, id),
-                    faults: Faults::new(),
-                    client: *client,
-                    ports: [*quorum, *election],
-                };
-                members.insert(id, member);
-            }
-        }
-        let mut ensemble = TestEnsemble {
-            members,
-            participants: self.participants,
-            apart: BTreeSet::new(),
-            _directory: directory,
-        };
-        for id in 1..=count {
-            ensemble.restart(id).await?;
-        }
-        ensemble.wait_until_serving().await?;
-        Ok(ensemble)
-    }
-
-    fn member_of(
-        &self,
-        builder: ServerBuilder,
-        lines: &[(String, String)],
-        id: u32,
-    ) -> ServerBuilder {
-        let mut builder = of_tests(builder)
-            // Ticks are short, so these limits allow for a loaded machine.
-            .setting("initLimit", 100)
-            .setting("syncLimit", 20)
-            // One participant is also an ensemble.
-            .setting("standaloneEnabled", false);
-        if id > self.participants {
-            builder = builder.setting("peerType", "observer");
-        }
-        let settings = lines.iter().chain(&self.settings);
-        settings.fold(builder, |builder, (key, value)| builder.setting(key, value))
-    }
+    pub(super) ports: [SocketAddr; 2],
 }
 
 impl TestEnsemble {
@@ -183,11 +57,7 @@ impl TestEnsemble {
 
     /// Returns a builder of an ensemble.
     pub fn builder() -> TestEnsembleBuilder {
-        TestEnsembleBuilder {
-            participants: 3,
-            observers: 0,
-            settings: Vec::new(),
-        }
+        TestEnsembleBuilder::new()
     }
 
     /// Returns the connect string of all members, including stopped ones.
@@ -203,6 +73,20 @@ impl TestEnsemble {
     /// If the member does not exist.
     pub fn connect_string_of(&self, id: u32) -> Result<String, ServerError> {
         Ok(self.member(id)?.client.to_string())
+    }
+
+    /// Returns the ids of all members, including stopped ones.
+    pub fn members(&self) -> Vec<u32> {
+        self.members.keys().copied().collect()
+    }
+
+    /// Returns the address of a member's admin server, if
+    /// [`TestEnsembleBuilder::admin_servers`] has enabled the admin servers.
+    ///
+    /// # Errors
+    /// If the member does not exist.
+    pub fn admin_address(&self, id: u32) -> Result<Option<SocketAddr>, ServerError> {
+        Ok(self.member(id)?.admin)
     }
 
     /// Returns the leader that serves, or `None` without one. During a partition, a leader without
@@ -252,6 +136,25 @@ impl TestEnsemble {
         Ok(())
     }
 
+    /// Pauses a member, as SIGSTOP pauses a process, and waits until it is paused. It does not answer
+    /// any more, but its connections stay open.
+    ///
+    /// # Errors
+    /// If the member does not exist or does not run.
+    pub async fn pause(&mut self, id: u32) -> Result<(), ServerError> {
+        self.running_member(id)?.pause().await;
+        Ok(())
+    }
+
+    /// Ends the pause of a member. [`restart`](Self::restart) and [`kill`](Self::kill) also end it.
+    ///
+    /// # Errors
+    /// If the member does not exist or does not run.
+    pub fn resume(&mut self, id: u32) -> Result<(), ServerError> {
+        self.running_member(id)?.resume();
+        Ok(())
+    }
+
     /// Separates these members from all others, in both directions. The members still reach each
     /// other. Clients reach both sides. This heals any earlier partition.
     pub fn partition(&mut self, members: &[u32]) {
@@ -277,7 +180,7 @@ impl TestEnsemble {
     ///
     /// # Errors
     /// If the session does not exist, or no member serves.
-    pub async fn expire(&self, session: i64) -> Result<(), ServerError> {
+    pub async fn expire(&self, session: SessionId) -> Result<(), ServerError> {
         let serving = self.running().into_iter();
         let mut serving = serving.filter(|(_, server)| server.is_serving());
         let (_, server) = serving.next().ok_or_else(|| self.not_serving())?;
@@ -330,10 +233,11 @@ impl TestEnsemble {
         servers.for_each(Server::begin_to_stop);
     }
 
+    /// Returns the members that run and are not paused.
     fn running(&self) -> BTreeMap<u32, &Server> {
         let members = self.members.iter();
         let running = members.filter_map(|(id, member)| Some((*id, member.server.as_ref()?)));
-        running.collect()
+        running.filter(|(_, server)| !server.is_paused()).collect()
     }
 
     /// Returns the members that can have a leader.
@@ -357,11 +261,15 @@ impl TestEnsemble {
 
     fn not_serving(&self) -> ServerError {
         let running = self.running();
-        let states = self.members.keys().map(|id| match running.get(id) {
-            Some(server) if server.is_serving() => format!("member {id} serves"),
-            Some(_) => format!("member {id} does not have a leader"),
-            None => format!("member {id} is down"),
-        });
+        let states = self
+            .members
+            .iter()
+            .map(|(id, member)| match running.get(id) {
+                Some(server) if server.is_serving() => format!("member {id} serves"),
+                Some(_) => format!("member {id} does not have a leader"),
+                None if member.server.is_some() => format!("member {id} is paused"),
+                None => format!("member {id} is down"),
+            });
         let states: Vec<_> = states.collect();
         ServerError::NotServing(format!(
             "the ensemble does not serve: {} (disconnected: {:?})",
@@ -372,6 +280,14 @@ impl TestEnsemble {
 
     fn member(&self, id: u32) -> Result<&Member, ServerError> {
         self.members.get(&id).ok_or_else(|| unknown(id))
+    }
+
+    fn running_member(&mut self, id: u32) -> Result<&mut Server, ServerError> {
+        let server = self.member_mut(id)?.server.as_mut();
+        server.ok_or_else(|| ServerError::Test {
+            what: "the member does not run",
+            why: format!("{id}"),
+        })
     }
 
     fn member_mut(&mut self, id: u32) -> Result<&mut Member, ServerError> {

@@ -18,8 +18,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Resumes the session in place of its client, and closes it. The client loses the connection, and
 /// learns that the session is over when it reconnects. The password of a session follows from its
 /// id.
-pub(super) async fn expire(connect_string: &str, session: i64) -> Result<(), ServerError> {
-    let id = SessionId(session);
+pub(super) async fn expire(connect_string: &str, id: SessionId) -> Result<(), ServerError> {
     let password = Bytes::copy_from_slice(&replica::session::password(id));
     let options = Options::new(connect_string).with_session(Session { id, password });
     let refused = |error: Error| ServerError::Test {

@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod builder;
 mod ensemble;
 mod expiry;
 mod ports;
@@ -27,5 +28,7 @@ mod server;
 
 pub(crate) use ports::free as free_ports;
 
-pub use ensemble::{TestEnsemble, TestEnsembleBuilder};
+pub use builder::TestEnsembleBuilder;
+pub use ensemble::TestEnsemble;
+pub use proto::SessionId;
 pub use server::TestServer;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proto::SessionId;
 use server::Faults;
 use tempfile::TempDir;
 
@@ -21,16 +22,21 @@ pub struct TestServer {
     _directory: TempDir,
 }
 
-/// Adds settings that suit tests.
+/// Beginning of the names of data directories.
+const PREFIX: &str = "zoarium-test-server-";
+
+/// Adds settings that suit tests, and refuses unknown settings.
 pub(super) fn of_tests(builder: ServerBuilder) -> ServerBuilder {
     builder
+        .strict()
         .setting("tickTime", 100)
         .setting("maxSessionTimeout", 60_000)
         .setting("preAllocSize", 64)
 }
 
 pub(super) fn directory() -> Result<TempDir, ServerError> {
-    tempfile::tempdir().map_err(|error| ServerError::Test {
+    let named = tempfile::Builder::new().prefix(PREFIX).tempdir();
+    named.map_err(|error| ServerError::Test {
         what: "cannot create a directory for the data",
         why: error.to_string(),
     })
@@ -105,7 +111,7 @@ impl TestServer {
     ///
     /// # Errors
     /// If the session does not exist, or the server does not run.
-    pub async fn expire(&self, session: i64) -> Result<(), ServerError> {
+    pub async fn expire(&self, session: SessionId) -> Result<(), ServerError> {
         expiry::expire(&self.connect_string, session).await
     }
 

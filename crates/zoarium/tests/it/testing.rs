@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use client::{Client, Create, Options, State};
 use zoarium::ServerError;
-use zoarium::testing::{TestEnsemble, TestServer};
+use zoarium::testing::{SessionId, TestEnsemble, TestServer};
 
 use crate::embedding::{Alone, run};
 
@@ -141,14 +141,14 @@ fn a_session_can_be_ended() {
             let ephemeral = Create::ephemeral();
             let made = client.create("/mine", "data", &ephemeral);
             made.await.unwrap();
-            ensemble.expire(client.session_id().0).await.unwrap();
+            ensemble.expire(client.session_id()).await.unwrap();
             other.sync("/").await.unwrap();
             assert!(other.exists("/mine").await.unwrap().is_none());
             let mut state = client.state();
             let expired = state.wait_for(|state| matches!(state, State::Expired));
             expired.await.unwrap();
         }
-        let unknown = ensemble.expire(1).await.unwrap_err();
+        let unknown = ensemble.expire(SessionId(1)).await.unwrap_err();
         assert!(unknown.to_string().contains("session"), "{unknown}");
     });
     alone.end();
