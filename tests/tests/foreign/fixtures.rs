@@ -24,34 +24,47 @@ fn uses(command: &mut Command) {
 const IN_PYTHON: &str = r#"
 from kazoo.client import KazooClient
 
-with zookeeper() as connect_string:
-    client = KazooClient(hosts=connect_string)
+def test_made(zookeeper):
+    client = KazooClient(hosts=zookeeper.connect_string)
     client.start(timeout=60)
     client.create("/made", b"by a test")
-    assert client.get("/made")[0] == b"by a test"
+    leader = zookeeper.command("status")["leader"]
+    zookeeper.command(f"kill {leader}")
+    zookeeper.command("wait")
+    assert client.retry(client.get, "/made")[0] == b"by a test"
+    zookeeper.command("expire %d" % client.client_id[0])
+    zookeeper.command(f"restart {leader}")
     client.stop()
-print("done")
+    print("done")
 "#;
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn python_has_a_server() {
-    let Some(python) = or_skip("kazoo", python_with_kazoo()) else {
+fn pytest_has_servers() {
+    let Some(python) = or_skip("pytest", python_with_kazoo()) else {
         return;
     };
+    let directory = tempfile::tempdir().expect("a directory");
     let program = block("EMBEDDING.md", "python") + IN_PYTHON;
-    uses(Command::new(python).args(["-c", &program]));
+    fs::write(directory.path().join("test_made.py"), program).expect("write");
+    let mut test = Command::new(python);
+    test.current_dir(&directory)
+        .args(["-m", "pytest", "-s", "-p", "no:cacheprovider"]);
+    uses(&mut test);
 }
 
 const IN_NODE: &str = r#"
 zookeeper().then((server) => {
   const client = require("node-zookeeper-client").createClient(server.connectString);
   client.once("connected", () => {
-    client.create("/made", (error) => {
+    client.create("/made", async (error) => {
       if (error) throw error;
+      await server.command("kill 1");
+      await server.command("wait");
+      const { leader } = await server.command("status");
       client.close();
       server.stop();
-      console.log("done");
+      console.log(leader > 1 ? "done" : "member 1 leads");
     });
   });
   client.connect();
@@ -60,7 +73,7 @@ zookeeper().then((server) => {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn node_has_a_server() {
+fn node_has_servers() {
     let Some((node, dir)) = or_skip("the Node.js client", node()) else {
         return;
     };
@@ -71,6 +84,7 @@ fn node_has_a_server() {
 const IN_GO: &str = r#"package app
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -78,7 +92,8 @@ import (
 )
 
 func TestMade(t *testing.T) {
-	client, _, err := zk.Connect([]string{zookeeper(t)}, time.Minute)
+	servers, command := zookeeper(t)
+	client, _, err := zk.Connect(strings.Split(servers, ","), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,13 +101,16 @@ func TestMade(t *testing.T) {
 	if _, err := client.Create("/made", []byte("by a test"), 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
+	command("pause 1")
+	command("wait")
+	command("resume 1")
 	t.Log("done")
 }
 "#;
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn go_has_a_server() {
+fn go_has_servers() {
     // The Go client brings the modules.
     let Some(program) = or_skip("the Go client", go_program()) else {
         return;
@@ -122,7 +140,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
-import org.apache.curator.retry.RetryOneTime;
+import org.apache.curator.retry.RetryForever;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
@@ -133,9 +151,12 @@ public class MadeTest {
     @Test
     void made() throws Exception {
         try (CuratorFramework client =
-                CuratorFrameworkFactory.newClient(server.connectString(), new RetryOneTime(100))) {
+                CuratorFrameworkFactory.newClient(server.connectString, new RetryForever(100))) {
             client.start();
             client.create().forPath("/made", "by a test".getBytes());
+            server.command("slow 50ms");
+            server.command("kill 1");
+            server.command("wait");
             assertEquals("by a test", new String(client.getData().forPath("/made")));
         }
         System.out.println("done");
@@ -145,7 +166,7 @@ public class MadeTest {
 
 #[test]
 #[ignore = "runs other people's programs"]
-fn junit_has_a_server() {
+fn junit_has_servers() {
     let jars = apache_class_path().and_then(|apache| Ok((apache, junit_class_path()?)));
     let tools = jars.and_then(|jars| Ok((jars, java_tool("javac")?, java_tool("java")?)));
     let Some(((apache, junit), compiler, java)) = or_skip("JUnit", tools) else {

@@ -1,87 +1,122 @@
 //! `zoarium test-server`, as programs in other languages start it.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+mod commands;
+mod fixture;
+mod listening;
+
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use client::{Client, Options};
-use serde_json::Value;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::embedding::{PATIENCE, run};
+use self::fixture::Fixture;
+use crate::embedding::run;
 use crate::support::{stderr, zoarium};
 
-/// A process that is killed on drop, so that a failed test leaves no process.
-struct Started(Child);
+async fn connect(connect_string: &str) -> Client {
+    let options = Options::new(connect_string).with_session_timeout(Duration::from_secs(60));
+    Client::connect(options).await.unwrap()
+}
 
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn send(process: u32, signal: Signal) {
+    let pid = Pid::from_raw(process.cast_signed()).unwrap();
+    kill_process(pid, signal).unwrap();
 }
 
 #[test]
 fn it_says_where_it_serves_and_ends_with_its_standard_input() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut process = Command::new(env!("CARGO_BIN_EXE_zoarium"));
-    process
-        .args(["test-server", "--members", "3", "--observers", "1"])
-        .args(["--set", "maxSessionTimeout=7000"])
-        .env("TMPDIR", directory.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut process = Started(process.spawn().unwrap());
-    let (told, line) = mpsc::channel();
-    let stdout = process.0.stdout.take().unwrap();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = BufReader::new(stdout).read_line(&mut line);
-        let _ = told.send(read.map(|_| line));
-    });
-    let line = line.recv_timeout(PATIENCE).unwrap().unwrap();
-    let said: Value = serde_json::from_str(&line).unwrap();
-    let members = said["members"].as_array().unwrap();
-    assert_eq!(members.len(), 4);
-    let connect_string = said["connectString"].as_str().unwrap();
+    let members = ["--members", "3", "--observers", "1"];
+    let limit = ["--set", "maxSessionTimeout=7000"];
+    let mut fixture = Fixture::start(&[&members[..], &limit].concat());
+    assert_eq!(fixture.members().len(), 4);
+    assert_eq!(fixture.connect_string(), fixture.members().join(","));
+    assert_eq!(fixture.said["adminAddresses"].as_array().unwrap().len(), 4);
     run(async {
-        for member in members {
-            let client = Client::connect(Options::new(member.as_str().unwrap()));
-            client.await.unwrap().close().await.unwrap();
+        for member in fixture.members() {
+            connect(member).await.close().await.unwrap();
         }
-        let options = Options::new(connect_string).with_session_timeout(Duration::from_secs(60));
-        Client::connect(options)
-            .await
-            .unwrap()
-            .close()
-            .await
-            .unwrap();
+        let client = connect(fixture.connect_string()).await;
+        client.close().await.unwrap();
     });
-    drop(process.0.stdin.take());
-    let began = Instant::now();
-    let status = loop {
-        match process.0.try_wait().unwrap() {
-            Some(status) => break status,
-            None if began.elapsed() > PATIENCE => panic!("it does not end"),
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    assert!(status.success(), "{status}");
-    let left: Vec<_> = directory.path().read_dir().unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
+    let files = fixture.files();
+    let is_named = |name: &String| name.starts_with("zoarium-test-server-");
+    assert!(files.len() == 1 && files.iter().all(is_named), "{files:?}");
+    // A warning about the ACL of a test would hide others.
+    assert!(!fixture.log().contains("the ACL of /"), "{}", fixture.log());
+    drop(fixture.stdin.take());
+    fixture.ends();
+}
+
+#[test]
+fn a_signal_ends_it_and_nothing_is_left() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let fixture = Fixture::start(&[]);
+        send(fixture.process.id(), signal);
+        fixture.ends();
+    }
+}
+
+#[test]
+fn it_survives_an_empty_standard_input_and_ends_with_its_parent() {
+    // The shell gives a process in the background /dev/null as its standard input.
+    let mut shell = Command::new("sh");
+    let script = r#""$0" test-server & wait"#;
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_zoarium")]);
+    shell.stdin(Stdio::null());
+    let mut fixture = Fixture::begin(shell).unwrap();
+    for _ in 0..3 {
+        let answer = fixture.http("POST / HTTP/1.1", "restart\nwait\n");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    assert_eq!(fixture.files().len(), 1);
+    fixture.process.kill().unwrap();
+    fixture.wait();
+    // The output ends with the last process that has it.
+    while fixture
+        .lines
+        .recv_timeout(crate::embedding::PATIENCE)
+        .is_ok()
+    {}
+    assert_eq!(fixture.files(), [""; 0]);
+}
+
+#[test]
+fn its_members_have_the_requested_ports() {
+    // The ports of a server that has ended. Another process may take them first.
+    let started = (0..10).find_map(|_| {
+        let first = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let port = first.port().checked_add(1)?;
+        let arguments = ["--members", "2", "--port", &port.to_string()];
+        Some((port, Fixture::try_start(&arguments)?))
+    });
+    let (port, fixture) = started.expect("two free ports");
+    let expected = [port, port + 1].map(|port| format!("127.0.0.1:{port}"));
+    assert_eq!(fixture.members(), expected);
 }
 
 #[test]
 fn what_it_is_not_to_be_is_refused() {
-    let no_members = zoarium(["test-server", "--members", "0"]);
-    assert_eq!(no_members.status.code(), Some(2));
-    let wrong = zoarium(["test-server", "--set", "tickTime=soon"]);
-    assert_eq!(wrong.status.code(), Some(2));
-    assert!(stderr(&wrong).contains("tickTime"), "{}", stderr(&wrong));
-    let unknown = zoarium(["test-server", "--set", "snapCount"]);
-    assert!(
-        stderr(&unknown).contains("KEY=VALUE"),
-        "{}",
-        stderr(&unknown)
-    );
+    let refused = [
+        (["--members", "0"], "0"),
+        (["--port", "0"], "0"),
+        (["--set", "tickTime=soon"], "tickTime"),
+        (["--set", "snapCount"], "KEY=VALUE"),
+        (["--set", "snapCuont=1"], "did you mean snapCount"),
+        (["--set", "zookeeper.snapCount=1"], "no effect"),
+        (["--set", "clientPort=2181"], "use --port"),
+        (["--set", "admin.serverPort=1"], "first line of output"),
+    ];
+    for (arguments, reason) in refused {
+        let output = zoarium([&["test-server"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+    }
+    let beyond = zoarium(["test-server", "--members", "2", "--port", "65535"]);
+    assert_eq!(beyond.status.code(), Some(1));
+    assert!(stderr(&beyond).contains("65535"), "{}", stderr(&beyond));
 }
