@@ -9,13 +9,13 @@ use proto::connect::{ConnectRequest, ConnectResponse};
 use proto::{OpCode, SessionId, Xid, Zxid};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use transport::Stream;
-use transport::tls::Connector;
+use transport::{Connector, Stream};
 
 use crate::dial::Dial;
 use crate::error::{Error, LossReason, Result};
 use crate::frame::{put_frame, put_request};
 use crate::limits::FRAME_BYTES_MAX;
+#[cfg(feature = "sasl")]
 use crate::login::{Login, NotLoggedIn, log_in};
 use crate::wire::Wire;
 
@@ -39,6 +39,7 @@ pub struct Handshake {
     /// TLS settings, if the server requires TLS.
     pub connector: Connector,
     /// Credentials of the SASL login, if any.
+    #[cfg(feature = "sasl")]
     pub login: Option<Login>,
     /// Dialer that replaces TCP, if any.
     pub dialer: Option<Arc<dyn Dial>>,
@@ -54,6 +55,7 @@ impl Default for Handshake {
             frame_bytes_max: FRAME_BYTES_MAX,
             connect_timeout: Duration::from_secs(10),
             connector: Connector::plain(),
+            #[cfg(feature = "sasl")]
             login: None,
             dialer: None,
         }
@@ -173,6 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> RawConnection<S> {
                 server: Arc::clone(server),
             });
         }
+        #[cfg(feature = "sasl")]
         if let Some(login) = &handshake.login {
             let logged_in = log_in(&mut wire, login, handshake.frame_bytes_max).await;
             logged_in.map_err(|why| match why {

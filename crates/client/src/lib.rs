@@ -7,8 +7,8 @@
 //!   encodes any number of requests and receives replies as slices. It does not allocate and does
 //!   not start a task. One write and one read move all waiting data.
 //!
-//! Both support TLS ([`tls::Connector`]), and log in by SASL ([`Login`]) on each connection before
-//! the first request.
+//! Both support TLS (feature `tls`, `tls::ClientStores`), and log in by SASL (feature `sasl`,
+//! `Login`) on each connection before the first request.
 //!
 //! ```no_run
 //! use zoarium_client::{Client, Create, Options};
@@ -24,7 +24,7 @@
 //! # }
 //! ```
 //!
-//! The crate re-exports all types of its signatures:
+//! The crate re-exports all types of its signatures, and the crates that define them:
 //!
 //! ```no_run
 //! use zoarium_client::{Acl, Client, Create, SessionId, Stat, perms};
@@ -75,6 +75,7 @@ mod error;
 pub mod frame;
 mod handshake;
 pub mod limits;
+#[cfg(feature = "sasl")]
 mod login;
 mod machine;
 mod multi;
@@ -99,6 +100,7 @@ pub use digest::digest_id;
 pub use error::{Call, Code, Error, LoginFailure, LossReason, Result, XidOrNothing};
 pub use handshake::{Accepted, Handshake, RawConnection, Session};
 pub use jute::{DecodeError, Reader, Str};
+#[cfg(feature = "sasl")]
 pub use login::Login;
 pub use machine::{AddWatchMode, Reply, WatchKind};
 pub use multi::{
@@ -119,7 +121,11 @@ pub use state::{State, WatchEvent};
 pub use transaction::Transaction;
 pub use transport::sasl::gssapi::GssapiRefusal;
 pub use transport::sasl::{Refusal, Secret};
+#[cfg(feature = "tls")]
 pub use transport::tls;
-pub use transport::{Duplex, Stream};
+pub use transport::{Connector, Duplex, Stream};
 pub use watch::{Change, Watch, WatchStream};
 pub use wire::{Exchange, Wire};
+
+/// Crates whose types occur in signatures.
+pub use {bytes, jute, proto, tokio, transport};

@@ -1,5 +1,6 @@
 //! Bounds of everything that a server, or a fast caller, could make grow.
 
+#[cfg(feature = "sasl")]
 use transport::sasl::gssapi::TOKEN_BYTES_MAX;
 
 /// Default size limit of an incoming frame in bytes, inclusive. [`crate::Handshake`] and
@@ -14,9 +15,11 @@ pub const REQUEST_BYTES_MAX: usize = 0xf_ffff;
 
 /// Size limit of an incoming frame during a login in bytes, inclusive. It exceeds every token of
 /// DIGEST-MD5.
+#[cfg(feature = "sasl")]
 pub(crate) const LOGIN_FRAME_BYTES_MAX: usize = 8 << 10;
 
 /// Size limit of an incoming frame during a login with Kerberos.
+#[cfg(feature = "sasl")]
 pub(crate) const TICKET_FRAME_BYTES_MAX: usize = TOKEN_BYTES_MAX + 64;
 
 /// Minimum space for a read from the socket, in bytes.

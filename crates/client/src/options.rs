@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use transport::tls::Connector;
+use transport::Connector;
 
 use crate::chroot::Chroot;
 use crate::dial::Dial;
 use crate::handshake::{Handshake, Session};
 use crate::limits::{FRAME_BYTES_MAX, REQUEST_BYTES_MAX};
+#[cfg(feature = "sasl")]
 use crate::login::Login;
 
 /// Settings of a client and its connections.
@@ -39,6 +40,7 @@ pub struct Options {
     /// TLS settings, if the servers require TLS.
     pub connector: Connector,
     /// Credentials of the SASL login on each connection, if any.
+    #[cfg(feature = "sasl")]
     pub login: Option<Login>,
     /// Dialer that replaces TCP, if any.
     pub dialer: Option<Arc<dyn Dial>>,
@@ -79,6 +81,7 @@ impl Options {
             frame_bytes_max: FRAME_BYTES_MAX,
             request_bytes_max: REQUEST_BYTES_MAX,
             connector: Connector::plain(),
+            #[cfg(feature = "sasl")]
             login: None,
             dialer: None,
             seed: None,
@@ -150,6 +153,7 @@ impl Options {
     }
 
     /// Sets a SASL login, executed on each connection before the first request.
+    #[cfg(feature = "sasl")]
     pub fn with_login(mut self, login: Login) -> Self {
         self.login = Some(login);
         self
@@ -176,6 +180,7 @@ impl Options {
             frame_bytes_max: self.frame_bytes_max,
             connect_timeout: self.connect_timeout,
             connector: self.connector.clone(),
+            #[cfg(feature = "sasl")]
             login: self.login.clone(),
             dialer: self.dialer.clone(),
             ..Handshake::default()

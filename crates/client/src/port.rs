@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use transport::tls::Connector;
+use transport::Connector;
 
 /// Time limit of each step: the connection with its TLS handshake, and each answer.
 const STEP_LIMIT: Duration = Duration::from_secs(2);

@@ -28,8 +28,8 @@
 //! Each recipe has an example that starts with a client like this:
 //!
 //! ```no_run
-//! # async fn example() -> client::Result<()> {
-//! use client::{Client, Options};
+//! # async fn example() -> zoarium_recipes::client::Result<()> {
+//! use zoarium_recipes::client::{Client, Options};
 //!
 //! let servers = "zk1:2181,zk2:2181,zk3:2181";
 //! let client = Client::connect(Options::new(servers).with_renewal()).await?;
@@ -116,3 +116,6 @@ pub use taken::Taken;
 pub use ttl_node::PersistentTtlNode;
 pub use unfair::UnfairElection;
 pub use value::{SharedValue, Versioned};
+
+/// Crates whose types occur in signatures.
+pub use {bytes, client, serde_json, tokio};

@@ -146,7 +146,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::tls::Connector;
+    use crate::connector::Connector;
 
     const LIMIT: Duration = Duration::from_secs(10);
 

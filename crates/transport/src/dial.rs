@@ -9,9 +9,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::connector::Connector;
 use crate::options::SocketOptions;
 use crate::stream::Stream;
-use crate::tls::Connector;
 
 /// Time after which the next address is tried concurrently (RFC 8305).
 const STAGGER: Duration = Duration::from_millis(250);

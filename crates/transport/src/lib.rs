@@ -3,7 +3,7 @@
 //! ```text
 //!   bind ----> Listener --accept_each--> TcpStream --tls::Acceptor---+
 //!                                                                    +--> Stream --> ReadHalf, WriteHalf
-//!   resolve -> connect_first, connect_patiently -----tls::Connector--+
+//!   resolve -> connect_first, connect_patiently ----------Connector--+
 //! ```
 //!
 //! This crate does not know the protocols that use the streams. A [`Stream`] is an enum of the
@@ -13,6 +13,7 @@
 
 mod accept;
 mod bind;
+mod connector;
 mod cuts;
 mod dial;
 mod files_kept;
@@ -20,11 +21,16 @@ mod options;
 mod resolve;
 pub mod sasl;
 mod stream;
+#[cfg(feature = "tls")]
+pub mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls/absent.rs"]
 pub mod tls;
 mod writer;
 
 pub use accept::{Accepting, Listener, accept_each};
 pub use bind::{bind, bind_everywhere, bind_ip};
+pub use connector::Connector;
 pub use cuts::{CutStream, Cuts};
 pub use dial::{DialFailure, Patience, connect_first, connect_patiently};
 pub use files_kept::FilesKept;

@@ -6,16 +6,18 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+#[cfg(feature = "tls")]
 use rustls::ProtocolVersion;
-use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
+#[cfg(feature = "tls")]
 use tokio_rustls::TlsStream;
 
 use crate::cuts::CutStream;
+#[cfg(feature = "tls")]
 use crate::tls::Records;
-use crate::tls::certificates::subject::Chain;
+use crate::tls::certificate::{Certificate, Chain};
 use crate::writer::TcpWriter;
 
 /// A connected byte stream.
@@ -28,6 +30,7 @@ pub enum Stream {
     /// Plain TCP.
     Plain(TcpStream),
     /// TLS over TCP. Boxed because it is several times as large, and most connections may be plain.
+    #[cfg(feature = "tls")]
     Tls(Box<TlsStream<Records>>),
     /// Any stream to a server that can be cut off.
     Cut(Box<CutStream>),
@@ -46,6 +49,7 @@ pub enum ReadHalf {
     /// Half of a plain TCP stream.
     Plain(OwnedReadHalf),
     /// Half of a TLS stream.
+    #[cfg(feature = "tls")]
     Tls(tokio::io::ReadHalf<Box<TlsStream<Records>>>),
     /// Half of a stream to a server that can be cut off.
     Cut(tokio::io::ReadHalf<Box<CutStream>>),
@@ -59,6 +63,7 @@ pub enum WriteHalf {
     /// Half of a plain TCP stream.
     Plain(TcpWriter),
     /// Half of a TLS stream.
+    #[cfg(feature = "tls")]
     Tls(tokio::io::WriteHalf<Box<TlsStream<Records>>>),
     /// Half of a stream to a server that can be cut off.
     Cut(tokio::io::WriteHalf<Box<CutStream>>),
@@ -77,6 +82,7 @@ impl Stream {
                     WriteHalf::Plain(TcpWriter::new(write)),
                 )
             }
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 (ReadHalf::Tls(read), WriteHalf::Tls(write))
@@ -100,6 +106,7 @@ impl Stream {
         match self {
             Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
             Self::Plain(stream) => stream.peer_addr(),
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.get_ref().0.tcp().peer_addr(),
             Self::Cut(stream) => stream.inner().peer_addr(),
         }
@@ -113,6 +120,7 @@ impl Stream {
         match self {
             Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
             Self::Plain(stream) => stream.local_addr(),
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.get_ref().0.tcp().local_addr(),
             Self::Cut(stream) => stream.inner().local_addr(),
         }
@@ -122,6 +130,7 @@ impl Stream {
     pub fn is_tls(&self) -> bool {
         match self {
             Self::Plain(_) | Self::Brought(_) => false,
+            #[cfg(feature = "tls")]
             Self::Tls(_) => true,
             Self::Cut(stream) => stream.inner().is_tls(),
         }
@@ -129,18 +138,22 @@ impl Stream {
 
     /// Returns all certificates that the peer has presented, its own first.
     pub fn peer_chain(&self) -> Chain {
-        let shown = match self {
-            Self::Plain(_) | Self::Brought(_) => None,
-            Self::Tls(stream) => stream.get_ref().1.peer_certificates(),
-            Self::Cut(stream) => return stream.inner().peer_chain(),
-        };
-        shown.unwrap_or_default().to_vec()
+        match self {
+            Self::Plain(_) | Self::Brought(_) => Chain::new(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                let shown = stream.get_ref().1.peer_certificates();
+                shown.unwrap_or_default().to_vec()
+            }
+            Self::Cut(stream) => stream.inner().peer_chain(),
+        }
     }
 
     /// Returns the trusted certificate that identifies the peer; `None` if it did not present one.
-    pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+    pub fn peer_certificate(&self) -> Option<&Certificate> {
         match self {
             Self::Plain(_) | Self::Brought(_) => None,
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
             Self::Cut(stream) => stream.inner().peer_certificate(),
         }
@@ -153,7 +166,7 @@ impl WriteHalf {
     pub fn direct_writer(&self) -> Option<TcpWriter> {
         match self {
             Self::Plain(writer) => Some(writer.clone()),
-            Self::Tls(_) | Self::Cut(_) | Self::Brought(_) => None,
+            _ => None,
         }
     }
 }
@@ -164,6 +177,7 @@ impl From<TcpStream> for Stream {
     }
 }
 
+#[cfg(feature = "tls")]
 impl From<TlsStream<Records>> for Stream {
     /// Converts a TLS stream whose handshake is complete.
     fn from(mut stream: TlsStream<Records>) -> Self {
@@ -176,6 +190,7 @@ impl From<TlsStream<Records>> for Stream {
 }
 
 /// Treats the missing close_notify as a normal end.
+#[cfg(feature = "tls")]
 fn ignore_missing_close_notify(read: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
     match read {
         Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -196,6 +211,7 @@ macro_rules! read_through {
             ) -> Poll<io::Result<()>> {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_read(context, into),
+                    #[cfg(feature = "tls")]
                     Self::Tls(inner) => {
                         ignore_missing_close_notify(Pin::new(inner).poll_read(context, into))
                     }
@@ -217,6 +233,7 @@ macro_rules! write_through {
             ) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_write(context, bytes),
+                    #[cfg(feature = "tls")]
                     Self::Tls(inner) => Pin::new(inner).poll_write(context, bytes),
                     Self::Cut(inner) => Pin::new(inner).poll_write(context, bytes),
                     Self::Brought(inner) => Pin::new(inner).poll_write(context, bytes),
@@ -230,6 +247,7 @@ macro_rules! write_through {
             ) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_write_vectored(context, slices),
+                    #[cfg(feature = "tls")]
                     Self::Tls(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                     Self::Cut(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                     Self::Brought(inner) => Pin::new(inner).poll_write_vectored(context, slices),
@@ -239,6 +257,7 @@ macro_rules! write_through {
             fn is_write_vectored(&self) -> bool {
                 match self {
                     Self::Plain(inner) => inner.is_write_vectored(),
+                    #[cfg(feature = "tls")]
                     Self::Tls(inner) => inner.is_write_vectored(),
                     Self::Cut(inner) => inner.is_write_vectored(),
                     Self::Brought(inner) => inner.is_write_vectored(),
@@ -248,6 +267,7 @@ macro_rules! write_through {
             fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_flush(context),
+                    #[cfg(feature = "tls")]
                     Self::Tls(inner) => Pin::new(inner).poll_flush(context),
                     Self::Cut(inner) => Pin::new(inner).poll_flush(context),
                     Self::Brought(inner) => Pin::new(inner).poll_flush(context),
@@ -260,6 +280,7 @@ macro_rules! write_through {
             ) -> Poll<io::Result<()>> {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_shutdown(context),
+                    #[cfg(feature = "tls")]
                     Self::Tls(inner) => Pin::new(inner).poll_shutdown(context),
                     Self::Cut(inner) => Pin::new(inner).poll_shutdown(context),
                     Self::Brought(inner) => Pin::new(inner).poll_shutdown(context),

@@ -1,6 +1,9 @@
 //! Published packages: what a registry needs, and how many crates a dependent receives.
 
 use std::collections::BTreeSet;
+use std::process::Command;
+
+use tests::workspace_root;
 
 use super::metadata;
 use cargo_metadata::{DependencyKind, Package};
@@ -80,4 +83,62 @@ fn published_packages_depend_on_published_packages() {
             );
         }
     }
+}
+
+/// Packages, features without the defaults, and the number of crates that each may bring at most,
+/// itself included.
+const CRATES_MAX: &[(&str, &[&str], usize)] =
+    &[("zoarium-client", &[], 59), ("zoarium-recipes", &[], 69)];
+
+#[test]
+fn dependents_receive_a_bounded_number_of_crates() {
+    let mut faults = Vec::new();
+    for (package, features, max) in CRATES_MAX {
+        let crates = crates_of(package, features);
+        let own = format!("{package} v");
+        assert!(crates.iter().any(|one| one.starts_with(&own)), "{crates:?}");
+        if crates.len() > *max {
+            let count = crates.len();
+            faults.push(format!(
+                "{package} {features:?}: {count}, {max} are allowed: {crates:?}"
+            ));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// Returns names and versions of the crates that a dependent compiles on this platform, without
+/// build scripts and tests.
+fn crates_of(package: &str, features: &[&str]) -> BTreeSet<String> {
+    let mut command = Command::new(std::env::var_os("CARGO").expect("a test of cargo"));
+    command.current_dir(workspace_root());
+    command.args([
+        "tree",
+        "--locked",
+        "--offline",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+    ]);
+    command.args([
+        "--format",
+        "{p}",
+        "--no-default-features",
+        "--package",
+        package,
+    ]);
+    command.args(["--features", &features.join(",")]);
+    let output = command.output().expect("cargo starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    // The rest of a line is a folder, or a mark of a repetition.
+    let words = text
+        .lines()
+        .map(|line| line.split(" (").next().unwrap_or(line));
+    words
+        .filter(|words| !words.is_empty())
+        .map(str::to_owned)
+        .collect()
 }

@@ -12,8 +12,7 @@ use hyper_util::rt::TokioIo;
 use proto::Zxid;
 use proto::position::Position;
 use tokio::net::{TcpStream, lookup_host};
-use transport::Stream;
-use transport::tls::Connector;
+use transport::{Connector, Stream};
 
 pub use hyper::body::Incoming;
 pub use hyper::{Response, StatusCode};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::position::Position;
 use proto::{SessionId, Zxid};
-use transport::tls::Connector;
+use transport::Connector;
 
 /// Start of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 mod calls;
 mod dropped;
 mod handles;
+#[cfg(feature = "sasl")]
 mod login;
 mod protected;
 mod reconnect;

@@ -2,17 +2,22 @@
 //! randomness.
 //!
 //! DIGEST-MD5 (RFC 2831) is implemented as in the JDK, for clients and between members; [`Names`]
-//! distinguishes the two. The crate `rsasl` does not support it, because it is obsolete (RFC 6331).
+//! distinguishes the two. Only builds with the feature `sasl` contain it. The crate `rsasl` does not support it, because it is obsolete (RFC 6331).
 //! However, it is the only mechanism of ZooKeeper apart from Kerberos, which is in [`gssapi`].
 
+#[cfg(feature = "sasl")]
 mod digest_md5;
+#[cfg(feature = "sasl")]
 mod directives;
 pub mod gssapi;
 mod refusal;
+#[cfg(feature = "sasl")]
 mod response;
 
 pub use config::{KerberosKey, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers, Secret};
+#[cfg(feature = "sasl")]
 pub use digest_md5::client::{ClientExchange, ClientStep};
+#[cfg(feature = "sasl")]
 pub use digest_md5::server::{ServerExchange, ServerStep};
 pub use refusal::Refusal;
 
@@ -41,6 +46,7 @@ pub const MEMBERS: Names = Names {
     server: "zk-quorum-sasl-md5",
 };
 
+#[cfg(feature = "sasl")]
 impl Names {
     fn uri(self) -> String {
         format!("{}/{}", self.service, self.server)

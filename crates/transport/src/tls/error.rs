@@ -119,6 +119,9 @@ pub enum StoreFault {
         /// The reason.
         reason: &'static str,
     },
+    /// This build does not support this kind of store.
+    #[error("this build reads only PEM stores without passwords (feature `keystores`)")]
+    NotBuiltIn,
     /// The store has Bouncy Castle's own format.
     #[error(
         "BCFKS stores are not supported: convert the store, for example with keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12"

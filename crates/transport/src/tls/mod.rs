@@ -11,11 +11,11 @@
 
 mod acceptor;
 pub(crate) mod certificates;
-mod connector;
 mod context;
 mod detect;
 mod error;
 mod gate;
+mod outgoing;
 mod records;
 mod rules;
 mod source;
@@ -27,15 +27,21 @@ pub use certificates::member_check::{MemberCheck, NotAMember};
 pub use certificates::subject as certificate;
 pub use certificates::version1::verify_version1;
 pub use config::{Secret, Store, StoreFormat};
-pub use connector::{ClientStores, Connector};
 pub use detect::looks_like_tls;
-pub use error::TlsError;
+pub use error::{StoreFault, TlsError};
 pub use gate::{Gate, HANDSHAKES_MAX};
+pub use outgoing::ClientStores;
+pub(crate) use outgoing::Outgoing;
 pub use records::Records;
 pub use rules::Endpoint;
 pub use source::TlsSource;
 /// For fuzzing: parsers of untrusted files.
 pub use store::{KeyMaterial, read_key_store, read_revocations, read_trust_store};
+
+pub use crate::connector::Connector;
+
+/// Crates whose types occur in signatures.
+pub use {rustls, tokio_rustls};
 
 use std::time::Duration;
 

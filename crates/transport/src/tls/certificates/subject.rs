@@ -35,7 +35,10 @@ const TEXTS: &[Tag] = &[
 const ESCAPED: &str = ",=+<>#;\"\\";
 
 /// A certificate, followed by the certificates that lead from it to a root.
-pub type Chain = Vec<CertificateDer<'static>>;
+pub type Chain = Vec<Certificate>;
+
+/// A certificate of a peer.
+pub type Certificate = CertificateDer<'static>;
 
 /// Returns the subject, or `None` if the bytes are not a certificate.
 pub fn subject(certificate: &CertificateDer<'_>) -> Option<String> {

@@ -10,10 +10,19 @@
     reason = "runs at the start of the server and in `blocking::run`"
 )]
 
+#[cfg(not(feature = "keystores"))]
+mod absent;
+#[cfg(feature = "keystores")]
+mod encrypted;
+#[cfg(feature = "keystores")]
 mod jks;
 mod pem;
+#[cfg(feature = "keystores")]
 mod pkcs12;
 mod revocations;
+
+#[cfg(not(feature = "keystores"))]
+use self::{absent as encrypted, absent as jks, absent as pkcs12};
 
 use std::fs::File;
 use std::io::Read;

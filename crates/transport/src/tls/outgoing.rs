@@ -1,0 +1,164 @@
+//! The handshake of outgoing connections.
+
+use std::io;
+use std::sync::Arc;
+
+use config::Store;
+use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::HANDSHAKE_TIMEOUT;
+use super::certificates::hosts;
+use super::certificates::member_check::MemberCheck;
+use super::context::outgoing;
+use super::error::TlsError;
+use super::records::Records;
+use super::source::TlsSource;
+use crate::connector::Connector;
+use crate::stream::Stream;
+
+/// TLS of outgoing connections.
+#[derive(Clone)]
+pub(crate) enum Outgoing {
+    /// The stores of a member, which may change.
+    Member {
+        source: Arc<TlsSource>,
+        members: Option<Arc<MemberCheck>>,
+    },
+    /// The stores of a client.
+    Client {
+        config: Arc<ClientConfig>,
+        checks_hosts: bool,
+    },
+}
+
+/// TLS settings of a client.
+#[derive(Debug, Clone)]
+pub struct ClientStores {
+    /// The key and certificates of this process, for servers that request them.
+    pub key: Option<Store>,
+    /// The trusted certificates; without this store, the certificates that the platform trusts.
+    pub trust: Option<Store>,
+    /// Whether the server's host must be in its certificate.
+    pub checks_hosts: bool,
+    /// Whether a connection resumes the session of an earlier one, which saves both sides most of
+    /// the work.
+    pub resumes_sessions: bool,
+}
+
+impl From<Outgoing> for Connector {
+    fn from(tls: Outgoing) -> Self {
+        let mut connector = Self::plain();
+        connector.tls = Some(tls);
+        connector
+    }
+}
+
+impl Connector {
+    /// Creates a connector for TLS between members.
+    pub fn tls(source: Arc<TlsSource>) -> Self {
+        let members = None;
+        Outgoing::Member { source, members }.into()
+    }
+
+    /// Creates a connector for a client, with TLS 1.3 or 1.2.
+    ///
+    /// # Errors
+    /// If a store cannot be used.
+    pub fn of_client(stores: &ClientStores) -> Result<Self, TlsError> {
+        let mut config = outgoing(stores.key.as_ref(), stores.trust.as_ref())?;
+        if !stores.resumes_sessions {
+            config.resumption = Resumption::disabled();
+        }
+        Ok(Self::from(Outgoing::Client {
+            config: Arc::new(config),
+            checks_hosts: stores.checks_hosts,
+        }))
+    }
+
+    /// Adds a check that the server is a member. Plain connections are not checked.
+    #[must_use]
+    pub fn with_member_check(mut self, check: Arc<MemberCheck>) -> Self {
+        if let Some(Outgoing::Member { members, .. }) = &mut self.tls {
+            *members = Some(check);
+        }
+        self
+    }
+}
+
+impl Outgoing {
+    /// Returns the `Debug` text of the connector. It does not contain keys.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Member { .. } => "Connector(TLS of a member)",
+            Self::Client { .. } => "Connector(TLS of a client)",
+        }
+    }
+
+    /// Returns whether the certificate of the server must contain its host.
+    pub(crate) fn checks_hosts(&self) -> bool {
+        match self {
+            Self::Member { source, .. } => source.checks_server_hosts(),
+            Self::Client { checks_hosts, .. } => *checks_hosts,
+        }
+    }
+
+    /// Returns the current configuration; `None` if this endpoint does not make connections.
+    fn config(&self) -> Option<Arc<ClientConfig>> {
+        match self {
+            Self::Member { source, .. } => source.current().client.clone(),
+            Self::Client { config, .. } => Some(config.clone()),
+        }
+    }
+
+    /// Returns the TLS stream over a connection to a server with these names. Takes at most
+    /// [`HANDSHAKE_TIMEOUT`].
+    pub(crate) async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        hosts: &[&str],
+    ) -> io::Result<Stream> {
+        let peer = stream.peer_addr()?;
+        let config = self
+            .config()
+            .ok_or_else(|| io::Error::other("this endpoint does not make connections"))?;
+        // A name that is invalid in DNS is invalid in TLS, too.
+        let name = hosts
+            .first()
+            .map(|host| ServerName::try_from((*host).to_owned()));
+        let name = name.and_then(Result::ok);
+        let name = name.unwrap_or_else(|| ServerName::IpAddress(peer.ip().into()));
+        let connecting = TlsConnector::from(config).connect(name, Records::dialled(stream));
+        let connected = timeout(HANDSHAKE_TIMEOUT, connecting).await;
+        let stream = connected
+            .map_err(|_| failed("the TLS handshake timed out"))?
+            .map_err(|error| failed(&format!("TLS handshake with {peer} failed: {error}")))?;
+        let stream = Stream::from(tokio_rustls::TlsStream::from(stream));
+        if self.checks_hosts() {
+            let shown = stream.peer_certificate();
+            let shown = shown.ok_or_else(|| failed("the server sent no certificate"))?;
+            let checked = hosts::check(shown, peer.ip(), hosts);
+            checked
+                .map_err(|error| failed(&format!("TLS handshake with {peer} failed: {error}")))?;
+        }
+        if let Self::Member {
+            source,
+            members: Some(check),
+        } = self
+        {
+            let own = source.current();
+            let checked = check.check(stream.peer_certificate(), own.own.as_ref(), peer);
+            checked
+                .map_err(|error| failed(&format!("TLS handshake with {peer} failed: {error}")))?;
+        }
+        Ok(stream)
+    }
+}
+
+fn failed(text: &str) -> io::Error {
+    io::Error::other(text.to_owned())
+}
