@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use history::Reader;
 use jute::Limits;
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 use proto::Zxid;
 use recovery::LogEnd;
 use storage::DataDirs;

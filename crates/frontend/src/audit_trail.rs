@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use monitoring::audit::{Asked, AuditLog, Caller, Line, lines_of, lines_of_close};
+use metrics::audit::{Asked, AuditLog, Caller, Line, lines_of, lines_of_close};
 use proto::OpCode;
 use proto::txn::Txn;
 use replica::{Applied, ClientRequest, Ticket};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use host::{Answered, Connected, Delivering, Schedule, ToAnswer, Writer, answer_sync, deliver};
-use monitoring::metrics::{GroupApplied, Replies};
-use monitoring::traces::{TracedRequest, WriteTrace};
+use metrics::traces::{TracedRequest, WriteTrace};
+use metrics::{GroupApplied, Replies};
 use proto::txn::TxnHeader;
 use replica::connection::WriteAnswer;
 use replica::{Applied, LargeBytes, Service};

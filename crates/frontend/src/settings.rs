@@ -7,7 +7,7 @@ use admission::ConnectionLimits;
 use config::kerberos::KerberosNames;
 use config::{AuthProvider, Config, FourLetterWords};
 use jute::Limits;
-use monitoring::fourlw::Whitelist;
+use metrics::fourlw::Whitelist;
 use replica::field_limits;
 
 use crate::limits::BATCH_REQUESTS_MAX;

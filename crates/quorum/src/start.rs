@@ -6,7 +6,7 @@ use std::time::Duration;
 use config::{Config, Ensemble};
 use host::ServerState;
 use jute::Limits;
-use monitoring::metrics::Metrics;
+use metrics::Metrics;
 use replica::Port;
 use storage::DataDirs;
 use tokio::runtime::Handle;

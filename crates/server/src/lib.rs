@@ -24,7 +24,6 @@ mod recorder;
 mod settings;
 
 use frontend::clock;
-use monitoring::metrics;
 
 pub use admin::token as admin_token;
 pub use assemble::ahead;

@@ -75,7 +75,7 @@ mod tests {
         OUTBOX_BYTES_SOFT, REPLY_BYTES_SMALL, UNANSWERED_BYTES_MAX, UNREAD_EVENT_BYTES_MAX,
         WATCHES_REMOVED_AT_ONCE,
     };
-    use monitoring::audit::QUEUE_BYTES_MAX;
+    use metrics::audit::QUEUE_BYTES_MAX;
     use quorum::limits::{
         INTRODUCTION_BYTES_MAX, LEARNER_LINKS_MAX, PEER_READ_AHEAD_BYTES, RELAYED_BYTES_MAX,
     };

@@ -36,7 +36,7 @@ use crate::word::{self, WordArgs};
 ///
 /// Without a command, zoarium runs a server with built-in settings: port 2181, data in ./zoarium-data.
 #[derive(Debug, Parser)]
-#[command(name = "zoarium", version = monitoring::version::PRODUCT, max_term_width = 100)]
+#[command(name = "zoarium", version = metrics::version::PRODUCT, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -141,7 +141,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Preflight(args)) => preflight_tool::run(&args),
         Some(Command::Config(args)) => config_tool::run(&args),
         Some(Command::AdminToken(args)) => admin_token_tool::run(&args),
-        Some(Command::Bench(args)) => bench::run(&args, monitoring::version::PROFILE),
+        Some(Command::Bench(args)) => bench::run(&args, metrics::version::PROFILE),
         Some(Command::Log(args)) => log_tool::run(&args),
         Some(Command::Snapshot(args)) => snapshot_tool::run(&args),
         Some(Command::History(args)) => history_tool::run_history(&args),
@@ -174,7 +174,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Man(args)) => pages::run_man(&args, Cli::command()),
         Some(Command::Container(args)) => container::run(&args),
         Some(Command::Cli(args)) => {
-            ::cli::run(args.args, monitoring::version::FULL, client_flags::of_cli())
+            ::cli::run(args.args, metrics::version::FULL, client_flags::of_cli())
         }
     }
 }

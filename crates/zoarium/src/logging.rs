@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use monitoring::log_levels::{LEVELS_BYTES_MAX, LOG_LEVELS};
-use monitoring::recent_log::RECENT_LOG;
+use metrics::log_levels::{LEVELS_BYTES_MAX, LOG_LEVELS};
+use metrics::recent_log::RECENT_LOG;
 use tokio::signal::unix::Signal;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;

@@ -47,7 +47,7 @@ pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
 /// Returns five lines for a person at a terminal: version, clients, console, data, and how to stop
 /// the server.
 pub(crate) fn welcome(started: &Started, config: &Config) -> String {
-    let version = monitoring::version::PRODUCT;
+    let version = metrics::version::PRODUCT;
     let plain = started.client_address.map(local);
     let secure = started
         .secure_client_address

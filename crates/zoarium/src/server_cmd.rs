@@ -44,7 +44,7 @@ pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let (version, pid) = (monitoring::version::PRODUCT, std::process::id());
+    let (version, pid) = (metrics::version::PRODUCT, std::process::id());
     tracing::info!(version, pid, "zoarium");
     match configure(args) {
         Ok(config) => {

@@ -9,7 +9,7 @@ use super::{committed, rust_files};
 const WITH_TUPLES: &[&str] = &[
     "crates/admin/src/",
     "crates/console/src/",
-    "crates/monitoring/src/",
+    "crates/metrics/src/",
     "crates/quorum/src/",
     "crates/server/src/",
 ];

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use monitoring::metrics::{Decimal, Number};
+use metrics::{Decimal, Number};
 
 /// JSON value.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 
 use super::json::{Json, Object, quote};
 

@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use config::AuditSettings;
-use monitoring::audit::{self, AuditLog, DatedLine, Level};
-use monitoring::dates::LocalDates;
-use monitoring::environment::Environment;
+use metrics::audit::{self, AuditLog, DatedLine, Level};
+use metrics::dates::LocalDates;
+use metrics::environment::Environment;
 use parking_lot::Mutex;
 
 use super::file::RollingFile;

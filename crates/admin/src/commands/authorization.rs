@@ -1,7 +1,7 @@
 //! Authentication of requests by the header `Authorization`.
 
 use http::StatusCode;
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 use proto::Id;
 use tree::auth::X509;
 

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use monitoring::usage::{ClientInfo, Usage};
-use monitoring::view::AdminView;
+use metrics::usage::{ClientInfo, Usage};
+use metrics::view::AdminView;
 
 use super::command::Call;
 use crate::answer::{Answer, Object};

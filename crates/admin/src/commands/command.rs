@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use http::Method;
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 use proto::Id;
 
 use crate::answer::{Answer, Listing};

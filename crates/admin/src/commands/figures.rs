@@ -3,10 +3,10 @@
 use std::fmt;
 
 use http::StatusCode;
-use monitoring::metrics::{BufferSizes, Number, mntr, read_all};
-use monitoring::role::{Mode, RoleView};
-use monitoring::version;
-use monitoring::view::{AdminView, ConnectionInfo};
+use metrics::role::{Mode, RoleView};
+use metrics::version;
+use metrics::view::{AdminView, ConnectionInfo};
+use metrics::{BufferSizes, Number, mntr, read_all};
 use proto::SessionId;
 
 use crate::answer::{Answer, Json, Listing, Object};

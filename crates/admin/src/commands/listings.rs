@@ -1,9 +1,9 @@
 //! Commands that list the state of the server and its environment.
 
-use monitoring::log_levels::LOG_LEVELS;
-use monitoring::metrics::Memory;
-use monitoring::role::Mode;
-use monitoring::view::{AdminView, GlobalSessions};
+use metrics::Memory;
+use metrics::log_levels::LOG_LEVELS;
+use metrics::role::Mode;
+use metrics::view::{AdminView, GlobalSessions};
 use proto::SessionId;
 use tree::{EphemeralOwners, WatchedPaths, Watchers};
 

@@ -2,7 +2,7 @@
 //! such probes.
 
 use http::StatusCode;
-use monitoring::role::RoleView;
+use metrics::role::RoleView;
 
 use crate::answer::{Answer, Object};
 
@@ -23,7 +23,7 @@ pub(crate) fn ready(role: Option<&RoleView>) -> Answer {
             Some("the leader and its followers are not in sync yet")
         }
         Some((_, None)) => Some("no leader is known"),
-        Some((_, Some(monitoring::role::Mode::ReadOnly))) => {
+        Some((_, Some(metrics::role::Mode::ReadOnly))) => {
             Some("no leader is known, so only reads are served")
         }
         Some((_, Some(_))) => None,

@@ -1,8 +1,8 @@
 //! `leader`, `observers`, `voting_view` and `zabstate`: a member's view of its ensemble.
 
 use config::members::{Member, MemberAddress};
-use monitoring::role::{Mode, RoleView};
-use monitoring::view::{AdminView, ObserverInfo};
+use metrics::role::{Mode, RoleView};
+use metrics::view::{AdminView, ObserverInfo};
 use proto::Sid;
 
 use crate::answer::{Answer, Json, Object};

@@ -1,7 +1,7 @@
 //! Routing of requests.
 
 use http::{Method, StatusCode};
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 use percent_encoding::percent_decode_str;
 
 use super::authorization::Credentials;

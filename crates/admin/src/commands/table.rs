@@ -1,7 +1,7 @@
 //! Table of commands. Source: Commands, CommandAuthTest.
 
 use http::Method;
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 
 use super::command::{Access, Call, Command, Task};
 use super::{clients, figures, listings, quorum};

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use config::{ClientAuth, Config};
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 use proto::Id;
 use tokio::io::DuplexStream;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use monitoring::view::{AdminView, ConnectionInfo, GlobalSessions};
+use metrics::view::{AdminView, ConnectionInfo, GlobalSessions};
 use proto::SessionId;
 use serde_json::{Value, json};
 

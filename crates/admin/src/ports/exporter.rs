@@ -6,10 +6,10 @@ use std::time::Duration;
 use config::{Config, MetricsExporter};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use monitoring::metrics::prometheus::{CONTENT_TYPE, Export, Wanted};
-use monitoring::metrics::{Metric, ProcessFigures, Reading, TABLE, read_all};
-use monitoring::role::Mode;
-use monitoring::view::View;
+use metrics::prometheus::{CONTENT_TYPE, Export, Wanted};
+use metrics::role::Mode;
+use metrics::view::View;
+use metrics::{Metric, ProcessFigures, Reading, TABLE, read_all};
 use transport::tls::Acceptor;
 
 use crate::answer::{Answer, Body};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use config::Config;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use monitoring::role::RoleCell;
+use metrics::role::RoleCell;
 use transport::tls::Acceptor;
 
 use crate::answer::Answer;

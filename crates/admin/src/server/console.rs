@@ -7,7 +7,7 @@ use std::sync::Arc;
 use config::Config;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
-use monitoring::recent_log::RECENT_LOG;
+use metrics::recent_log::RECENT_LOG;
 use transport::tls::known_to_clients;
 
 use super::Admin;
@@ -59,7 +59,7 @@ pub(super) fn set_up(config: &Config) -> Option<Console> {
         names: names(config),
         commands,
         title,
-        version: monitoring::version::FULL.to_owned(),
+        version: metrics::version::FULL.to_owned(),
         has_history: config.history.is_some(),
         data_bytes_max: config.limits.jute_max_buffer as usize,
     }))

@@ -11,7 +11,7 @@ use std::time::Instant;
 use history::ask::{self, AskError, Question};
 use history::{Effort, HistoryError, Patience, Viewer};
 use hyper::StatusCode;
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 use serde_json::{Value, json};
 
 use super::members::AdminPorts;

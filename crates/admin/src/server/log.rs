@@ -12,7 +12,7 @@ use bytes::Bytes;
 use history::{follows, parse_zxid};
 use hyper::{Response, StatusCode};
 use jute::Limits;
-use monitoring::role::Mode;
+use metrics::role::Mode;
 use proto::Zxid;
 use storage::{
     DataDirs, LoggedTxn, LoggedTxns, RealDisk, StorageError, is_log_whole, log, read_txns_from,

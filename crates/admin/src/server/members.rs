@@ -6,7 +6,7 @@ use config::Config;
 use config::members::HostPort;
 use config::membership::Membership;
 use hyper::StatusCode;
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 use proto::Sid;
 use serde_json::{Value, json};
 

@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use config::Config;
-use monitoring::metrics::Metrics;
+use metrics::Metrics;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use transport::tls::{Acceptor, Connector};

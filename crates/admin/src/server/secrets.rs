@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::Request;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
-use monitoring::view::AdminView;
+use metrics::view::AdminView;
 use proto::Sid;
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;

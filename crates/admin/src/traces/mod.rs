@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Config, TraceExport};
-use monitoring::role::RoleCell;
-use monitoring::traces::{Traces, WriteTrace};
+use metrics::role::RoleCell;
+use metrics::traces::{Traces, WriteTrace};
 use opentelemetry::KeyValue;
 use opentelemetry_otlp::{
     ExporterBuildError, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,

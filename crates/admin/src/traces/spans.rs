@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use monitoring::traces::{LogTrace, TracedRequest, WriteTrace};
+use metrics::traces::{LogTrace, TracedRequest, WriteTrace};
 use opentelemetry::trace::{
     Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
 };

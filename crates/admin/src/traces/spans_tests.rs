@@ -1,4 +1,4 @@
-use monitoring::traces::TracedRequest;
+use metrics::traces::TracedRequest;
 use proto::{SessionId, Xid, Zxid};
 
 use super::*;

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use admission::{Held, HeldBytes, Obeyed, Room};
 use host::{Connected, Serving};
-use monitoring::metrics::ConnectionStats;
+use metrics::ConnectionStats;
 use replica::connection::{ClientConnection, Identities, Queued, QueuedWork};
 use tokio::sync::Notify;
 use tree::WatcherId;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use host::{SessionStep, begin_session, judge_handshake};
 use jute::{Decode, Reader};
-use monitoring::fourlw::Word;
-use monitoring::metrics::Replies;
+use metrics::Replies;
+use metrics::fourlw::Word;
 use proto::connect::ConnectRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
 use replica::connection::{CONNECT_RESPONSE_BYTES, Replying, RequestHead};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use monitoring::fourlw::{self, Word};
+use metrics::fourlw::{self, Word};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 

@@ -3,8 +3,8 @@
 use std::ops::DerefMut;
 
 use admission::Room;
-use monitoring::metrics::Replies;
-use monitoring::slow::SlowRequest;
+use metrics::Replies;
+use metrics::slow::SlowRequest;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, OpKind, Zxid};
 use replica::connection::{Identities, Pace, Replying, RequestHead, Responder};

@@ -5,7 +5,7 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 
 use admission::{BeyondBudget, LargeRequest, Obeyed, Room};
-use monitoring::metrics::Replies;
+use metrics::Replies;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, Zxid};
 pub(crate) use replica::connection::Resume;

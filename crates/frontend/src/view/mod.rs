@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use jute::Str;
-use monitoring::environment::Environment;
-use monitoring::metrics::{Metrics, NamespaceQuota, ServerStats, State};
-use monitoring::role::{LeaderFigures, RoleView};
-use monitoring::usage::{self, ClientInfo};
-use monitoring::view::{
+use metrics::environment::Environment;
+use metrics::role::{LeaderFigures, RoleView};
+use metrics::usage::{self, ClientInfo};
+use metrics::view::{
     Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, GlobalSessions,
     Interest, Now, Sessions, View,
 };
+use metrics::{Metrics, NamespaceQuota, ServerStats, State};
 use proto::{Id, SessionId, Zxid};
 use replica::Ticket;
 use tree::{EphemeralOwners, WatchSummary, WatchedPaths, WatcherId, Watchers};

@@ -1,5 +1,5 @@
-use monitoring::fourlw::{self, Word};
-use monitoring::role::{Learners, Mode, RoleCell, ZabState};
+use metrics::fourlw::{self, Word};
+use metrics::role::{Learners, Mode, RoleCell, ZabState};
 
 use super::*;
 use crate::clients::tests::test_clients;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use frontend::{AuditTrail, ClientMessage, Clients, Connection, Delivery, Registry, note_renewal};
 use hashbrown::HashMap;
 use host::{CarryingOut, FlushAt, Schedule, ServerState, carry_out_effect};
-use monitoring::audit::AuditLog;
+use metrics::audit::AuditLog;
 use proto::{SessionId, Zxid};
 use quorum::MemberPorts;
 use replica::{

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use monitoring::role::{Learners, Mode, RoleCell, ZabState};
+use metrics::role::{Learners, Mode, RoleCell, ZabState};
+use metrics::{Ages, Metrics, Percentiles, Summary};
 use proto::leader::LeaderPacket;
 use replica::{Note, Now, Phase, RoleView, Stage, View};
 use zab::leader::LinkId;
 
 use crate::clock;
-use crate::metrics::{Ages, Metrics, Percentiles, Summary};
 
 /// Measurements of one replica.
 pub(super) struct Measures {

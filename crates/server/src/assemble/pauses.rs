@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::PauseMonitor;
+use metrics::Metrics;
 use tokio::time::{Instant, sleep};
-
-use crate::metrics::Metrics;
 
 /// Sleeps repeatedly, and reports the delay of each wake-up. Runs until aborted.
 pub(crate) async fn watch(monitor: PauseMonitor, metrics: Arc<Metrics>) {

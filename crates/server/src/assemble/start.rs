@@ -16,6 +16,7 @@ use host::{
     Runner, Schedule, ScheduleSettings, ServerState, SnapshotWork, StartFiles, StartSettings,
     Started as StartedFiles,
 };
+use metrics::Metrics;
 use parking_lot::Mutex;
 use quorum::{LearnerLinks, MemberPorts};
 use recovery::{DurableLog, DurableLogSettings, LogEnd};
@@ -45,7 +46,6 @@ use crate::error::StartError;
 use crate::failure::Failure;
 use crate::faults::Faults;
 use crate::inbox::InputSink;
-use crate::metrics::Metrics;
 use crate::recorder::{self, Feed, Sources};
 use crate::settings::{recovery_settings, tree_settings};
 use crate::{clock, kerberos, limits};

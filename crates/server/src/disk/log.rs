@@ -11,7 +11,8 @@ use crossbeam_channel::{Receiver, Sender};
 use host::{
     Beside, DiskFailure, Group, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
 };
-use monitoring::traces::Traces;
+use metrics::traces::Traces;
+use metrics::{LogTimes, Metrics, ServerStats};
 use parking_lot::Mutex;
 use proto::Zxid;
 use recovery::{DurableLog, RecoveredTree};
@@ -24,7 +25,6 @@ use super::snapshot::SnapshotRequests;
 use crate::error::exit_code;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
-use crate::metrics::{LogTimes, Metrics, ServerStats};
 use crate::{clock, limits};
 
 /// Encoded transactions for the log.

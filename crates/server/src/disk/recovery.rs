@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use config::Config;
 use host::{Recover, StartFiles};
+use metrics::DatabaseLoad;
 use storage::{DataDirs, Disk, RealDisk, Recovered, StorageError};
 
 pub use recovery::RecoveredTree;
 
-use crate::metrics::DatabaseLoad;
 use crate::settings::{recovery_settings, tree_settings};
 
 /// Loads the newest valid snapshot and replays the log after it.

@@ -14,7 +14,8 @@ use host::{
     DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotWork, StateSnapshot, Wanted,
     WrittenSnapshot,
 };
-use monitoring::view::LastSnapshot;
+use metrics::Metrics;
+use metrics::view::LastSnapshot;
 use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
 use recovery::SnapshotSettings;
@@ -26,7 +27,6 @@ use super::pace::Pace;
 use crate::clock;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
-use crate::metrics::Metrics;
 
 /// Exit code when a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
 const EXIT_SNAPSHOT: u8 = 10;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use host::{LinkName, Piece, ServerState};
 use jute::Limits;
-use monitoring::metrics::Metrics;
+use metrics::Metrics;
 use parking_lot::Mutex;
 use replica::{Input, LearnerEvent, Port};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use monitoring::view::ObserverInfo;
+use metrics::view::ObserverInfo;
 use proto::learner::LearnerPacket;
 use proto::{Sid, Zxid};
 

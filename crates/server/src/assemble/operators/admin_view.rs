@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use config::registry;
 use frontend::{Clients, LiveView};
-use monitoring::environment::Environment;
-use monitoring::metrics::{Memory, Metrics, NamespaceQuota, ServerStats, State};
-use monitoring::role::{LeaderFigures, RoleView};
-use monitoring::slow::SlowRequests;
-use monitoring::usage::{ClientInfo, Sums};
-use monitoring::view::{
+use metrics::environment::Environment;
+use metrics::role::{LeaderFigures, RoleView};
+use metrics::slow::SlowRequests;
+use metrics::usage::{ClientInfo, Sums};
+use metrics::view::{
     AdminView, Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets,
     LastSnapshot, Now, ObserverInfo, Sessions, View,
 };
+use metrics::{Memory, Metrics, NamespaceQuota, ServerStats, State};
 use parking_lot::RwLock;
 use proto::{Id, SessionId, Zxid};
 use quorum::LearnerLinks;

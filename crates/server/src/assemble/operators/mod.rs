@@ -16,6 +16,7 @@ use admin::traces;
 use config::Config;
 use frontend::{Clients, LiveView, connect_within};
 use host::ServerState;
+use metrics::Metrics;
 use proto::Zxid;
 use quorum::LearnerLinks;
 use recovery::LogEnd;
@@ -32,7 +33,6 @@ use crate::assemble::inbox::ToCore;
 use crate::assemble::tls::PortTls;
 use crate::disk::SnapshotRequests;
 use crate::error::StartError;
-use crate::metrics::Metrics;
 
 /// The ports for operators, and the threads of their requests.
 pub(super) struct Operators {

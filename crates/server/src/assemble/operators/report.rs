@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use frontend::{Clients, LiveView};
-use monitoring::threads;
-use monitoring::view::View as _;
+use metrics::threads;
+use metrics::view::View as _;
 use proto::Zxid;
 
 use crate::limits::REPORTED_SESSIONS_MAX;

@@ -1,0 +1,397 @@
+//! Interface to the server for four-letter words and admin commands.
+
+mod admin;
+pub mod usage;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use config::{ClientAddress, Config};
+use proto::{SessionId, Zxid};
+use tree::{EphemeralOwners, WatchSummary, WatchedPaths, Watchers};
+
+use crate::counters::{ConnectionFigures, ServerStats};
+use crate::process::environment::Environment;
+use crate::role::{LeaderFigures, RoleView};
+use crate::table::{Metrics, NamespaceQuota, State};
+
+pub use admin::{AdminView, LastSnapshot, ObserverInfo};
+
+/// Server as seen by four-letter words and the admin server. All results are plain values, so no
+/// lock is held while an answer is written.
+pub trait View {
+    /// Returns the role. While the server does not serve (it starts, elects or stops), the methods
+    /// that describe the service are not called.
+    fn role(&self) -> Arc<RoleView>;
+
+    /// Returns the figures of a leader, or `None` on another server.
+    fn leader_figures(&self) -> Option<LeaderFigures>;
+
+    /// Returns the time of both clocks.
+    fn now(&self) -> Now;
+
+    /// Returns the counters for `srvr`. `srst` resets them.
+    fn stats(&self) -> &ServerStats;
+
+    /// Returns all metrics, for `mntr`.
+    fn metrics(&self) -> &Metrics;
+
+    /// Returns the current resources of the server.
+    fn state(&self) -> State;
+
+    /// Returns the zxid of the last applied transaction.
+    fn last_zxid(&self) -> Zxid;
+
+    /// Returns the quotas of namespaces and their use.
+    fn quotas(&self) -> Vec<NamespaceQuota>;
+
+    /// Returns the open connections of the port that received the command, including the connection
+    /// of the command.
+    fn connections(&self) -> Vec<ConnectionInfo>;
+
+    /// Resets the figures of all connections of the port that received the command.
+    fn reset_connections(&self);
+
+    /// Resets the sizes of proposals. Does nothing unless this server leads.
+    fn reset_proposal_sizes(&self);
+
+    /// Returns the settings that `conf` shows.
+    fn configuration(&self) -> Configuration;
+
+    /// Returns the number of bytes on disk.
+    fn directory_sizes(&self) -> DirectorySizes;
+
+    /// Returns the sessions by their expiry times.
+    fn sessions(&self) -> Sessions;
+
+    /// Returns the next ephemeral znodes by owner session. The position is `None` after the last
+    /// part. A session with many ephemerals is split over several parts.
+    fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)>;
+
+    /// Returns the connections by their expiry times, or `None` if they are not tracked.
+    fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>>;
+
+    /// Returns the counts of data and exists watches, including persistent ones. Child watches are
+    /// not counted, and are also missing in [`Self::watches_by_session`] and
+    /// [`Self::watches_by_path`].
+    fn watch_summary(&self) -> WatchSummary;
+
+    /// Returns the next watched paths by session, in parts like [`Self::ephemerals`].
+    fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)>;
+
+    /// Returns the next sessions by watched path. The position is `None` after the last part.
+    fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)>;
+
+    /// Returns the tree's digest at every 128th zxid, oldest first.
+    fn digests(&self) -> Vec<(Zxid, i64)>;
+
+    /// Returns the facts about the process that were read at its start.
+    fn environment(&self) -> &Environment;
+
+    /// Returns the kinds of packets that are traced.
+    fn trace_mask(&self) -> i64;
+
+    /// Sets the kinds of packets that are traced.
+    fn set_trace_mask(&self, mask: i64);
+}
+
+/// Collects all parts of a listing.
+pub fn whole<At: Default, K: PartialEq, V>(
+    mut part: impl FnMut(&mut Option<At>) -> Vec<(K, Vec<V>)>,
+) -> Vec<(K, Vec<V>)> {
+    let mut whole: Vec<(K, Vec<V>)> = Vec::new();
+    let mut at = Some(At::default());
+    while at.is_some() {
+        for (key, mut values) in part(&mut at) {
+            match whole.last_mut().filter(|(last, _)| *last == key) {
+                Some((_, all)) => all.append(&mut values),
+                None => whole.push((key, values)),
+            }
+        }
+    }
+    whole
+}
+
+/// Trace mask of a new server: client requests, packets from the leader, sessions, warnings.
+/// Source: ZooTrace.
+pub const DEFAULT_TRACE_MASK: i64 = 2 | 16 | 32 | 256;
+
+/// Both clocks at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Time of the clock for session expiry, in ms.
+    pub monotonic_ms: u64,
+    /// Milliseconds since 1970.
+    pub wall_ms: i64,
+}
+
+impl Now {
+    /// Converts a monotonic time to wall-clock time.
+    pub(crate) fn wall_ms_at(self, monotonic_ms: u64) -> i64 {
+        let ahead = i128::from(monotonic_ms) - i128::from(self.monotonic_ms);
+        i64::try_from(i128::from(self.wall_ms) + ahead).unwrap_or(i64::MAX)
+    }
+}
+
+/// Open connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionInfo {
+    /// Address of the client.
+    pub peer: SocketAddr,
+    /// Events for which the connection waits.
+    pub interest: Interest,
+    /// Number of requests in progress.
+    pub queued: u64,
+    /// Session. [`SessionId::NONE`] before the handshake, and for a four-letter word.
+    pub session: SessionId,
+    /// Negotiated session timeout.
+    pub timeout_ms: i32,
+    /// Counters of the connection.
+    pub figures: ConnectionFigures,
+}
+
+/// Events for which a connection waits: the `[n]` of `stat` and `cons`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Interest {
+    /// Bytes from the client. False while the connection is throttled or executes a four-letter
+    /// word.
+    pub read: bool,
+    /// Space to write.
+    pub write: bool,
+}
+
+impl Interest {
+    /// Returns the events as a bit set. Source: SelectionKey.
+    pub fn bits(self) -> u8 {
+        u8::from(self.read) | u8::from(self.write) << 2
+    }
+}
+
+/// Connection in `dump`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionId {
+    /// Address of the client.
+    pub peer: SocketAddr,
+    /// Session of the connection.
+    pub session: SessionId,
+}
+
+/// Items by their expiry times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpirySets<T> {
+    /// Expiry times in monotonic ms, ascending, with the items that expire then. A set may be
+    /// empty.
+    pub sets: Vec<(u64, Vec<T>)>,
+}
+
+/// Length of the buckets in which connections expire, ten seconds. Source: NIOServerCnxnFactory.
+const CONNECTION_BUCKET_MS: u64 = 10_000;
+
+impl ExpirySets<ConnectionId> {
+    /// Groups connections, each with its timeout in ms, by their expiry buckets. Assumes that all
+    /// of them are silent from `now_ms` of the monotonic clock on.
+    pub fn of_connections(
+        now_ms: u64,
+        connections: impl IntoIterator<Item = (ConnectionId, u64)>,
+    ) -> Self {
+        let mut sets = BTreeMap::<u64, Vec<ConnectionId>>::new();
+        for (id, timeout_ms) in connections {
+            let bucket = now_ms.saturating_add(timeout_ms) / CONNECTION_BUCKET_MS + 1;
+            let expires_ms = bucket.saturating_mul(CONNECTION_BUCKET_MS);
+            sets.entry(expires_ms).or_default().push(id);
+        }
+        Self {
+            sets: sets.into_iter().collect(),
+        }
+    }
+}
+
+/// Sessions as known in the current role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sessions {
+    /// Sessions that only this server knows, if local sessions are enabled.
+    pub local: Option<ExpirySets<SessionId>>,
+    /// Sessions that the ensemble knows.
+    pub global: GlobalSessions,
+}
+
+/// Sessions that the ensemble knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GlobalSessions {
+    /// This server is standalone or leads, so it expires the sessions.
+    Expired(ExpirySets<SessionId>),
+    /// The leader expires the sessions. Contains ids in ascending order, with their timeouts in ms.
+    Known(Vec<(SessionId, i32)>),
+}
+
+/// Numbers of bytes on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectorySizes {
+    /// Bytes of snapshots.
+    pub data: u64,
+    /// Bytes of transaction logs.
+    pub log: u64,
+}
+
+/// Subdirectory with the files of a data directory.
+const VERSION_DIR: &str = "version-2";
+
+impl DirectorySizes {
+    /// Measures the directories in `config`.
+    pub fn measure(config: &Config) -> Self {
+        Self {
+            data: size_of_files(&config.data_dir.join(VERSION_DIR)),
+            log: size_of_files(&config.data_log_dir.join(VERSION_DIR)),
+        }
+    }
+}
+
+/// Returns the total size of the files in a directory. Ignores unreadable files.
+fn size_of_files(dir: &Path) -> u64 {
+    blocking::mark("list a data directory");
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
+    lengths
+        .filter(std::fs::Metadata::is_file)
+        .map(|file| file.len())
+        .sum()
+}
+
+/// Settings that `conf` shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configuration {
+    /// Client port, or -1 without one.
+    pub client_port: i32,
+    /// Client port with TLS, or -1 without one.
+    pub secure_client_port: i32,
+    /// Directory of snapshots: the `version-2` in the data directory.
+    pub data_dir: String,
+    /// Directory of transaction logs: the `version-2` in its data directory.
+    pub data_log_dir: String,
+    /// Length of a tick, in milliseconds.
+    pub tick_time_ms: i32,
+    /// Maximum number of connections from one address. 0 means unlimited.
+    pub max_client_cnxns: i32,
+    /// Shortest session timeout, in milliseconds.
+    pub min_session_timeout_ms: i32,
+    /// Longest session timeout, in milliseconds.
+    pub max_session_timeout_ms: i32,
+    /// Length of the accept queue. -1 if the system chooses it.
+    pub listen_backlog: i32,
+    /// Value of `myid`. It is 0 for a standalone server.
+    pub server_id: i64,
+    /// Settings of a member of an ensemble.
+    pub member: Option<MemberConfiguration>,
+}
+
+impl Configuration {
+    /// Creates the settings of a server that was started with `config`. The part of a member
+    /// changes with its role.
+    pub fn new(config: &Config, member: Option<MemberConfiguration>) -> Self {
+        let port = |address: &Option<ClientAddress>| {
+            address
+                .as_ref()
+                .map_or(-1, |address| i32::from(address.port))
+        };
+        let version_dir = |dir: &Path| dir.join(VERSION_DIR).display().to_string();
+        let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+        Self {
+            client_port: port(&config.client.plain),
+            secure_client_port: port(&config.client.secure),
+            data_dir: version_dir(&config.data_dir),
+            data_log_dir: version_dir(&config.data_log_dir),
+            tick_time_ms: number(config.tick_time_ms),
+            max_client_cnxns: config.limits.max_client_cnxns.map_or(0, number),
+            min_session_timeout_ms: number(config.sessions.min_timeout_ms),
+            max_session_timeout_ms: number(config.sessions.max_timeout_ms),
+            listen_backlog: config.client.backlog.map_or(-1, number),
+            server_id: config.ensemble.as_ref().map_or(0, |own| own.my_id.0),
+            member,
+        }
+    }
+}
+
+/// Settings of a member of an ensemble that `conf` shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberConfiguration {
+    /// Value of `initLimit`, in ticks.
+    pub init_limit: i32,
+    /// Value of `syncLimit`, in ticks.
+    pub sync_limit: i32,
+    /// Election algorithm. It is always 3.
+    pub election_alg: i32,
+    /// Election ports of all addresses of this server.
+    pub election_ports: Vec<u16>,
+    /// Quorum ports of all addresses of this server.
+    pub quorum_ports: Vec<u16>,
+    /// Whether this server is an observer.
+    pub observer: bool,
+    /// Current configuration: `server.N=...` lines, then `version=<hex>` without a line end.
+    pub membership: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use config::{NoSurroundings, RawConfig, SystemProperties};
+
+    use super::*;
+
+    #[test]
+    fn connections_expire_at_the_end_of_their_ten_seconds() {
+        let id = |session| ConnectionId {
+            peer: SocketAddr::from(([127, 0, 0, 1], 2181)),
+            session: SessionId(session),
+        };
+        let timeouts = [(id(1), 30_000), (id(2), 4_999), (id(3), 5_000), (id(4), 0)];
+        let sets = ExpirySets::of_connections(5_000, timeouts).sets;
+        assert_eq!(
+            sets,
+            [
+                (10_000, vec![id(2), id(4)]),
+                (20_000, vec![id(3)]),
+                (40_000, vec![id(1)]),
+            ]
+        );
+        // A timeout that means "never" saturates at the largest time.
+        let sets = ExpirySets::of_connections(5_000, [(id(1), u64::MAX)]).sets;
+        assert!(sets[0].0 > u64::MAX - CONNECTION_BUCKET_MS, "{sets:?}");
+    }
+
+    #[test]
+    fn what_the_configuration_leaves_out_is_shown_as_java_does() {
+        let configuration = |text: &str| {
+            let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
+            let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings).unwrap();
+            Configuration::new(&config, None)
+        };
+        let least = configuration("dataDir=/data\nmaxClientCnxns=0\n");
+        assert_eq!((least.client_port, least.secure_client_port), (-1, -1));
+        assert_eq!(
+            (&*least.data_dir, &*least.data_log_dir),
+            ("/data/version-2", "/data/version-2")
+        );
+        assert_eq!((least.max_client_cnxns, least.listen_backlog), (0, -1));
+        assert_eq!((least.server_id, least.member), (0, None));
+
+        let text = "dataDir=/data\ndataLogDir=/log\nclientPort=2181\ntickTime=1500\n\
+                    maxClientCnxns=7\nclientPortListenBacklog=40\n";
+        let more = configuration(text);
+        assert_eq!((more.client_port, more.listen_backlog), (2181, 40));
+        assert_eq!(
+            (&*more.data_log_dir, more.max_client_cnxns),
+            ("/log/version-2", 7)
+        );
+        assert_eq!(
+            (
+                more.tick_time_ms,
+                more.min_session_timeout_ms,
+                more.max_session_timeout_ms
+            ),
+            (1500, 3000, 30_000)
+        );
+    }
+}
