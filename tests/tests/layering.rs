@@ -158,6 +158,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "executor",
             "terminal",
             "server",
+            "simulation",
             "bench",
             "cli",
             "client",
@@ -613,6 +614,19 @@ fn no_crate_contains_deliberate_bugs() {
 #[test]
 fn no_crate_depends_on_the_simulator() {
     assert_eq!(importers_of("simulator"), [""; 0]);
+}
+
+/// The simulation changes the clock of tokio, so only a feature adds it to the library.
+#[test]
+fn the_binary_does_not_contain_the_simulation() {
+    assert_eq!(importers_of("simulation"), ["simulator", "zoarium"]);
+    let metadata = metadata();
+    let zoarium = ours(&metadata)["zoarium"];
+    let import = zoarium.dependencies.iter();
+    let import = import.filter(|one| short_name(&one.name) == "simulation");
+    assert!(import.map(|one| one.optional).eq([true]));
+    let default = zoarium.features.get("default").into_iter().flatten();
+    assert_eq!(default.filter(|name| *name == "simulation").count(), 0);
 }
 
 /// The binary does not contain a library for charts.

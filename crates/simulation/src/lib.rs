@@ -1,8 +1,11 @@
 //! Whole ensembles in one thread, on a simulated clock, network and disk. A seed determines a run.
 //!
-//! Each server runs the real [`Replica`](replica::Replica) over the real `tree` and `storage`. The
-//! host of a replica ([`server`]) executes the effects of the replica, as the real server does, and
-//! does not decide anything itself. It has no threads, no sockets and no real time.
+//! [`Simulation`] runs applications on such an ensemble, with the faults of a [`Plan`].
+//!
+//! The rest of the crate belongs to Zoarium's own tests, and changes with them. Each server runs the
+//! real [`Replica`](replica::Replica) over the real `tree` and `storage`. The host of a replica
+//! ([`server`]) executes the effects of the replica, as the real server does, and does not decide
+//! anything itself. It has no threads, no sockets and no real time.
 //!
 //! * [`world`] contains the time, the network, the random numbers and the checks.
 //! * [`servers`] contains the machines. Their owner takes the events from the queue.
@@ -18,3 +21,5 @@ pub mod server;
 pub mod servers;
 pub mod settings;
 pub mod world;
+
+pub use application::{Environment, Fault, Plan, Simulation, SimulationError, Target};

@@ -1,9 +1,19 @@
 //! Processes with the shipped client, on simulated sockets and time.
 
+mod environment;
+mod error;
+mod faults;
+mod plan;
 mod process;
+mod simulation;
 mod sockets;
+mod steps;
 
+pub use environment::Environment;
+pub use error::SimulationError;
+pub use plan::{Fault, Plan, Target};
 pub use process::Process;
+pub use simulation::Simulation;
 pub use sockets::{Sockets, name_of};
 
 use crate::checks::StepChecks;

@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-/// Number of times that an answer was given.
+/// Counts of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
     /// Total count.
@@ -48,7 +48,7 @@ pub struct Times {
     pub stalled: usize,
 }
 
-/// The number of times that each answer was given.
+/// Counts of all answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers(BTreeMap<Answer, Times>);
 

@@ -18,6 +18,9 @@
 //! # tokio::runtime::Runtime::new()?.block_on(example())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! With the feature `simulation`, `Simulation` runs applications on a simulated ensemble, on
+//! simulated time.
 
 mod builder;
 mod ensemble;
@@ -32,3 +35,5 @@ pub use builder::TestEnsembleBuilder;
 pub use ensemble::TestEnsemble;
 pub use proto::SessionId;
 pub use server::TestServer;
+#[cfg(feature = "simulation")]
+pub use simulation::{Environment, Fault, Plan, Simulation, SimulationError, Target};
