@@ -156,6 +156,7 @@ fn every_crate_uses_the_workspace_lints() {
 /// Code that writes data, history and backups. `blocking::files` gives new files their modes.
 const CREATES_DATA: &[&str] = &[
     "crates/admin/src/",
+    "crates/datadir/src/",
     "crates/history/src/",
     "crates/host/src/",
     "crates/recovery/src/",

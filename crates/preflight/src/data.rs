@@ -1,12 +1,13 @@
 //! The data: the files that a start would read, their sizes, and their faults.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::finding::{DATA_DIRECTORY, Finding, Severity};
 use config::{Config, Origin};
+use datadir::Survey;
 use proto::Zxid;
-use recovery::Survey;
 use server::StartError;
 use storage::{DataDirs, Empty, ReadOnly, RealDisk, StorageError, list_logs, list_snapshots};
 
@@ -234,7 +235,7 @@ fn read(
     summary.is_loaded = summary.memory_bytes.saturating_mul(2) < room;
     let (mut last, mut seen) = (String::new(), 0);
     for _ in 0..ATTEMPTS_MAX {
-        let answer = server::ahead::survey(config, summary.is_loaded);
+        let answer = survey(config, summary.is_loaded);
         let text = match &answer {
             Err(error) => error.to_string(),
             Ok(survey) => survey.recovered.warnings.join("\n"),
@@ -246,7 +247,18 @@ fn read(
         last = text;
         std::thread::sleep(PAUSE);
     }
-    server::ahead::survey(config, summary.is_loaded)
+    survey(config, summary.is_loaded)
+}
+
+/// Reads the data directory as a start does. With `makes_tree`, also builds the tree in memory.
+fn survey(config: &Config, makes_tree: bool) -> Result<Survey, StorageError> {
+    server::ahead::check_marker(config)?;
+    let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
+    let (recovery, tree) = (
+        server::ahead::recovery_settings(config),
+        Arc::new(server::ahead::tree_settings(config)),
+    );
+    datadir::survey(&ReadOnly(RealDisk), &dirs, &recovery, tree, makes_tree)
 }
 
 fn judged(
@@ -273,7 +285,8 @@ fn judged(
         );
         findings.push(Finding::new(finding::EPOCH_FILES, Severity::Warning, problem).at(place()));
     }
-    if let Err(error) = server::ahead::check_data(config, survey) {
+    let unrecognised = survey.unrecognised_ttls;
+    if let Err(error) = server::ahead::check_data(config, unrecognised, survey.recovered.empty) {
         findings.push(unrecognised_ttls(config, &error));
     }
     if let Some((file, torn)) = &survey.recovered.torn_tail {

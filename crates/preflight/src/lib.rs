@@ -15,8 +15,8 @@
 //!
 //! The checks do not change anything on disk, listen on a port, or execute lines of shell files.
 //! Therefore they can run while a server of Java or Zoarium runs. The code of a start interprets
-//! the configuration and the files (`config`, `storage`, `recovery`, `server::ahead`). This crate
-//! contains the remaining checks.
+//! the configuration and the files (`config`, `storage`, `datadir::survey`, `server::ahead`). This
+//! crate contains the remaining checks.
 
 mod data;
 mod directory;

@@ -22,7 +22,6 @@ use tree::{Tree, TreeLoader, TreeSettings, Watches};
 mod history;
 mod log_end;
 mod snapshots;
-mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -32,8 +31,6 @@ pub use snapshots::{
     DurableReader, NewSnapshot, NotEstablished, SnapshotSettings, TreeReader, TreeReplaced,
     write_snapshot,
 };
-
-pub use survey::{Survey, survey};
 
 /// Content of a data directory.
 #[derive(Debug)]

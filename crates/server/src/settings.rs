@@ -8,7 +8,8 @@ use tree::auth::{
     AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings, SaslSettings, X509Settings,
 };
 
-pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
+/// Returns the settings of the tree.
+pub fn tree_settings(config: &Config) -> TreeSettings {
     let features = &config.features;
     TreeSettings {
         extended_types: features.extended_types_enabled,
@@ -63,7 +64,8 @@ fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
     })
 }
 
-pub(crate) fn recovery_settings(config: &Config) -> RecoverySettings {
+/// Returns the settings for recovery of the tree from its files.
+pub fn recovery_settings(config: &Config) -> RecoverySettings {
     let storage = &config.storage;
     RecoverySettings {
         trust_empty: storage.snapshot_trust_empty,

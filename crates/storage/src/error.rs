@@ -307,7 +307,7 @@ impl StorageError {
 }
 
 /// Returns a function for `map_err` that adds the operation and the file.
-pub(crate) fn io_error(
+pub fn io_error(
     action: &'static str,
     path: &Path,
 ) -> impl FnOnce(io::Error) -> StorageError + use<> {

@@ -11,7 +11,7 @@
 //! * [`recover()`] fills a [`State`] with the newest intact snapshot and the log after it.
 //! * [`make_durable`] writes to the disk what may only be in the page cache.
 //! * [`set_history_aside`] removes the vote of a member whose files are corrupted.
-//! * [`truncate()`], [`purge()`], [`Epochs`] and [`tools`] do what their names say.
+//! * [`truncate()`], [`purge()`] and [`Epochs`] do what their names say.
 //!
 //! The most important rule: acknowledged data is never lost silently. The end of a log is either
 //! the result of a crash, which is recovered automatically, or corruption, which is refused with
@@ -63,19 +63,18 @@ mod files;
 pub mod log;
 mod recovery;
 pub mod snapshot;
-pub mod tools;
 
 pub use disk::durable::make_durable;
 pub use disk::read_only::ReadOnly;
 pub use disk::real::RealDisk;
 pub use disk::switched::{SwitchedDisk, SwitchedFile};
 pub use disk::{DirEntry, Disk, DiskFile, DiskLock};
-pub use error::{ContentError, StorageError};
+pub use error::{ContentError, StorageError, io_error};
 pub use files::dirs::{DataDirs, OpenOptions};
 pub use files::epoch::Epochs;
 pub use files::names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
 pub use files::purge::{purge, remove_other_snapshots};
-pub use files::set_aside::set_damaged_aside;
+pub use files::set_aside::{DAMAGED, set_damaged_aside};
 pub use files::untrusted::{is_untrusted, set_history_aside, untrusted_marker};
 pub use log::{
     Committed, LogCursor, LogPages, LogSettings, LogWriter, Payload, Unusable,
@@ -91,5 +90,6 @@ pub use recovery::state::{SnapshotDigest, State};
 pub use recovery::truncate::{Truncated, Truncation, cut_log, truncate};
 pub use snapshot::trigger::SnapTrigger;
 pub use snapshot::{
-    Compression, SnapshotTrailer, read::read_body, read::read_snapshot, write::SnapshotWriter,
+    Compression, SnapshotTrailer, read::read_body, read::read_snapshot, valid::verify_snapshot,
+    write::SnapshotWriter,
 };

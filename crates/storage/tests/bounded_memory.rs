@@ -8,6 +8,7 @@ mod common;
 use std::alloc::System;
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use cap::Cap;
@@ -16,9 +17,10 @@ use flate2::write::GzEncoder;
 use jute::{Encode, put_buffer, put_str};
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
-use zoarium_storage::tools::{log, snapshot};
+use zoarium_storage::snapshot::read::SnapshotInfo;
 use zoarium_storage::{
-    Compression, ContentError, RealDisk, SnapshotDigest, SnapshotTrailer, SnapshotWriter, State,
+    Compression, ContentError, DataDirs, RealDisk, SnapshotDigest, SnapshotFile, SnapshotTrailer,
+    SnapshotWriter, State, StorageError, read_snapshot, read_txns_from, verify_snapshot,
 };
 
 /// An allocation above the limit fails, which ends the test process.
@@ -86,6 +88,22 @@ fn liars() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+fn verify(path: &Path) -> Result<SnapshotInfo, StorageError> {
+    let file = SnapshotFile::find(&RealDisk, path)?;
+    verify_snapshot(&RealDisk, &file, testkit::LIMITS)
+}
+
+fn read_into(path: &Path, counter: &mut Counter) -> Result<SnapshotInfo, StorageError> {
+    let file = SnapshotFile::find(&RealDisk, path)?;
+    read_snapshot(&RealDisk, &file, testkit::LIMITS, counter)
+}
+
+/// Returns the number of records that can be read.
+fn records(dirs: &DataDirs) -> usize {
+    let txns = read_txns_from(&RealDisk, dirs, Zxid(0), testkit::LIMITS).unwrap();
+    txns.take_while(Result::is_ok).count()
+}
+
 #[test]
 fn memory_is_bounded_for_any_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -95,7 +113,7 @@ fn memory_is_bounded_for_any_file() {
     for (what, bytes) in liars() {
         let path = dirs.snap.join("snapshot.1");
         fs::write(&path, &bytes).unwrap();
-        let error = snapshot::verify(&RealDisk, &path, testkit::LIMITS).unwrap_err();
+        let error = verify(&path).unwrap_err();
         assert!(
             error.to_string().contains("damaged at offset"),
             "{what}: {error}"
@@ -113,7 +131,7 @@ fn memory_is_bounded_for_any_file() {
         gzip.write_all(&vec![0; MIB]).unwrap();
     }
     gzip.finish().unwrap();
-    let read = snapshot::walk(&RealDisk, &path, testkit::LIMITS, &mut Counter::default());
+    let read = read_into(&path, &mut Counter::default());
     assert!(read.unwrap_err().to_string().contains("ends early"));
 
     // A snappy block with a claimed length of 2 GiB.
@@ -121,7 +139,7 @@ fn memory_is_bounded_for_any_file() {
     let mut bytes = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01\0\0\0\x08".to_vec();
     bytes.extend([0xff, 0xff, 0xff, 0xff, 0x07, 0, 0, 0]);
     fs::write(&path, &bytes).unwrap();
-    let error = snapshot::verify(&RealDisk, &path, testkit::LIMITS).unwrap_err();
+    let error = verify(&path).unwrap_err();
     assert!(error.to_string().contains("a snappy block has"), "{error}");
 
     // A log whose record has a claimed length of 60 MiB, in a small file and in a sparse one of 20
@@ -132,15 +150,14 @@ fn memory_is_bounded_for_any_file() {
     bytes.extend((60i32 << 20).to_be_bytes());
     bytes.extend([1; 40]);
     fs::write(&path, &bytes).unwrap();
-    let report = log::verify(&RealDisk, &path, testkit::LIMITS).unwrap();
-    assert_eq!(report.records, 0);
+    assert_eq!(records(&dirs), 0);
     fs::File::options()
         .write(true)
         .open(&path)
         .unwrap()
         .set_len(20 << 20)
         .unwrap();
-    log::verify(&RealDisk, &path, testkit::LIMITS).unwrap();
+    assert_eq!(records(&dirs), 0);
 
     for compression in [Compression::None, Compression::Gzip, Compression::Snappy] {
         large_snapshot(&dirs, compression);
@@ -148,7 +165,7 @@ fn memory_is_bounded_for_any_file() {
 }
 
 /// Writes and reads 30 MB of znodes with half as much memory.
-fn large_snapshot(dirs: &zoarium_storage::DataDirs, compression: Compression) {
+fn large_snapshot(dirs: &DataDirs, compression: Compression) {
     const ZNODES: usize = 30_000;
     const DATA: [u8; 1000] = [7; 1000];
     let disk = Arc::new(RealDisk);
@@ -172,7 +189,7 @@ fn large_snapshot(dirs: &zoarium_storage::DataDirs, compression: Compression) {
         .finish(SnapshotTrailer::new(Some((Zxid(9), 0)), Some(Zxid(9))))
         .unwrap();
     let mut counter = Counter::default();
-    let info = snapshot::walk(&RealDisk, &path, testkit::LIMITS, &mut counter).unwrap();
+    let info = read_into(&path, &mut counter).unwrap();
     assert_eq!(
         (counter.znodes, counter.bytes),
         (ZNODES + 4, ZNODES * DATA.len())

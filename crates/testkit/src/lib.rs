@@ -5,15 +5,20 @@
 //! * [`Random`] returns the same numbers for the same seed.
 //! * [`linearizability`] checks the answers of one object to several clients.
 //! * `certificates` generates certificates for tests of TLS (with the feature of that name).
-//! * [`recordings`] finds the recordings of Apache ZooKeeper.
+//! * [`altered`] makes random changes of a file's content.
+//! * [`recordings`] finds the recordings of Apache ZooKeeper, and [`vectors`] contains its data
+//!   directories.
 
+mod altered;
 #[cfg(feature = "certificates")]
 pub mod certificates;
 mod disk;
 pub mod linearizability;
 mod random;
 pub mod recordings;
+pub mod vectors;
 
+pub use altered::altered;
 pub use disk::{Failure, INJECTED, SimDisk, SimFile, SyncFault};
 pub use random::Random;
 

@@ -17,10 +17,9 @@ use blocking::files;
 use clap::Args;
 use config::{Config, RawConfig, SystemProperties};
 
-use crate::backup::file_error;
 use crate::logging::LogArgs;
 use crate::server_cmd::{ThisMachine, flags};
-use crate::tool::ToolError;
+use crate::tool::{ToolError, file_error};
 
 /// Entry point of an image: creates zoo.cfg and myid from ZOO_* variables, and then runs a server
 ///

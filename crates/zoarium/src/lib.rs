@@ -41,7 +41,6 @@ mod restore_path;
 mod restore_tool;
 mod server_cmd;
 mod snapshot_tool;
-mod staging;
 mod test_server;
 pub mod testing;
 mod tool;

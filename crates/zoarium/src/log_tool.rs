@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use datadir::log::repair::{self, BadChecksums, Copied, Fix};
+use datadir::log::{self, LogReport, Printed};
 use jute::Limits;
 use proto::Zxid;
-use storage::tools::log::{self, LogReport, Printed};
-use storage::tools::repair::{self, BadChecksums, Copied, Fix};
-use storage::{RealDisk, StorageError, list_logs};
+use storage::{RealDisk, StorageError};
 
 use crate::output::write_stdout;
-use crate::tool::{LimitArgs, ToolError, files_dir, number, parse_zxid};
+use crate::tool::{LimitArgs, ToolError, number, parse_zxid};
 
 /// Without an option, the command prints every transaction.
 #[derive(Debug, Args)]
@@ -62,19 +62,7 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
 fn files(args: &LogArgs) -> Result<Vec<PathBuf>, ToolError> {
     let mut files = Vec::new();
     for path in &args.paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
-        }
-        let dir = files_dir(path);
-        let logs = list_logs(&RealDisk, &dir)?;
-        if logs.is_empty() {
-            return Err(ToolError::Usage(format!(
-                "{} does not contain logs",
-                dir.display()
-            )));
-        }
-        files.extend(logs.into_iter().map(|log| log.path));
+        files.extend(log::files_of(&RealDisk, path)?);
     }
     Ok(files)
 }
@@ -110,7 +98,7 @@ fn verify(args: &LogArgs, out: &mut dyn Write) -> Result<ExitCode, ToolError> {
         write_report(&path, &report, out)?;
         is_good &= report.is_good();
         if let (Some((earlier, last)), Some(first)) = (&before, report.first)
-            && is_gap(*last, first)
+            && log::is_gap(*last, first)
         {
             is_good = false;
             let (path, earlier) = (path.display(), earlier.display());
@@ -126,11 +114,6 @@ fn verify(args: &LogArgs, out: &mut dyn Write) -> Result<ExitCode, ToolError> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// Returns whether transactions are missing between two zxids. A new epoch may begin with any zxid.
-fn is_gap(last: Zxid, next: Zxid) -> bool {
-    next.epoch() == last.epoch() && next > last.next()
 }
 
 fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io::Result<()> {

@@ -1,16 +1,13 @@
 //! `zoarium purge`: removes snapshots and logs that recovery does not need, for cron jobs. Source:
 //! PurgeTxnLog.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use storage::{DataDirs, RealDisk, purge};
+use storage::DataDirs;
 
 use crate::tool::{LimitArgs, ToolError};
-
-/// Minimum number of kept snapshots, as with Apache ZooKeeper.
-const KEPT_MIN: usize = 3;
 
 /// Removes old snapshots, and the logs that only these snapshots need
 ///
@@ -45,25 +42,7 @@ pub(crate) fn run(args: &PurgeArgs) -> ExitCode {
 }
 
 fn remove(args: &PurgeArgs) -> Result<Vec<PathBuf>, ToolError> {
-    if args.keep < KEPT_MIN {
-        // Exit code 1, as with Apache ZooKeeper.
-        let reason = "count should be greater than or equal to 3";
-        return Err(ToolError::Refused(reason.to_owned()));
-    }
     let log_dir = args.data_log_dir.as_ref().unwrap_or(&args.data_dir);
     let dirs = DataDirs::unlocked(&args.data_dir, log_dir);
-    for dir in [&dirs.snap, &dirs.log] {
-        refuse_missing(dir)?;
-    }
-    dirs.check_places(&RealDisk)?;
-    Ok(purge(&RealDisk, &dirs, args.keep, args.limits.limits())?)
-}
-
-/// Refuses a missing directory, because it would look like a directory without old files.
-fn refuse_missing(dir: &Path) -> Result<(), ToolError> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    let reason = format!("{} does not exist; name the dataDir", dir.display());
-    Err(ToolError::Refused(reason))
+    Ok(datadir::purge(&dirs, args.keep, args.limits.limits())?)
 }

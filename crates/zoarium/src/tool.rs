@@ -2,13 +2,14 @@
 
 use std::fmt::Display;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use ::cli::exit;
 use clap::Args;
 use client::admin::AdminError;
 use client::changes::ChangesError;
+use datadir::ReadSettings;
 use history::HistoryError;
 use history::ask::AskError;
 pub(crate) use history::parse_zxid;
@@ -41,6 +42,17 @@ pub(crate) enum ToolError {
     Usage(String),
     #[error("{0}")]
     Refused(String),
+}
+
+impl From<datadir::Error> for ToolError {
+    fn from(error: datadir::Error) -> Self {
+        match error {
+            datadir::Error::Storage(error) => Self::Storage(error),
+            datadir::Error::Print(error) => Self::Output(error),
+            datadir::Error::Usage(text) => Self::Usage(text),
+            datadir::Error::Refused(text) => Self::Refused(text),
+        }
+    }
 }
 
 impl ToolError {
@@ -109,6 +121,14 @@ impl LimitArgs {
         // The default of the extra size is the buffer's size. Source: BinaryInputArchive.
         Limits::from_max_buffer(self.jute_maxbuffer, self.jute_maxbuffer)
     }
+
+    /// Returns the settings for reading a data directory. Skipped snapshots are reported on stderr.
+    pub(crate) fn read_settings(self) -> ReadSettings {
+        ReadSettings {
+            limits: self.limits(),
+            on_skipped: |error| terminal::complain!("zoarium: {error}; trying an older snapshot"),
+        }
+    }
 }
 
 /// Formats a number with its noun.
@@ -118,12 +138,11 @@ pub(crate) fn number(count: impl Display, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Returns the directory of the files for a dataDir: its `version-2`, if it exists.
-pub(crate) fn files_dir(dir: &Path) -> PathBuf {
-    let versioned = dir.join("version-2");
-    if versioned.is_dir() {
-        versioned
-    } else {
-        dir.to_path_buf()
-    }
+/// Returns a function for `map_err` that adds the operation and the file.
+pub(crate) fn file_error(
+    action: &'static str,
+    path: &Path,
+) -> impl FnOnce(io::Error) -> ToolError + use<> {
+    let described = datadir::file_error(action, path);
+    move |error| described(error).into()
 }

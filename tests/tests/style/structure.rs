@@ -9,6 +9,7 @@ const BOUNDED: &[&str] = &[
     "admin",
     "admission",
     "blocking",
+    "datadir",
     "election",
     "executor",
     "frontend",

@@ -1,30 +1,13 @@
 //! Checks before a start: they report its errors without changing anything or opening a port.
 
-use std::sync::Arc;
-
 use config::Config;
-use recovery::Survey;
 use storage::{DataDirs, Empty, OpenOptions, ReadOnly, RealDisk, StorageError};
 
 use super::tls::PortTls;
 use crate::disk::recovery::has_other_voters;
 use crate::error::StartError;
-use crate::settings::{recovery_settings, tree_settings};
 
-/// Reads the data directory as a start does. With `makes_tree`, also builds the tree in memory.
-///
-/// # Errors
-/// If an error would prevent the start of the server, or cost a member its vote: see
-/// [`sets_damage_aside`].
-pub fn survey(config: &Config, makes_tree: bool) -> Result<Survey, StorageError> {
-    let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
-    let (disk, tree) = (ReadOnly(RealDisk), Arc::new(tree_settings(config)));
-    let marker = storage::untrusted_marker(&dirs);
-    if storage::is_untrusted(&disk, &dirs)? && !has_other_voters(config) {
-        return Err(StorageError::Untrusted { marker });
-    }
-    recovery::survey(&disk, &dirs, &recovery_settings(config), tree, makes_tree)
-}
+pub use crate::settings::{recovery_settings, tree_settings};
 
 /// Checks the data directories for errors with which a start fails before it changes anything.
 ///
@@ -40,14 +23,18 @@ pub fn check_directories(config: &Config) -> Result<(), StorageError> {
     )
 }
 
-/// Checks for data with which a server does not start.
+/// Checks the results of a survey for data with which a server does not start.
 ///
 /// # Errors
 /// If the data contains TTL znodes that the settings do not allow, or if a standalone server lacks
 /// data that it should have.
-pub fn check_data(config: &Config, survey: &Survey) -> Result<(), StartError> {
-    let unrecognised = usize::try_from(survey.unrecognised_ttls).unwrap_or(usize::MAX);
-    refuse(config, unrecognised, survey.recovered.empty)
+pub fn check_data(
+    config: &Config,
+    unrecognised_ttls: u64,
+    empty: Option<Empty>,
+) -> Result<(), StartError> {
+    let unrecognised = usize::try_from(unrecognised_ttls).unwrap_or(usize::MAX);
+    refuse(config, unrecognised, empty)
 }
 
 /// Checks whether this server starts with directories without snapshots and logs. The directories
@@ -57,15 +44,26 @@ pub fn check_data(config: &Config, survey: &Survey) -> Result<(), StartError> {
 /// If the server should have data and cannot get it from another member, or if a file cannot be
 /// read.
 pub fn check_empty(config: &Config) -> Result<Empty, StartError> {
+    check_marker(config)?;
     let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
     let disk = ReadOnly(RealDisk);
-    if storage::is_untrusted(&disk, &dirs)? && !has_other_voters(config) {
-        let marker = storage::untrusted_marker(&dirs);
-        return Err(StorageError::Untrusted { marker }.into());
-    }
     let empty = Empty::look(&disk, &dirs, config.storage.db_autocreate)?;
     refuse(config, 0, Some(empty))?;
     Ok(empty)
+}
+
+/// Checks for a server whose files were set aside, and that cannot get its data from another
+/// member.
+///
+/// # Errors
+/// If this server is such a server, or the marker cannot be looked up.
+pub fn check_marker(config: &Config) -> Result<(), StorageError> {
+    let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
+    if storage::is_untrusted(&ReadOnly(RealDisk), &dirs)? && !has_other_voters(config) {
+        let marker = storage::untrusted_marker(&dirs);
+        return Err(StorageError::Untrusted { marker });
+    }
+    Ok(())
 }
 
 /// Checks that the audit log can be written.

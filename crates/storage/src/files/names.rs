@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use proto::Zxid;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
 use crate::snapshot::Compression;
 
@@ -76,6 +76,30 @@ pub struct SnapshotFile {
     pub len: u64,
     /// Compression, according to the suffix of the name.
     pub compression: Compression,
+}
+
+impl SnapshotFile {
+    /// Finds a snapshot at any path. Zxid and compression are derived from its name. The zxid is 0
+    /// if the name does not contain one.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn find<D: Disk>(disk: &D, path: &Path) -> Result<Self, StorageError> {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or("");
+        let len = disk
+            .open(path)
+            .and_then(|file| file.len())
+            .map_err(io_error("open", path))?;
+        Ok(Self {
+            zxid: FileName::parse(name).zxid.unwrap_or_default(),
+            path: path.to_path_buf(),
+            len,
+            compression: Compression::of_name(name),
+        })
+    }
 }
 
 /// Returns `log.<zxid>`.

@@ -11,7 +11,7 @@ use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
 
 /// Prefix of the names of corrupted files that are kept. No server reads such files.
-pub(crate) const DAMAGED: &str = "damaged";
+pub const DAMAGED: &str = "damaged";
 
 /// Renames the snapshots named after `zxid` to `damaged.snapshot.<zxid>`.
 ///

@@ -330,13 +330,16 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
 }
 
 /// Returns the zxid of a payload without decoding the rest.
-pub(crate) fn zxid_of(payload: &[u8]) -> Option<Zxid> {
+pub fn zxid_of(payload: &[u8]) -> Option<Zxid> {
     let bytes = payload.get(12..20)?.first_chunk()?;
     Some(Zxid(i64::from_be_bytes(*bytes)))
 }
 
 /// Decodes a transaction.
-pub(crate) fn decode_payload(payload: Bytes) -> Result<TxnRecord, jute::DecodeError> {
+///
+/// # Errors
+/// If the payload is not a transaction.
+pub fn decode_payload(payload: Bytes) -> Result<TxnRecord, jute::DecodeError> {
     TxnRecord::decode(&mut Reader::new(payload))
 }
 

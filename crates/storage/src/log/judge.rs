@@ -252,7 +252,10 @@ fn length_damage<F: DiskFile>(scanner: &LogScanner<F>, len: i32) -> Result<Damag
 }
 
 /// Returns the offset of the last byte other than zero, at or after `from`.
-pub(crate) fn last_nonzero<F: DiskFile>(
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn last_nonzero<F: DiskFile>(
     scanner: &LogScanner<F>,
     from: u64,
 ) -> Result<Option<u64>, StorageError> {

@@ -41,14 +41,14 @@ pub const HEADER_LEN: usize = 16;
 /// Length of the file header as a file offset.
 pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 /// Length of the checksum and the length field before a payload.
-pub(crate) const PREFIX_BYTES: usize = 12;
+pub const PREFIX_BYTES: usize = 12;
 /// Byte that ends a record.
 pub(crate) const END_BYTE: u8 = b'B';
 /// Largest number of bytes that are written before they are synced, unless a single record is
 /// longer. A crash or a failed sync can only corrupt this many bytes at the end of the newest file.
 pub const UNSYNCED_BYTES_MAX: usize = 8 << 20;
 /// Bytes of a record in addition to its payload.
-pub(crate) const FRAME_BYTES: usize = PREFIX_BYTES + 1;
+pub const FRAME_BYTES: usize = PREFIX_BYTES + 1;
 /// Length of the shortest payload, a bare transaction header.
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 32;
 

@@ -269,7 +269,10 @@ impl<F: DiskFile> LogScanner<F> {
     }
 
     /// Returns bytes of the file from `offset` on, fewer than `len` only at its end.
-    pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Bytes, StorageError> {
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn read(&self, offset: u64, len: usize) -> Result<Bytes, StorageError> {
         read_at(&self.file, &self.path, offset, len)
     }
 }

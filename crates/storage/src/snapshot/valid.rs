@@ -5,6 +5,7 @@ use std::path::Path;
 use jute::Limits;
 
 use super::codec::{GZIP_MAGIC, SNAPPY_MAGIC};
+use super::read::{SnapshotInfo, read_snapshot};
 use super::{Compression, END_MARK};
 use crate::disk::{Disk, read_full_at};
 use crate::error::{StorageError, io_error};
@@ -43,6 +44,25 @@ pub(crate) fn cheap_fault<D: Disk>(
     }))
 }
 
+/// Reads the whole file and verifies all checksums.
+///
+/// # Errors
+/// [`StorageError::SnapshotDamaged`] with the position and the cause, if the file is corrupted.
+pub fn verify_snapshot<D: Disk>(
+    disk: &D,
+    file: &SnapshotFile,
+    limits: Limits,
+) -> Result<SnapshotInfo, StorageError> {
+    if let Some(reason) = cheap_fault(disk, file)? {
+        return Err(StorageError::SnapshotDamaged {
+            path: file.path.clone(),
+            offset: file.len,
+            reason,
+        });
+    }
+    read_snapshot(disk, file, limits, &mut Discard)
+}
+
 /// Returns whether a snapshot is complete and its checksums are correct. Reads the whole file.
 pub(crate) fn is_valid<D: Disk>(
     disk: &D,
@@ -53,7 +73,7 @@ pub(crate) fn is_valid<D: Disk>(
         warn_invalid(&file.path, &reason);
         return Ok(false);
     }
-    match super::read::read_snapshot(disk, file, limits, &mut Discard) {
+    match read_snapshot(disk, file, limits, &mut Discard) {
         Ok(_) => Ok(true),
         Err(error @ StorageError::SnapshotDamaged { .. }) => {
             warn_invalid(&file.path, &error.to_string());

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::outcome::{self, Outcome};
-use crate::common::vectors::{self, Vector, bytes, number};
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::vectors::{self, Vector, bytes, number};
 use zoarium_storage::{DataDirs, OpenOptions, RealDisk, RecoverySettings, StorageError};
 
 /// Applies an edit to a file: keeps its first bytes and appends others.

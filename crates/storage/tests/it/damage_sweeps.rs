@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::outcome::{self, Outcome};
-use crate::common::vectors::{self, number};
 use serde_json::Value;
+use testkit::vectors::{self, number};
 use zoarium_storage::{Damage, StorageError};
 
 /// Deliberate differences from Java; docs/COMPATIBILITY.md, section Storage.

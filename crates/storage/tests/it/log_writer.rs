@@ -2,11 +2,11 @@
 use std::fs;
 use std::sync::Arc;
 
-use crate::common::vectors::{self, number};
 use crate::common::{create, log_path, open, payload};
 use jute::Encode;
 use proto::txn::{Txn, TxnDigest};
 use proto::{SessionId, Zxid};
+use testkit::vectors::{self, number};
 use zoarium_storage::{LogSettings, LogWriter, RealDisk, list_logs, read_txns_from};
 
 /// Returns the createSession at the beginning of Java's recording, 48 bytes.

@@ -13,7 +13,6 @@ mod log_writer;
 mod mutations;
 mod repair;
 mod start_files;
-mod tools;
 mod truncate_purge;
 mod vectors_bytes;
 mod vectors_load;

@@ -3,10 +3,10 @@ use std::fs;
 use std::process::Command;
 
 use crate::common::outcome;
-use crate::common::vectors::{self, number};
 use crate::common::{fresh_body, open, payload};
 use proto::{Epoch, Zxid};
 use std::sync::Arc;
+use testkit::vectors::{self, number};
 use zoarium_storage::{
     Compression, DataDirs, Empty, Epochs, LogSettings, LogWriter, OpenOptions, RealDisk,
     RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, remove_initialize_marker,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::common::db::Db;
 use crate::common::outcome;
-use crate::common::vectors::{self, number};
 use crate::common::{fresh_body, payload};
 use proto::Zxid;
+use testkit::vectors::{self, number};
 use testkit::{Random, SimDisk};
 use zoarium_storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, RecoverySettings,

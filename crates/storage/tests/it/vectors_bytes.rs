@@ -3,12 +3,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::vectors::{self, number};
 use crate::common::{log_path, open};
 use jute::{Decode, Encode, Reader};
 use proto::Zxid;
 use proto::txn::TxnRecord;
 use serde_json::Value;
+use testkit::vectors::{self, number};
 use zoarium_storage::log::scan::{LogScanner, Scanned};
 use zoarium_storage::{
     Compression, LogSettings, LogWriter, RealDisk, SnapshotTrailer, SnapshotWriter, list_snapshots,

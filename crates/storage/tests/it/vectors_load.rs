@@ -1,7 +1,7 @@
 //! Each directory that Java wrote loads to the content that Java reports.
 use crate::common::db::Db;
-use crate::common::vectors::{self, Vector, number};
 use serde_json::Value;
+use testkit::vectors::{self, Vector, number};
 use zoarium_storage::{DataDirs, RealDisk, RecoverySettings, recover};
 
 /// Loads a copy of `<vector>/<sub>` and compares the result with `state`.

@@ -11,8 +11,7 @@ use proto::Zxid;
 use storage::DataDirs;
 use tokio::time::Instant;
 
-use super::file_error;
-use crate::tool::{ToolError, parse_zxid};
+use crate::tool::{ToolError, file_error, parse_zxid};
 
 /// Longest time until the server's disk contains everything that the server has committed.
 const WRITTEN_LIMIT: Duration = Duration::from_secs(60);

@@ -1,8 +1,6 @@
 //! `zoarium snapshot`: prints, checks and compares snapshots of Java and of Zoarium.
 
 mod compare;
-mod json;
-mod sizes;
 mod summary;
 
 use std::io::Write;
@@ -10,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use datadir::snapshot;
 use storage::snapshot::read::SnapshotInfo;
-use storage::tools::snapshot;
-use storage::{RealDisk, list_snapshots};
+use storage::{RealDisk, SnapshotFile, verify_snapshot};
 
 use crate::output::write_stdout;
-use crate::tool::{LimitArgs, ToolError, files_dir, number};
+use crate::tool::{LimitArgs, ToolError, number};
 use compare::CompareArgs;
 use summary::SummaryArgs;
 
@@ -69,28 +67,19 @@ pub(crate) fn run(args: &SnapshotArgs) -> ExitCode {
 }
 
 fn print(args: &PrintArgs, out: &mut dyn Write) -> Result<(), ToolError> {
-    let path = file(args.path.as_deref().unwrap_or(Path::new(".")))?;
+    let path = args.path.as_deref().unwrap_or(Path::new("."));
+    let path = snapshot::newest_of(&RealDisk, path)?;
     let limits = args.limits.limits();
     if args.verify {
-        let info = snapshot::verify(&RealDisk, &path, limits)?;
+        let file = SnapshotFile::find(&RealDisk, &path)?;
+        let info = verify_snapshot(&RealDisk, &file, limits)?;
         write_verdict(&path, &info, out)?;
     } else if args.json {
-        json::print(&path, limits, out)?;
+        snapshot::print_json(&RealDisk, &path, limits, out)?;
     } else {
         snapshot::print(&RealDisk, &path, limits, args.data, out)?;
     }
     Ok(())
-}
-
-/// Returns the file itself, or the newest snapshot of a directory.
-fn file(path: &Path) -> Result<PathBuf, ToolError> {
-    if !path.is_dir() {
-        return Ok(path.to_path_buf());
-    }
-    let dir = files_dir(path);
-    let newest = list_snapshots(&RealDisk, &dir)?.into_iter().next();
-    let missing = || ToolError::Usage(format!("{} does not contain snapshots", dir.display()));
-    Ok(newest.ok_or_else(missing)?.path)
 }
 
 fn write_verdict(path: &Path, info: &SnapshotInfo, out: &mut dyn Write) -> Result<(), ToolError> {

@@ -1,9 +1,8 @@
-//! Shared code of the tests: the recorded vectors and a naive database.
+//! Shared code of the tests: a naive database, and results in the format of the recorded vectors.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 pub mod db;
 pub mod outcome;
-pub mod vectors;
 
 use std::path::{Path, PathBuf};
 

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use blocking::files;
 use storage::{DataDirs, Disk, DiskLock, RealDisk, StorageError};
 
-use crate::backup::{file_error, remove_tree};
-use crate::tool::ToolError;
+use crate::{Error, file_error};
 
 /// Directory in the target in which the files are prepared. No server reads it.
 const STAGING: &str = "zoarium.restoring";
@@ -34,7 +33,7 @@ impl Staging {
     ///
     /// # Errors
     /// If one of them is not empty, or another process uses it.
-    pub(crate) fn begin(data_dir: &Path, log_dir: Option<&Path>) -> Result<Self, ToolError> {
+    pub(crate) fn begin(data_dir: &Path, log_dir: Option<&Path>) -> Result<Self, Error> {
         let log_dir = log_dir.filter(|log_dir| *log_dir != data_dir);
         let targets: Vec<PathBuf> = log_dir
             .into_iter()
@@ -73,7 +72,7 @@ impl Staging {
     ///
     /// # Errors
     /// If the directory cannot be created.
-    pub(crate) fn place(&self, name: &str) -> Result<PathBuf, ToolError> {
+    pub(crate) fn place(&self, name: &str) -> Result<PathBuf, Error> {
         let base = self.targets.last().map(|target| target.join(STAGING));
         let dir = base.unwrap_or_default().join(name);
         files::create_dir_all(&dir).map_err(file_error("create", &dir))?;
@@ -84,10 +83,10 @@ impl Staging {
     ///
     /// # Errors
     /// If the files cannot be written. The target then stays empty.
-    pub(crate) fn publish(&self) -> Result<(), ToolError> {
+    pub(crate) fn publish(&self) -> Result<(), Error> {
         for dir in [&self.dirs.snap, &self.dirs.log] {
             for entry in fs::read_dir(dir).map_err(file_error("list", dir))? {
-                let path = entry?.path();
+                let path = entry.map_err(file_error("list", dir))?.path();
                 let synced = fs::File::open(&path).and_then(|file| file.sync_all());
                 synced.map_err(file_error("sync", &path))?;
             }
@@ -116,16 +115,16 @@ impl Drop for Staging {
     }
 }
 
-fn refuse_full(dir: &Path) -> Result<(), ToolError> {
+fn refuse_full(dir: &Path) -> Result<(), Error> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(file_error("list", dir)(error)),
     };
     for entry in entries {
-        let name = entry?.file_name();
+        let name = entry.map_err(file_error("list", dir))?.file_name();
         if !HARMLESS.iter().any(|harmless| name == *harmless) {
-            return Err(ToolError::Usage(format!(
+            return Err(Error::Usage(format!(
                 "{} is not empty (it contains {}) and is not overwritten; move it away, or name another directory",
                 dir.display(),
                 name.display()
@@ -136,9 +135,17 @@ fn refuse_full(dir: &Path) -> Result<(), ToolError> {
 }
 
 /// Locks a directory against other Zoarium processes while the result is held.
-pub(crate) fn lock(dir: &Path) -> Result<Box<dyn DiskLock>, ToolError> {
+pub(crate) fn lock(dir: &Path) -> Result<Box<dyn DiskLock>, Error> {
     let path = dir.join("zoarium.lock");
     let locked = RealDisk.lock(&path).map_err(file_error("lock", &path))?;
     let dir = dir.to_path_buf();
-    locked.ok_or(ToolError::Storage(StorageError::InUse { dir }))
+    locked.ok_or(Error::Storage(StorageError::InUse { dir }))
+}
+
+/// Removes a directory of this crate if it exists.
+pub(crate) fn remove_tree(dir: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(file_error("remove", dir)(error)),
+        _ => Ok(()),
+    }
 }

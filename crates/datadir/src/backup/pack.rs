@@ -12,9 +12,8 @@ use proto::Zxid;
 use sha2::{Digest, Sha256};
 use storage::{Compression, DataDirs, RealDisk, SnapshotFile, is_log_whole, log, read_txns_from};
 
-use super::file_error;
 use super::manifest::{Kept, sha256_hex};
-use crate::tool::ToolError;
+use crate::{Error, file_error};
 
 /// The part of the log after a transaction.
 #[derive(Debug, Default)]
@@ -38,7 +37,7 @@ pub(super) fn snapshot(
     number: u64,
     file: &SnapshotFile,
     covers: Zxid,
-) -> Result<Kept, ToolError> {
+) -> Result<Kept, Error> {
     let is_plain = file.compression == Compression::None;
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
     let name = if is_plain {
@@ -85,7 +84,7 @@ pub(super) fn log(
     dirs: &DataDirs,
     after: &After<'_>,
     limits: Limits,
-) -> Result<Packed, ToolError> {
+) -> Result<Packed, Error> {
     let mut packed = Packed {
         last_record: after.record.map(str::to_owned),
         ..Packed::default()
@@ -143,14 +142,14 @@ pub(super) fn log(
     Ok(packed)
 }
 
-pub(super) fn foreign(zxid: Zxid) -> ToolError {
-    ToolError::Refused(format!(
+pub(super) fn foreign(zxid: Zxid) -> Error {
+    Error::Refused(format!(
         "the server's transaction {zxid} differs from the last transaction of the backup. The backup belongs to another ensemble, or the log was truncated. Back up to another directory, or start again with --full"
     ))
 }
 
-pub(super) fn not_kept(zxid: Zxid) -> ToolError {
-    ToolError::Refused(format!(
+pub(super) fn not_kept(zxid: Zxid) -> Error {
+    Error::Refused(format!(
         "the log does not continue from {zxid}, where the backup ends: log files were purged, or the log ends earlier or belongs to another ensemble. Back up to another directory, or start again with --full"
     ))
 }
@@ -177,7 +176,7 @@ struct Hashing {
 }
 
 impl Writer {
-    fn create(path: PathBuf, compresses: bool) -> Result<Self, ToolError> {
+    fn create(path: PathBuf, compresses: bool) -> Result<Self, Error> {
         let file = files::create(&path).map_err(file_error("create", &path))?;
         let hashing = Hashing {
             file,
@@ -192,7 +191,7 @@ impl Writer {
         Ok(Self { path, out })
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), ToolError> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let written = match &mut self.out {
             Out::Gz(out) => out.write_all(bytes),
             Out::Plain(out) => out.write_all(bytes),
@@ -201,7 +200,7 @@ impl Writer {
     }
 
     /// Syncs the file, and returns its length and hash.
-    fn finish(self) -> Result<(u64, String), ToolError> {
+    fn finish(self) -> Result<(u64, String), Error> {
         let ended = match self.out {
             Out::Gz(out) => out.finish(),
             Out::Plain(out) => Ok(out),

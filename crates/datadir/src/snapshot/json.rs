@@ -11,22 +11,31 @@ use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use serde_json::{Value, json};
 use storage::snapshot::read::SnapshotInfo;
-use storage::tools::snapshot;
-use storage::{ContentError, RealDisk, SnapshotDigest, State};
+use storage::{
+    ContentError, Disk, SnapshotDigest, SnapshotFile, State, read_snapshot, verify_snapshot,
+};
 
-use crate::tool::ToolError;
+use crate::Error;
 
 /// Prints the complete contents of a file.
-pub(super) fn print(path: &Path, limits: Limits, out: &mut dyn Write) -> Result<(), ToolError> {
+///
+/// # Errors
+/// If the file is corrupted, or `out` cannot be written to.
+pub fn print_json<D: Disk>(
+    disk: &D,
+    path: &Path,
+    limits: Limits,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let file = SnapshotFile::find(disk, path)?;
     // Detects a corrupt file before half of it is printed.
-    snapshot::verify(&RealDisk, path, limits)?;
+    verify_snapshot(disk, &file, limits)?;
     let mut printer = JsonPrinter::new(out);
-    let info = snapshot::walk(&RealDisk, path, limits, &mut printer);
+    let info = read_snapshot(disk, &file, limits, &mut printer);
     if let Some(error) = printer.failure.take() {
-        return Err(error.into());
+        return Err(Error::Print(error));
     }
-    printer.finish(&info?)?;
-    Ok(())
+    printer.finish(&info?).map_err(Error::Print)
 }
 
 /// Prints a snapshot as one JSON object during the read, because it may be larger than memory.

@@ -4,25 +4,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use storage::DataDirs;
 use tempfile::TempDir;
-use zoarium_storage::DataDirs;
 
 /// One recorded vector.
 pub struct Vector {
+    /// Directory of the vector.
     pub dir: PathBuf,
+    /// Results of Apache ZooKeeper.
     pub expected: Value,
 }
 
 /// Returns the directory of the vectors, if they are available.
 pub fn root() -> Option<PathBuf> {
-    testkit::recordings::find("vectors/storage")
+    crate::recordings::find("vectors/storage")
 }
 
 /// Returns a vector by name.
 pub fn vector(name: &str) -> Option<Vector> {
     let dir = root()?.join(name);
-    let text = fs::read_to_string(dir.join("expected.json")).unwrap();
-    let expected = serde_json::from_str(&text).unwrap();
+    let text = fs::read_to_string(dir.join("expected.json")).expect("a vector has results");
+    let expected = serde_json::from_str(&text).expect("results are JSON");
     Some(Vector { dir, expected })
 }
 
@@ -31,18 +33,16 @@ pub fn all() -> Vec<(String, Vector)> {
     let Some(root) = root() else {
         return Vec::new();
     };
-    let mut names: Vec<String> = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.path().join("expected.json").is_file())
-        .map(|entry| entry.file_name().into_string().unwrap())
+    let mut names: Vec<String> = entries(&root)
+        .filter(|path| path.join("expected.json").is_file())
+        .map(|path| name_of(&path).to_owned())
         .collect();
     names.sort();
     assert!(names.len() >= 20, "vectors are missing: {names:?}");
     names
         .into_iter()
         .map(|name| {
-            let vector = vector(&name).unwrap();
+            let vector = vector(&name).expect("the vector is in the list");
             (name, vector)
         })
         .collect()
@@ -50,22 +50,33 @@ pub fn all() -> Vec<(String, Vector)> {
 
 /// Makes a writable copy of a directory tree.
 pub fn copy(from: &Path) -> TempDir {
-    let to = tempfile::tempdir().unwrap();
+    let to = tempfile::tempdir().expect("a temporary directory");
     copy_into(from, to.path());
     to
 }
 
+/// Copies a directory tree into a directory, so that the copies are writable.
 pub fn copy_into(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_into(&entry.path(), &target);
+    fs::create_dir_all(to).expect("a new directory");
+    for path in entries(from) {
+        let target = to.join(name_of(&path));
+        if path.is_dir() {
+            copy_into(&path, &target);
         } else {
-            fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
+            let content = fs::read(&path).expect("a readable file");
+            fs::write(target, content).expect("a writable copy");
         }
     }
+}
+
+fn entries(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(dir).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").path())
+}
+
+fn name_of(path: &Path) -> &str {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.expect("names are text")
 }
 
 /// Returns the directories of a copy that contains `version-2` directly.
@@ -76,10 +87,12 @@ pub fn dirs(copy: &Path) -> DataDirs {
 /// Parses a number written as `"0x..."` or in decimal.
 pub fn number(value: &Value) -> i64 {
     match value {
-        Value::String(text) => u64::from_str_radix(text.strip_prefix("0x").unwrap(), 16)
-            .unwrap()
+        Value::String(text) => text
+            .strip_prefix("0x")
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .expect("a number in hex")
             .cast_signed(),
-        other => other.as_i64().unwrap(),
+        other => other.as_i64().expect("a number"),
     }
 }
 
@@ -87,24 +100,17 @@ pub fn number(value: &Value) -> i64 {
 pub fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len())
         .step_by(2)
-        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("bytes in hex"))
         .collect()
 }
 
 /// Returns the files below a directory whose name begins with `prefix`, sorted.
 pub fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
+    for path in entries(dir) {
         if path.is_dir() {
             found.extend(files(&path, prefix));
-        } else if path
-            .file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .starts_with(prefix)
-        {
+        } else if name_of(&path).starts_with(prefix) {
             found.push(path);
         }
     }

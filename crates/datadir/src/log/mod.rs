@@ -1,20 +1,44 @@
-//! Printing and checking one log file.
+//! Transaction logs: printing, checking and repairing their files.
+
+pub mod repair;
+mod text;
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use jute::Limits;
 use proto::Zxid;
+use storage::log::PREFIX_BYTES;
+use storage::log::chain::{decode_payload, zxid_of};
+use storage::log::judge::{Verdict, judge, judge_mismatch};
+use storage::log::scan::{LogScanner, Scanned, Stop};
+use storage::{Damage, Disk, DiskFile, FileName, StorageError, list_logs};
 
-use super::text::record_text;
-use crate::disk::{Disk, DiskFile};
-use crate::error::StorageError;
-use crate::files::names::FileName;
-use crate::log::PREFIX_BYTES;
-use crate::log::chain::{decode_payload, zxid_of};
-use crate::log::judge::{Damage, Verdict, judge, judge_mismatch};
-use crate::log::scan::{LogScanner, Scanned, Stop};
+use self::text::record_text;
+use crate::{Error, files_dir};
+
+/// Returns the file itself, or the logs of a directory in the order of their zxids.
+///
+/// # Errors
+/// If the directory cannot be listed or does not contain logs.
+pub fn files_of<D: Disk>(disk: &D, path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let dir = files_dir(path);
+    let logs = list_logs(disk, &dir)?;
+    if logs.is_empty() {
+        let dir = dir.display();
+        return Err(Error::Usage(format!("{dir} does not contain logs")));
+    }
+    Ok(logs.into_iter().map(|log| log.path).collect())
+}
+
+/// Returns whether transactions are missing between two zxids. A new epoch may begin with any zxid.
+pub fn is_gap(last: Zxid, next: Zxid) -> bool {
+    next.epoch() == last.epoch() && next > last.next()
+}
 
 /// Result of [`verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,10 +124,7 @@ pub fn verify<D: Disk>(disk: &D, path: &Path, limits: Limits) -> Result<LogRepor
 
 impl LogReport {
     fn count(&mut self, zxid: Zxid) {
-        if let Some(last) = self.last
-            && zxid.epoch() == last.epoch()
-            && zxid > last.next()
-        {
+        if let Some(last) = self.last.filter(|last| is_gap(*last, zxid)) {
             self.gaps.push((last, zxid));
         }
         self.records += 1;
@@ -113,7 +134,7 @@ impl LogReport {
 }
 
 /// Returns the zxid before the first record, according to the file's name.
-pub(crate) fn zxid_before(path: &Path) -> Zxid {
+fn zxid_before(path: &Path) -> Zxid {
     let name = path
         .file_name()
         .and_then(|name| name.to_str())

@@ -5,29 +5,29 @@ use std::path::Path;
 use jute::Limits;
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
-use storage::tools::snapshot;
-use storage::{ContentError, RealDisk, SnapshotDigest, State};
-
-use crate::tool::ToolError;
+use storage::{
+    ContentError, Disk, SnapshotDigest, SnapshotFile, State, StorageError, read_snapshot,
+    verify_snapshot,
+};
 
 /// A znode with the totals of its subtree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sized {
+pub struct Subtree {
     /// Path of the znode. The root has the path `/`.
-    pub(super) path: Box<str>,
+    pub path: Box<str>,
     /// Number of names in the path. The root has depth 0.
-    pub(super) depth: usize,
+    pub depth: usize,
     /// Bytes of the znode's data.
-    pub(super) own_bytes: u64,
+    pub own_bytes: u64,
     /// Bytes of the data of the znode and all its descendants.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// Number of descendants.
-    pub(super) below: u64,
+    pub below: u64,
 }
 
-impl Sized {
+impl Subtree {
     /// Returns the last name of the path.
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         match self.path.rsplit_once('/') {
             Some((_, name)) if !name.is_empty() => name,
             _ => "/",
@@ -40,16 +40,21 @@ impl Sized {
 ///
 /// # Errors
 /// If the file is corrupt or missing.
-pub(super) fn read(path: &Path, limits: Limits) -> Result<Vec<Sized>, ToolError> {
+pub fn subtrees<D: Disk>(
+    disk: &D,
+    path: &Path,
+    limits: Limits,
+) -> Result<Vec<Subtree>, StorageError> {
+    let file = SnapshotFile::find(disk, path)?;
     // Detects a corrupt file before half of it is mistaken for all of it.
-    snapshot::verify(&RealDisk, path, limits)?;
+    verify_snapshot(disk, &file, limits)?;
     let mut znodes = Znodes(Vec::new());
-    snapshot::walk(&RealDisk, path, limits, &mut znodes)?;
+    read_snapshot(disk, &file, limits, &mut znodes)?;
     Ok(summed(znodes.0))
 }
 
 /// Sorts znodes, and computes the totals of each subtree.
-fn summed(mut znodes: Vec<Sized>) -> Vec<Sized> {
+fn summed(mut znodes: Vec<Subtree>) -> Vec<Subtree> {
     znodes.sort_unstable_by(|one, other| names(&one.path).cmp(names(&other.path)));
     // Indices of the ancestors of the current znode, from the root.
     let mut above: Vec<usize> = Vec::new();
@@ -70,7 +75,7 @@ fn summed(mut znodes: Vec<Sized>) -> Vec<Sized> {
 }
 
 /// Completes the innermost znode, and adds its totals to its parent.
-fn leave(znodes: &mut [Sized], above: &mut Vec<usize>) {
+fn leave(znodes: &mut [Subtree], above: &mut Vec<usize>) {
     let Some(last) = above.pop() else { return };
     let (bytes, below) = (znodes[last].bytes, znodes[last].below + 1);
     if let Some(parent) = above.last() {
@@ -83,12 +88,27 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty())
 }
 
-/// Compares two paths in the order of [`read`].
+/// Compares two paths in the order of [`subtrees`].
 pub(super) fn order(one: &str, other: &str) -> std::cmp::Ordering {
     names(one).cmp(names(other))
 }
 
-struct Znodes(Vec<Sized>);
+/// Returns a znode and its descendants, which are consecutive. The result is empty if the snapshot
+/// does not contain the znode.
+pub fn descendants<'a>(znodes: &'a [Subtree], start: &str) -> &'a [Subtree] {
+    let start = match start.trim_end_matches('/') {
+        "" => "/",
+        start => start,
+    };
+    let Some(at) = znodes.iter().position(|one| &*one.path == start) else {
+        return &[];
+    };
+    let rest = &znodes[at..];
+    let count = usize::try_from(rest[0].below).unwrap_or(usize::MAX);
+    &rest[..rest.len().min(count.saturating_add(1))]
+}
+
+struct Znodes(Vec<Subtree>);
 
 impl State for Znodes {
     fn begin(&mut self) {
@@ -107,7 +127,7 @@ impl State for Znodes {
         _: StatPersisted,
     ) -> Result<(), ContentError> {
         let bytes = data.map_or(0, <[u8]>::len) as u64;
-        self.0.push(Sized {
+        self.0.push(Subtree {
             path: if path.is_empty() { "/" } else { path }.into(),
             depth: names(path).count(),
             own_bytes: bytes,
@@ -125,8 +145,8 @@ impl State for Znodes {
 }
 
 #[cfg(test)]
-pub(super) fn tree(znodes: &[(&str, u64)]) -> Vec<Sized> {
-    let sized = znodes.iter().map(|(path, bytes)| Sized {
+pub(super) fn tree(znodes: &[(&str, u64)]) -> Vec<Subtree> {
+    let sized = znodes.iter().map(|(path, bytes)| Subtree {
         path: (*path).into(),
         depth: names(path).count(),
         own_bytes: *bytes,
@@ -163,5 +183,17 @@ mod tests {
         ];
         assert_eq!(found, wanted);
         assert_eq!((znodes[0].name(), znodes[3].name()), ("/", "deep"));
+    }
+
+    #[test]
+    fn descendants_directly_follow_their_znode() {
+        let znodes = tree(&[("/", 0), ("/a", 1), ("/a/b", 2), ("/a/b/c", 3), ("/d", 4)]);
+        let paths = |start| -> Vec<_> {
+            let found = descendants(&znodes, start).iter();
+            found.map(|one| one.path.to_string()).collect()
+        };
+        assert_eq!(paths("/a"), ["/a", "/a/b", "/a/b/c"]);
+        assert_eq!(paths("/d/"), ["/d"]);
+        assert_eq!((paths("/").len(), paths("/nope").len()), (5, 0));
     }
 }

@@ -14,9 +14,8 @@ use storage::DiskLock;
 use tar::{Archive, Builder, EntryType, Header};
 
 use super::manifest::{MANIFEST, Manifest, number_of};
-use super::{file_error, remove_tree};
-use crate::staging::lock;
-use crate::tool::ToolError;
+use crate::staging::{lock, remove_tree};
+use crate::{Error, file_error};
 
 /// File name extension of an archive that does not exist yet.
 const ENDING: &str = "tar";
@@ -42,7 +41,7 @@ pub(super) struct Workplace {
 impl Workplace {
     /// # Errors
     /// If another process uses the archive, or its directory is not writable.
-    pub(super) fn beside(archive: &Path) -> Result<Self, ToolError> {
+    pub(super) fn beside(archive: &Path) -> Result<Self, Error> {
         let outer = with_ending(archive, ".unfinished");
         files::create_dir_all(&outer).map_err(file_error("create", &outer))?;
         let lock = lock(&outer)?;
@@ -74,7 +73,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 ///
 /// # Errors
 /// If the archive cannot be written. The previous archive then remains.
-pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<(), ToolError> {
+pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<(), Error> {
     let unfinished = with_ending(archive, ".new");
     let write = || {
         let mut out = Builder::new(io::BufWriter::new(files::create(&unfinished)?));
@@ -105,11 +104,11 @@ pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<()
 ///
 /// # Errors
 /// If the file is not a Zoarium archive or is corrupt, or the directory cannot be written.
-pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), ToolError> {
+pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), Error> {
     let file = File::open(archive).map_err(file_error("open", archive))?;
     let damaged = |reason: &dyn std::fmt::Display| {
         let archive = archive.display();
-        ToolError::Refused(format!(
+        Error::Refused(format!(
             "{archive} is damaged or is not a backup: {reason}; use another backup"
         ))
     };

@@ -7,16 +7,16 @@ use jute::{Decode, DecodeError, Reader};
 use proto::op::TextField;
 use proto::txn::{TxnFields, TxnHeader};
 use proto::{Acl, OpCode};
+use storage::log::chain::decode_payload;
 
-use super::date;
-use crate::log::chain::decode_payload;
+use crate::date;
 
 /// Formats a record's payload as a line without a line end. ACL lists and data may contain line
 /// breaks.
 ///
 /// # Errors
 /// If the payload is not a transaction.
-pub fn record_text(payload: &Bytes) -> Result<String, DecodeError> {
+pub(super) fn record_text(payload: &Bytes) -> Result<String, DecodeError> {
     let record = decode_payload(payload.clone())?;
     let mut line = header_text(&record.header);
     let (fields, texts) = (record.txn.fields(), record.txn.op().text());

@@ -2,15 +2,16 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::outcome;
-use crate::common::vectors::{self, bytes, number};
 use jute::Limits;
 use proto::Zxid;
 use serde_json::Value;
-use zoarium_storage::tools::log::{self, Printed};
-use zoarium_storage::tools::repair::{self, BadChecksums, Fix};
-use zoarium_storage::tools::snapshot;
-use zoarium_storage::{Damage, RealDisk, StorageError};
+use storage::{Damage, RealDisk, SnapshotFile, StorageError, verify_snapshot};
+use testkit::vectors::{self, bytes, number};
+use zoarium_datadir::log::repair::{self, BadChecksums, Fix};
+use zoarium_datadir::log::{self, Printed};
+use zoarium_datadir::snapshot;
+
+use crate::support::recovered;
 
 fn limits() -> Limits {
     testkit::LIMITS
@@ -37,6 +38,11 @@ fn expected_lines(value: &Value) -> Vec<String> {
     lines
         .map(|line| line.as_str().unwrap().to_string())
         .collect()
+}
+
+fn verify(path: &Path) -> Result<storage::snapshot::read::SnapshotInfo, StorageError> {
+    let file = SnapshotFile::find(&RealDisk, path)?;
+    verify_snapshot(&RealDisk, &file, limits())
 }
 
 fn printed(path: &Path) -> (Printed, Vec<String>) {
@@ -130,7 +136,7 @@ fn a_wrong_length_or_end_byte_is_repaired_without_loss() {
                 damaged[byte] ^= 1 << bit;
                 fs::write(&path, &damaged).unwrap();
                 let place = format!("byte {byte}, bit {bit}");
-                let refused = outcome::load(copy.path()).unwrap_err();
+                let refused = recovered(copy.path()).unwrap_err();
                 assert!(
                     matches!(refused, StorageError::LogDamaged { .. }),
                     "{place}"
@@ -196,13 +202,12 @@ fn a_wrong_checksum_cuts_or_is_accepted() {
     );
 
     // The copy in the log's directory does not affect recovery, and replaces the log on demand.
-    assert!(outcome::load(copy.path()).is_err());
+    assert!(recovered(copy.path()).is_err());
     let kept = repair::replace(&RealDisk, &path, &accepted.path).unwrap();
     assert!(kept.ends_with("damaged.log.1"));
     assert_eq!(fs::read(&kept).unwrap(), damaged);
     assert!(!accepted.path.exists());
-    let (recovered, _) = outcome::load(copy.path()).unwrap();
-    assert_eq!(recovered.last_zxid, Zxid(5));
+    assert_eq!(recovered(copy.path()).unwrap().last_zxid, Zxid(5));
     assert!(
         repair::replace(&RealDisk, &path, &kept).is_err(),
         "the original is never lost"
@@ -237,7 +242,7 @@ fn a_log_is_cut_at_a_zxid() {
     assert_eq!((chopped.records, chopped.last), (3, Some(Zxid(3))));
     let original = fs::read(&path).unwrap();
     assert_eq!(fs::read(&chopped.path).unwrap(), original[..255]);
-    assert_eq!(outcome::load(copy.path()).unwrap().0.last_zxid, Zxid(5));
+    assert_eq!(recovered(copy.path()).unwrap().last_zxid, Zxid(5));
     edit(
         &path,
         &vector.expected["edits_of_log.1"]["flip payload byte, middle"],
@@ -256,7 +261,7 @@ fn a_snapshot_is_checked_and_printed() {
     };
     let dir = vector.dir.join("data/version-2");
     let path = dir.join("snapshot.39");
-    let info = snapshot::verify(&RealDisk, &path, limits()).unwrap();
+    let info = verify(&path).unwrap();
     let mut out = Vec::new();
     snapshot::print(&RealDisk, &path, limits(), false, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -293,7 +298,7 @@ fn a_snapshot_is_checked_and_printed() {
     let mut content = fs::read(&path).unwrap();
     content[1000] ^= 4;
     fs::write(&path, content).unwrap();
-    let error = snapshot::verify(&RealDisk, &path, limits()).unwrap_err();
+    let error = verify(&path).unwrap_err();
     assert!(
         matches!(error, StorageError::SnapshotDamaged { .. }),
         "{error}"

@@ -1,4 +1,4 @@
-//! Printing and checking one snapshot file.
+//! Snapshots as text, in the format of Java's SnapshotFormatter.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -9,77 +9,19 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jute::Limits;
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
+use storage::snapshot::read::SnapshotInfo;
+use storage::{
+    ContentError, Disk, SnapshotDigest, SnapshotFile, State, StorageError, io_error, read_snapshot,
+    verify_snapshot,
+};
 
-use super::date;
-use crate::disk::{Disk, DiskFile};
-use crate::error::{ContentError, StorageError, io_error};
-use crate::files::names::{FileName, SnapshotFile};
-use crate::recovery::state::{Discard, SnapshotDigest, State};
-use crate::snapshot::Compression;
-use crate::snapshot::read::{SnapshotInfo, read_snapshot};
-use crate::snapshot::valid::cheap_fault;
-
-/// Opens a snapshot at any path. Zxid and compression are derived from its name; the zxid is 0 if
-/// the name does not contain one.
-///
-/// # Errors
-/// If the file cannot be opened.
-pub fn open<D: Disk>(disk: &D, path: &Path) -> Result<SnapshotFile, StorageError> {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or("");
-    let len = disk
-        .open(path)
-        .and_then(|file| file.len())
-        .map_err(io_error("open", path))?;
-    Ok(SnapshotFile {
-        zxid: FileName::parse(name).zxid.unwrap_or_default(),
-        path: path.to_path_buf(),
-        len,
-        compression: Compression::of_name(name),
-    })
-}
-
-/// Reads the whole file and verifies all checksums.
-///
-/// # Errors
-/// [`StorageError::SnapshotDamaged`] with the position and the cause, if the file is corrupted.
-pub fn verify<D: Disk>(
-    disk: &D,
-    path: &Path,
-    limits: Limits,
-) -> Result<SnapshotInfo, StorageError> {
-    let file = open(disk, path)?;
-    if let Some(reason) = cheap_fault(disk, &file)? {
-        return Err(StorageError::SnapshotDamaged {
-            path: path.to_path_buf(),
-            offset: file.len,
-            reason,
-        });
-    }
-    read_snapshot(disk, &file, limits, &mut Discard)
-}
-
-/// Passes the content piece by piece to `visitor`, in the order of the file, for dumps and
-/// comparisons.
-///
-/// # Errors
-/// If [`verify`] would fail. Pieces that `visitor` received before an error are not withdrawn.
-pub fn walk<D: Disk, S: State>(
-    disk: &D,
-    path: &Path,
-    limits: Limits,
-    visitor: &mut S,
-) -> Result<SnapshotInfo, StorageError> {
-    read_snapshot(disk, &open(disk, path)?, limits, visitor)
-}
+use crate::date;
 
 /// Prints the file as Java's SnapshotFormatter does, with the data in base64 if `with_data`. Reads
 /// the file twice, because the number of znodes is printed first.
 ///
 /// # Errors
-/// If [`verify`] would fail, or `out` cannot be written to.
+/// If the file is corrupted, or `out` cannot be written to.
 pub fn print<D: Disk>(
     disk: &D,
     path: &Path,
@@ -87,7 +29,8 @@ pub fn print<D: Disk>(
     with_data: bool,
     out: &mut dyn Write,
 ) -> Result<SnapshotInfo, StorageError> {
-    let info = verify(disk, path, limits)?;
+    let file = SnapshotFile::find(disk, path)?;
+    let info = verify_snapshot(disk, &file, limits)?;
     let failed = |error: io::Error| io_error("print", path)(error);
     // Java counts the root twice, once for each of its names.
     writeln!(out, "ZNode Details (count={}):", info.znodes + 1).map_err(failed)?;
@@ -98,7 +41,6 @@ pub fn print<D: Disk>(
         last_zxid: Zxid(0),
         failure: None,
     };
-    let file = open(disk, path)?;
     let read = read_snapshot(disk, &file, limits, &mut printer);
     if let Some(error) = printer.failure.take() {
         return Err(failed(error));

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use proto::txn::{Txn, TxnRecord};
 use proto::{Acl, Epoch, SessionId, StatPersisted, Zxid};
+use recovery::Restore;
 use storage::{
     ContentError, DataDirs, Disk, Epochs, Recovered, RecoverySettings, SnapshotDigest, State,
     StorageError, recover,
 };
 use tree::TreeSettings;
-
-use crate::Restore;
 
 /// Content of a data directory.
 #[derive(Debug)]

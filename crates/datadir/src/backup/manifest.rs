@@ -6,15 +6,15 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use blocking::files;
+use history::parse_zxid;
 use proto::Zxid;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::file_error;
-use crate::tool::{ToolError, parse_zxid};
+use crate::{Error, file_error};
 
 /// Name of the file.
-pub(crate) const MANIFEST: &str = "backup.json";
+pub(super) const MANIFEST: &str = "backup.json";
 /// Name under which the file is first written, before the rename.
 const UNFINISHED: &str = "unfinished.json";
 /// Identification of the format in the file.
@@ -22,33 +22,37 @@ const FORMAT: &str = "zoarium backup 1";
 
 /// A snapshot and the log after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Manifest {
-    pub(crate) snapshot: Kept,
+pub struct Manifest {
+    /// The snapshot with which the backup begins.
+    pub snapshot: Kept,
     /// Logs in order, without a gap.
-    pub(crate) logs: Vec<Kept>,
+    pub logs: Vec<Kept>,
     /// Hash of the last record of the log. The next log must contain the same record. `None` if the
     /// snapshot contains everything.
-    pub(crate) last_record: Option<String>,
+    pub last_record: Option<String>,
     /// Digest of the tree after the last transaction.
-    pub(crate) digest: u64,
-    pub(crate) znodes: u64,
+    pub digest: u64,
+    /// Number of znodes of this tree.
+    pub znodes: u64,
     /// Time of the backup, wall-clock ms.
-    pub(crate) taken_ms: i64,
+    pub taken_ms: i64,
 }
 
 /// A file of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// Name of the file in the backup.
-    pub(crate) file: String,
+    pub file: String,
     /// Name of the file in a data directory.
-    pub(crate) name: String,
+    pub name: String,
     /// First transaction of a log, or the transaction that names a snapshot.
-    pub(crate) first: Zxid,
+    pub first: Zxid,
     /// Last transaction of which the file contains any part.
-    pub(crate) last: Zxid,
-    pub(crate) bytes: u64,
-    pub(crate) sha256: String,
+    pub last: Zxid,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// SHA-256 of the file in hex.
+    pub sha256: String,
 }
 
 impl Manifest {
@@ -56,7 +60,7 @@ impl Manifest {
     ///
     /// # Errors
     /// If the manifest cannot be read or is corrupt.
-    pub(crate) fn load(dir: &Path) -> Result<Option<Self>, ToolError> {
+    pub(super) fn load(dir: &Path) -> Result<Option<Self>, Error> {
         let path = dir.join(MANIFEST);
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -66,7 +70,7 @@ impl Manifest {
         let parsed = serde_json::from_slice(&text).ok().and_then(Self::parse);
         parsed.map(Some).ok_or_else(|| {
             let path = path.display();
-            ToolError::Refused(format!(
+            Error::Refused(format!(
                 "{path} is damaged or belongs to another program: use another backup, or back up to another directory"
             ))
         })
@@ -76,7 +80,7 @@ impl Manifest {
     ///
     /// # Errors
     /// If the manifest cannot be written. The previous one then remains.
-    pub(crate) fn publish(&self, dir: &Path) -> Result<(), ToolError> {
+    pub(super) fn publish(&self, dir: &Path) -> Result<(), Error> {
         let unfinished = dir.join(UNFINISHED);
         let mut fields = self.fields();
         fields["sha256"] = json!(hash_of(&fields));
@@ -91,17 +95,17 @@ impl Manifest {
     }
 
     /// Returns all files.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Kept> {
+    pub fn files(&self) -> impl Iterator<Item = &Kept> {
         std::iter::once(&self.snapshot).chain(&self.logs)
     }
 
     /// Returns the last transaction.
-    pub(crate) fn last(&self) -> Zxid {
+    pub fn last(&self) -> Zxid {
         self.files().last().unwrap_or(&self.snapshot).last
     }
 
     /// Returns the number of the next file.
-    pub(crate) fn next_number(&self) -> u64 {
+    pub(super) fn next_number(&self) -> u64 {
         let numbers = self.files().filter_map(|kept| number_of(&kept.file));
         numbers.max().map_or(1, |number| number + 1)
     }
@@ -172,14 +176,14 @@ impl Kept {
 }
 
 /// Returns the number at the beginning of a backup file's name, or `None` for any other file.
-pub(crate) fn number_of(file: &str) -> Option<u64> {
+pub(super) fn number_of(file: &str) -> Option<u64> {
     let (number, name) = file.split_once('-')?;
     let is_ours = name.starts_with("snapshot.") || name.starts_with("log.");
     number.parse().ok().filter(|_| is_ours)
 }
 
 /// Returns the SHA-256 hash in hex.
-pub(crate) fn sha256_hex(hash: Sha256) -> String {
+pub(super) fn sha256_hex(hash: Sha256) -> String {
     hash.finalize()
         .iter()
         .map(|byte| format!("{byte:02x}"))

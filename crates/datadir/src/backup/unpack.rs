@@ -11,9 +11,8 @@ use proto::Zxid;
 use sha2::{Digest, Sha256};
 use storage::DataDirs;
 
-use super::file_error;
 use super::manifest::{Kept, Manifest, sha256_hex};
-use crate::tool::ToolError;
+use crate::{Error, file_error};
 
 /// Writes the files that lead up to a transaction into an unused data directory.
 ///
@@ -24,7 +23,7 @@ pub(crate) fn unpack(
     manifest: &Manifest,
     upto: Zxid,
     target: &DataDirs,
-) -> Result<(), ToolError> {
+) -> Result<(), Error> {
     let mut good_upto = None;
     for kept in manifest.files().filter(|kept| kept.first <= upto) {
         let is_log = kept.name.starts_with("log.");
@@ -45,7 +44,7 @@ pub(crate) fn unpack(
 }
 
 /// Copies a file. Returns the reason if the file is not as recorded.
-fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<String>, ToolError> {
+fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<String>, Error> {
     let source = match File::open(path) {
         Ok(source) => source,
         Err(error) => return Ok(Some(error.to_string())),
@@ -82,13 +81,13 @@ fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<Stri
     Ok(outcome)
 }
 
-fn damaged(path: &Path, reason: &str, good_upto: Option<Zxid>) -> ToolError {
+fn damaged(path: &Path, reason: &str, good_upto: Option<Zxid>) -> Error {
     let path = path.display();
     let way_out = match good_upto {
         Some(zxid) => format!("restore earlier transactions with --at {zxid}"),
         None => "this backup cannot be restored: use another backup".to_owned(),
     };
-    ToolError::Refused(format!("{path} is damaged or missing: {reason}; {way_out}"))
+    Error::Refused(format!("{path} is damaged or missing: {reason}; {way_out}"))
 }
 
 enum Broken {

@@ -1,19 +1,20 @@
 //! Writing a repaired copy of a corrupted log, and truncating a log at a zxid.
+//!
+//! The copies get names that no server treats as a log. Java's `log.5.fixed` would be replayed in
+//! addition to `log.5`.
 
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use jute::Limits;
 use proto::Zxid;
+use storage::log::chain::{decode_payload, zxid_of};
+use storage::log::judge::{Verdict, judge, last_nonzero};
+use storage::log::scan::{LogScanner, Scanned, Stop};
+use storage::log::{FRAME_BYTES, PREFIX_BYTES, file_header, put_record};
+use storage::{DAMAGED, Damage, Disk, DiskFile, StorageError, io_error};
 
-use super::log::zxid_before;
-use crate::disk::{Disk, DiskFile};
-use crate::error::{StorageError, io_error};
-use crate::files::set_aside::DAMAGED;
-use crate::log::chain::{decode_payload, zxid_of};
-use crate::log::judge::{Damage, Verdict, judge, last_nonzero};
-use crate::log::scan::{LogScanner, Scanned, Stop};
-use crate::log::{FRAME_BYTES, PREFIX_BYTES, file_header, put_record};
+use super::zxid_before;
 
 /// Treatment of records whose checksum is wrong but whose framing is correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
