@@ -168,8 +168,8 @@ const CREATES_DATA: &[&str] = &[
 /// Files in these folders that create something different: log output, and manual pages.
 const CREATES_NO_DATA: &[&str] = &[
     "crates/admin/src/audit/file.rs",
-    "crates/zoarium/src/pages.rs",
-    "crates/zoarium/src/quickstart/members.rs",
+    "crates/zoarium/src/cli/pages.rs",
+    "crates/zoarium/src/start/quickstart/members.rs",
 ];
 
 #[test]
@@ -213,7 +213,7 @@ const PRINTS_DATA: &[&str] = &[
 ];
 
 /// The log library formats the log for standard error.
-const PRINTS_LOG: &str = "crates/zoarium/src/logging.rs";
+const PRINTS_LOG: &str = "crates/zoarium/src/start/logging.rs";
 
 #[test]
 fn tools_print_with_the_crate_terminal() {

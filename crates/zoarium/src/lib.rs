@@ -16,36 +16,15 @@
 //!
 //! docs/EMBEDDING.md contains more examples.
 
-mod address;
-mod admin_token_tool;
-mod backup;
 mod cli;
-mod client_flags;
-mod config_tool;
-mod container;
+mod data;
 mod embedded;
-mod findings;
 mod history_tool;
 mod live;
-mod log_output;
-mod log_tool;
-mod logging;
-mod notify;
-mod output;
-mod pages;
-mod preflight_tool;
-mod purge_tool;
-mod quickstart;
-mod ready;
-mod restore_path;
-mod restore_tool;
-mod server_cmd;
-mod snapshot_tool;
-mod test_server;
+mod setup;
+mod start;
 pub mod testing;
 mod tool;
-mod watch_tool;
-mod word;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -168,7 +168,7 @@ fn invalid_variables_are_refused_and_leave_no_files() {
 fn the_dockerfile_lists_the_variables_of_the_entry_point() {
     let path = workspace_root().join("conf/docker/Dockerfile");
     let text = fs::read_to_string(path).expect("a Dockerfile");
-    let source = workspace_root().join("crates/zoarium/src/container.rs");
+    let source = workspace_root().join("crates/zoarium/src/start/container.rs");
     let source = fs::read_to_string(source).expect("the entry point");
     for line in text.lines().map(str::trim) {
         let line = line.trim_start_matches("ENV ").trim_end_matches(" \\");

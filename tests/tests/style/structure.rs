@@ -23,6 +23,7 @@ const BOUNDED: &[&str] = &[
     "server",
     "terminal",
     "testkit",
+    "zoarium",
 ];
 
 /// Maximum number of Rust files and folders in a folder.

@@ -10,7 +10,7 @@ use server::Faults;
 
 use super::error::ServerError;
 use super::handle::Server;
-use crate::server_cmd::{ThisMachine, log_notices};
+use crate::start::server_cmd::{ThisMachine, log_notices};
 
 /// Addresses of ports other than the client port.
 const OTHER_ADDRESSES: &[&str] = &[

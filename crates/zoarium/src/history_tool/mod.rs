@@ -4,6 +4,7 @@ mod export;
 pub(crate) mod look_ups;
 mod merge;
 pub(crate) mod origins;
+pub(crate) mod restore_path;
 pub(crate) mod source;
 pub(crate) mod text;
 
@@ -18,8 +19,8 @@ use history::record::Operation;
 use history::{Moment, json::hex};
 
 use self::source::{Parameters, SourceArgs};
-use crate::output::{Output, write_stdout};
 use crate::tool::ToolError;
+use crate::tool::output::{Output, write_stdout};
 
 /// Prints who changed a znode, and when
 #[derive(Debug, Args)]

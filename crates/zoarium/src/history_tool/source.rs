@@ -11,9 +11,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::merge;
 use super::origins::{self, Origins};
-use crate::address::AddressArgs;
-use crate::output::Output;
+use crate::live::address::AddressArgs;
 use crate::tool::ToolError;
+use crate::tool::output::Output;
 
 /// Reason for a missing client in files.
 const OF_FILES: &str = "these files contain only the clients of one member";

@@ -2,14 +2,14 @@
 //!
 //! `get`, `tree` and `diff` also show past states, if the user names a moment.
 
+pub(crate) mod address;
+pub(crate) mod client_flags;
 mod read;
 mod servers;
+mod session;
+pub(crate) mod watch_tool;
+pub(crate) mod word;
 mod write;
-
-use std::process::ExitCode;
-
-use ::cli::{ClientSettings, Direct, Target};
-use clap::Args;
 
 pub(crate) use self::read::{
     CatArgs, DiffArgs, ExportArgs, FindArgs, LsArgs, StatArgs, TreeArgs, run_diff, run_export,
@@ -23,77 +23,3 @@ pub(crate) use self::write::{
     AclArgs, CpArgs, CreateArgs, ImportArgs, MvArgs, RmArgs, SetArgs, run_acl, run_cp, run_create,
     run_import, run_mv, run_rm, run_set,
 };
-use crate::address::AddressArgs;
-use crate::client_flags;
-use crate::output::Output;
-use crate::tool::ToolError;
-
-/// Servers of a session, and the form of the output.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct SessionArgs {
-    #[command(flatten)]
-    address: AddressArgs,
-    /// Form of the output
-    #[arg(long, value_enum, default_value = "table")]
-    output: Output,
-}
-
-impl SessionArgs {
-    /// Runs a command in a session.
-    fn run(&self, name: &str, direct: Direct) -> ExitCode {
-        run(name, &self.address, self.output, direct)
-    }
-}
-
-/// Runs a command in a session with the servers of the command line.
-pub(crate) fn run(name: &str, address: &AddressArgs, output: Output, direct: Direct) -> ExitCode {
-    match target(address, output) {
-        Ok(target) => ExitCode::from(::cli::run_direct(name, target, direct)),
-        Err(error) => error.report(name),
-    }
-}
-
-fn target(address: &AddressArgs, output: Output) -> Result<Target, ToolError> {
-    // A credential that is found on this machine is for admin ports only: a session should not have
-    // more rights than the user requested.
-    let identity = address.authorization(&[])?;
-    let identity = identity.map(|identity| match identity.split_once(' ') {
-        Some((scheme, data)) => (scheme.to_owned(), data.to_owned()),
-        None => (identity, String::new()),
-    });
-    Ok(Target {
-        servers: address.client_servers()?,
-        format: output.format(),
-        connector: if address.has_tls() {
-            Some(address.connector()?)
-        } else {
-            None
-        },
-        settings: settings(),
-        identity,
-    })
-}
-
-fn settings() -> ClientSettings {
-    client_flags::of_cli()
-}
-
-/// Returns the words of a shell command.
-fn words(name: &str) -> Vec<String> {
-    vec![name.to_owned()]
-}
-
-/// Adds an option of the shell, if it is set.
-fn flag(words: &mut Vec<String>, name: &str, is_set: bool) {
-    if is_set {
-        words.push(name.to_owned());
-    }
-}
-
-/// Adds an option of the shell with its value, if there is one.
-fn option(words: &mut Vec<String>, name: &str, value: Option<impl ToString>) {
-    if let Some(value) = value {
-        words.push(name.to_owned());
-        words.push(value.to_string());
-    }
-}

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use ::cli::{DataForm, Direct, check_path};
 use clap::Args;
 
-use super::{SessionArgs, flag, option, run, words};
+use super::session::{SessionArgs, flag, option, run, words};
 use crate::history_tool::source::SourceArgs;
 use crate::history_tool::{self, parse_moment};
 use crate::tool::ToolError;

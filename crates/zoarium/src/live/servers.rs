@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use ::cli::Direct;
 use clap::{Args, ValueEnum};
 
-use super::{SessionArgs, flag, option, words};
-use crate::address::AddressArgs;
+use super::session::{SessionArgs, flag, option, words};
+use crate::live::address::AddressArgs;
 use crate::tool::ToolError;
 
 /// Prints a table of servers, and whether they are healthy

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use ::cli::{Data, Direct, check_path};
 use clap::Args;
 
-use super::{SessionArgs, flag, option, words};
+use super::session::{SessionArgs, flag, option, words};
 use crate::tool::ToolError;
 
 /// Replaces the data of a znode

@@ -12,7 +12,7 @@ use datadir::snapshot::{self, Compared, Subtree};
 use serde_json::json;
 use storage::RealDisk;
 
-use crate::output::Output;
+use crate::tool::output::Output;
 use crate::tool::{LimitArgs, ToolError};
 
 /// Compares two snapshots, and prints for each level which parts of the tree have grown or shrunk

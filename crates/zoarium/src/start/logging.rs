@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::reload::Handle;
 
-use crate::log_output;
+use crate::start::log_output;
 
 /// Default levels.
 pub(crate) const DEFAULT_LEVELS: &str = "info";

@@ -16,10 +16,10 @@ use server::{Server, StartError};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::log_output::{self, FlushAtEnd};
-use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
-use crate::notify;
-use crate::ready::{ready_line, welcome};
+use crate::start::log_output::{self, FlushAtEnd};
+use crate::start::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
+use crate::start::notify;
+use crate::start::ready::{ready_line, welcome};
 
 /// Environment variables with the `-D` flags of operators.
 const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];

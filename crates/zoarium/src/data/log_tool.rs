@@ -11,7 +11,7 @@ use jute::Limits;
 use proto::Zxid;
 use storage::{RealDisk, StorageError};
 
-use crate::output::write_stdout;
+use crate::tool::output::write_stdout;
 use crate::tool::{LimitArgs, ToolError, number, parse_zxid};
 
 /// Without an option, the command prints every transaction.

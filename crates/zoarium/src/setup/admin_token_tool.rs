@@ -9,9 +9,9 @@ use clap::Args;
 use config::{AdminScheme, Config};
 use server::admin_token;
 
-use crate::output::write_stdout;
-use crate::server_cmd::configure;
+use crate::start::server_cmd::configure;
 use crate::tool::ToolError;
+use crate::tool::output::write_stdout;
 
 /// Writes the credential of administrators to the dataDir and prints it, with the console's address
 ///

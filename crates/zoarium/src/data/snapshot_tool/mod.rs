@@ -12,7 +12,7 @@ use datadir::snapshot;
 use storage::snapshot::read::SnapshotInfo;
 use storage::{RealDisk, SnapshotFile, verify_snapshot};
 
-use crate::output::write_stdout;
+use crate::tool::output::write_stdout;
 use crate::tool::{LimitArgs, ToolError, number};
 use compare::CompareArgs;
 use summary::SummaryArgs;

@@ -1,5 +1,7 @@
 //! Common parts of the tools: limits, errors and exit codes. docs/COMMANDS.md contains the table of exit codes.
 
+pub(crate) mod output;
+
 use std::fmt::Display;
 use std::io;
 use std::path::Path;

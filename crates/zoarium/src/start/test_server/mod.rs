@@ -16,8 +16,8 @@ use self::command::Command;
 use self::ends::Ends;
 use self::orders::{Answer, Order};
 use crate::ServerError;
-use crate::log_output::FlushAtEnd;
-use crate::logging::{self, LogArgs};
+use crate::start::log_output::FlushAtEnd;
+use crate::start::logging::{self, LogArgs};
 use crate::testing::{TestEnsemble, TestEnsembleBuilder};
 
 /// Number of commands that may wait.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::layout::{Layout, MemberLayout};
-use crate::word;
+use crate::live::word;
 
 /// Time limit for the answer to a four-letter word.
 const WORD_TIMEOUT: Duration = Duration::from_secs(1);

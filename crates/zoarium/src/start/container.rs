@@ -17,8 +17,8 @@ use blocking::files;
 use clap::Args;
 use config::{Config, RawConfig, SystemProperties};
 
-use crate::logging::LogArgs;
-use crate::server_cmd::{ThisMachine, flags};
+use crate::start::logging::LogArgs;
+use crate::start::server_cmd::{ThisMachine, flags};
 use crate::tool::{ToolError, file_error};
 
 /// Entry point of an image: creates zoo.cfg and myid from ZOO_* variables, and then runs a server
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ContainerArgs) -> ExitCode {
                     let named = rest(2).next().unwrap_or(config.into_os_string());
                     let mut arguments: Vec<_> = log_dir(&flags()).into_iter().collect();
                     arguments.push(named);
-                    crate::server_cmd::run(arguments, LogArgs::default())
+                    crate::start::server_cmd::run(arguments, LogArgs::default())
                 }
                 Err(error) => error.report("container"),
             }

@@ -12,7 +12,7 @@ use proto::Zxid;
 use storage::DataDirs;
 use tokio::runtime::Builder;
 
-use crate::address::AddressArgs;
+use crate::live::address::AddressArgs;
 use crate::tool::{LimitArgs, ToolError, number};
 
 /// Backs up a running server, or the files of a server, to a directory or one file

@@ -16,7 +16,7 @@ use self::plan::{Plan, Wanted};
 use self::present::Kinds;
 use crate::history_tool::parse_moment;
 use crate::history_tool::source::{Parameters, PlaceArgs};
-use crate::output::write_stdout;
+use crate::tool::output::write_stdout;
 use crate::tool::{ToolError, number};
 
 /// Restores a subtree to a moment: prints a plan, requests a confirmation, and executes the plan

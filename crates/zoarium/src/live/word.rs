@@ -12,9 +12,10 @@ use client::port::{CLIENT_PORT, PortKind, probe};
 use client::tls::{ClientStores, Connector};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::address::parse_address;
+use super::address::parse_address;
+use super::client_flags;
+use crate::start::server_cmd;
 use crate::tool::ToolError;
-use crate::{client_flags, server_cmd};
 
 /// Largest answer, in bytes. The answer to `wchp` of a large server is long, and an endless answer
 /// is truncated.

@@ -10,7 +10,7 @@ use datadir::snapshot;
 use serde_json::json;
 use storage::RealDisk;
 
-use crate::output::Output;
+use crate::tool::output::Output;
 use crate::tool::{LimitArgs, ToolError};
 
 /// Prints how many znodes and bytes of data each subtree contains

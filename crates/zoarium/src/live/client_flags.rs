@@ -10,7 +10,7 @@ use client::tls::Store;
 use config::jaas::{JaasFile, Module};
 use config::{Surroundings, SystemProperties};
 
-use crate::server_cmd::ThisMachine;
+use crate::start::server_cmd::ThisMachine;
 
 /// Environment variables with the flags of a client. The later one has priority.
 const FLAG_VARIABLES: [&str; 2] = ["CLIENT_JVMFLAGS", "JVMFLAGS"];

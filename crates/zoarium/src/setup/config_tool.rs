@@ -10,9 +10,9 @@ use config::{Effective, Origin, ValueSource};
 use preflight::judge;
 use serde_json::{Value, json};
 
-use crate::findings::{self, DefinitionArgs, environment};
-use crate::output::{Output, write_stdout};
-use crate::server_cmd::ThisMachine;
+use crate::setup::findings::{self, DefinitionArgs, environment};
+use crate::start::server_cmd::ThisMachine;
+use crate::tool::output::{Output, write_stdout};
 use crate::tool::{NO_GO, ToolError};
 
 /// Checks a zoo.cfg, explains a setting, or prints the effective values

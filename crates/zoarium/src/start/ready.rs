@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use config::Config;
 use server::Started;
 
-use crate::admin_token_tool;
+use crate::setup::admin_token_tool;
 use crate::tool::number;
 
 /// Returns the line for programs.

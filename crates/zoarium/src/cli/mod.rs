@@ -1,5 +1,7 @@
 //! The command line.
 
+mod pages;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -7,30 +9,30 @@ use bench::BenchArgs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-use crate::admin_token_tool::{self, AdminTokenArgs};
-use crate::backup::{self, BackupArgs};
-use crate::client_flags;
-use crate::config_tool::{self, ConfigArgs};
-use crate::container::{self, ContainerArgs};
+use self::pages::{CompletionsArgs, ManArgs};
+use crate::data::backup::{self, BackupArgs};
+use crate::data::log_tool::{self, LogArgs as LogToolArgs};
+use crate::data::purge_tool::{self, PurgeArgs};
+use crate::data::restore_tool::{self, RestoreArgs};
+use crate::data::snapshot_tool::{self, SnapshotArgs};
+use crate::history_tool::restore_path::{self, RestorePathArgs};
 use crate::history_tool::{self, HistoryArgs};
+use crate::live::client_flags;
+use crate::live::watch_tool::{self, WatchArgs};
+use crate::live::word::{self, WordArgs};
 use crate::live::{
     self, AclArgs, CatArgs, CpArgs, CreateArgs, DiffArgs, ExportArgs, FindArgs, ImportArgs,
     InteractiveArgs, LsArgs, MvArgs, ReconfigArgs, RmArgs, SetArgs, StatArgs, StatusArgs, TopArgs,
     TreeArgs,
 };
-use crate::log_tool::{self, LogArgs as LogToolArgs};
-use crate::logging::LogArgs;
-use crate::pages::{self, CompletionsArgs, ManArgs};
-use crate::preflight_tool::{self, PreflightArgs};
-use crate::purge_tool::{self, PurgeArgs};
-use crate::quickstart::{self, QuickstartArgs};
-use crate::restore_path::{self, RestorePathArgs};
-use crate::restore_tool::{self, RestoreArgs};
-use crate::server_cmd;
-use crate::snapshot_tool::{self, SnapshotArgs};
-use crate::test_server::{self, TestServerArgs};
-use crate::watch_tool::{self, WatchArgs};
-use crate::word::{self, WordArgs};
+use crate::setup::admin_token_tool::{self, AdminTokenArgs};
+use crate::setup::config_tool::{self, ConfigArgs};
+use crate::setup::preflight_tool::{self, PreflightArgs};
+use crate::start::container::{self, ContainerArgs};
+use crate::start::logging::LogArgs;
+use crate::start::quickstart::{self, QuickstartArgs};
+use crate::start::server_cmd;
+use crate::start::test_server::{self, TestServerArgs};
 
 /// Coordination server with the protocol of Apache ZooKeeper, and its tools.
 ///

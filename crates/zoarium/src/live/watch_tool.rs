@@ -10,13 +10,14 @@ use client::changes::{ChangeOptions, Changes, ChangesError, ChangesEvent, Start}
 use proto::SessionId;
 use proto::position::{Position, parse_zxid};
 
-use crate::address::AddressArgs;
 use crate::history_tool::look_ups::{Batch, Item, LookUps};
 use crate::history_tool::origins::{self, Member, Origins};
 use crate::history_tool::{FilterArgs, text};
-use crate::live;
-use crate::output::Output;
+
+use super::address::AddressArgs;
+use super::session;
 use crate::tool::ToolError;
+use crate::tool::output::Output;
 
 /// Prints changes below a path as they happen
 ///
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &WatchArgs) -> ExitCode {
         } else {
             let (path, limit) = (args.path.clone(), args.limit);
             let direct = Direct::Watch { path, limit };
-            Ok(live::run("watch", &args.address, args.output, direct))
+            Ok(session::run("watch", &args.address, args.output, direct))
         }
     });
     followed.unwrap_or_else(|error| error.report("watch"))

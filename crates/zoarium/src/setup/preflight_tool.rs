@@ -7,10 +7,10 @@ use std::time::SystemTime;
 use clap::Args;
 use preflight::Question;
 
-use crate::findings::{self, DefinitionArgs, environment};
-use crate::output::{Output, write_stdout};
-use crate::server_cmd::ThisMachine;
+use crate::setup::findings::{self, DefinitionArgs, environment};
+use crate::start::server_cmd::ThisMachine;
 use crate::tool::ToolError;
+use crate::tool::output::{Output, write_stdout};
 
 /// Checks whether a server can start on this machine with a zoo.cfg and its data
 ///
