@@ -19,13 +19,10 @@
 //! crate contains the remaining checks.
 
 mod data;
-mod directory;
 pub mod finding;
 mod flags;
 mod limits;
-mod members;
-mod names;
-mod ports;
+mod network;
 mod processes;
 mod report;
 mod security;
@@ -43,6 +40,7 @@ pub use processes::port_holder;
 pub use report::{Report, Verdict, judge};
 pub use security::{Point, checklist};
 
+use network::{members, names, ports};
 use processes::Processes;
 
 /// Input of the checks.

@@ -8,7 +8,7 @@ use config::{Config, MetricsExporter, Origin};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::finding;
-use crate::names::Addresses;
+use crate::network::names::Addresses;
 use crate::processes::Processes;
 
 /// Limit below which ports are reserved for root, unless the system reports another one.

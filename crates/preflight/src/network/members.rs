@@ -8,7 +8,7 @@ use config::{Config, Ensemble, Origin};
 use proto::Sid;
 
 use crate::finding;
-use crate::names::Addresses;
+use crate::network::names::Addresses;
 
 /// Checks the member list of an ensemble.
 pub(crate) fn examine(config: &Config, addresses: &Addresses) -> Vec<Finding> {

@@ -1,5 +1,7 @@
 //! The data: the files that a start would read, their sizes, and their faults.
 
+mod directory;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use server::StartError;
 use storage::{DataDirs, Empty, ReadOnly, RealDisk, StorageError, list_logs, list_snapshots};
 
 use crate::processes::Processes;
-use crate::{directory, finding, limits};
+use crate::{finding, limits};
 
 /// Number of equal results that are required while a server runs.
 const ATTEMPTS_ALIKE: u32 = 3;
