@@ -7,7 +7,7 @@ use proto::watch::EventType;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
 
-use crate::path::Chroot;
+use crate::parse::path::Chroot;
 
 /// An established connection.
 #[derive(Debug)]

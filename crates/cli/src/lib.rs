@@ -2,7 +2,7 @@
 //! commands.
 //!
 //! * [`run`] is the entry point: it runs a command, lines from a pipe, or a terminal.
-//! * `commands` contains the table of commands and a module for each group. `options` parses their
+//! * `commands` contains the table of commands and a module for each group. `parse` parses their
 //!   words as Apache Commons CLI does. `failure` contains the texts of errors.
 //! * `shell` contains the state between commands, and `connection` the session and its watches.
 //!
@@ -14,29 +14,22 @@ mod connection;
 mod direct;
 pub mod exit;
 mod failure;
-mod json;
 mod locate;
-mod options;
-mod path;
-mod person;
-mod quit;
+mod output;
+mod parse;
 mod shell;
-mod start;
-mod suggest;
-mod text;
-mod words;
-mod yaml;
 
 use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
 pub use direct::{Data, DataForm, Direct, Target, check_path, run_direct};
-use shell::Shell;
-use start::CliArguments;
-pub use start::{ClientSettings, Format, SaslClient};
-pub use suggest::nearest;
-pub use yaml::yaml;
+pub use output::yaml::yaml;
+pub use parse::suggest::nearest;
+pub use shell::start::{ClientSettings, Format, SaslClient};
+
+use shell::start::CliArguments;
+use shell::{Shell, person};
 
 static VERSION: OnceLock<String> = OnceLock::new();
 

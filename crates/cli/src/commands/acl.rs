@@ -8,10 +8,10 @@ use serde_json::json;
 use super::Command;
 use super::write::subtree;
 use crate::failure::Failure;
-use crate::json;
-use crate::options::Arguments;
+use crate::output::json;
+use crate::output::text::{self, PERMISSIONS};
+use crate::parse::options::Arguments;
 use crate::shell::Shell;
-use crate::text::{self, PERMISSIONS};
 
 /// Parses `scheme:id:perms[,...]`. Reports and skips invalid permission letters and malformed
 /// entries.

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::Command;
 use crate::connection::Watch;
 use crate::failure::Failure;
-use crate::options::Arguments;
+use crate::output::text;
+use crate::parse::options::Arguments;
 use crate::shell::Shell;
-use crate::text;
 
 /// Path of the member list. The chroot does not apply to it.
 pub(crate) const CONFIG: &str = "/zookeeper/config";

@@ -2,7 +2,7 @@
 
 use super::COMMANDS;
 use crate::failure::Failure;
-use crate::suggest::nearest;
+use crate::parse::suggest::nearest;
 
 /// Returns the help of one command.
 ///

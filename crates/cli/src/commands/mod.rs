@@ -3,25 +3,19 @@
 //! Source: org.apache.zookeeper.cli, ZooKeeperMain.
 
 mod acl;
-mod ahead;
-mod copy;
-mod diff;
 pub(crate) mod ensemble;
 mod help;
-mod import;
-pub(crate) mod look;
 mod own;
-mod place;
 mod quota;
 pub(crate) mod read;
+pub(crate) mod subtree;
 pub(crate) mod top;
-pub(crate) mod walk;
 pub(crate) mod watches;
 pub(crate) mod write;
 
 use crate::exit;
 use crate::failure::Failure;
-use crate::options::{Arguments, CommandOption, flag, value};
+use crate::parse::options::{Arguments, CommandOption, flag, value};
 use crate::shell::Shell;
 
 /// A command.
@@ -195,7 +189,7 @@ pub(crate) async fn execute(
     let mut given =
         Arguments::parse(words, command.options).map_err(|failure| match command.kind {
             // The exit code 1 of `diff` means that there are differences.
-            CommandKind::Diff => failure.with_code(diff::TROUBLE),
+            CommandKind::Diff => failure.with_code(subtree::diff::TROUBLE),
             _ => failure,
         })?;
     if let Some(dir) = &shell.dir {
@@ -241,15 +235,15 @@ async fn run(shell: &mut Shell, command: &Command, given: &Arguments) -> Result<
         CommandKind::WhoAmI => acl::who_am_i(shell).await,
         CommandKind::Cd => own::cd(shell, given).await,
         CommandKind::Pwd => own::pwd(shell),
-        CommandKind::Cp => copy::cp(shell, command, given).await,
-        CommandKind::Diff => diff::diff(shell, command, given).await,
-        CommandKind::Du => look::du(shell, command, given).await,
-        CommandKind::Export => look::export(shell, command, given).await,
-        CommandKind::Find => look::find(shell, command, given).await,
-        CommandKind::Grep => look::grep(shell, command, given).await,
-        CommandKind::Import => import::import(shell, command, given).await,
+        CommandKind::Cp => subtree::copy::cp(shell, command, given).await,
+        CommandKind::Diff => subtree::diff::diff(shell, command, given).await,
+        CommandKind::Du => subtree::look::du(shell, command, given).await,
+        CommandKind::Export => subtree::look::export(shell, command, given).await,
+        CommandKind::Find => subtree::look::find(shell, command, given).await,
+        CommandKind::Grep => subtree::look::grep(shell, command, given).await,
+        CommandKind::Import => subtree::import::import(shell, command, given).await,
         CommandKind::Top => top::top(shell, command, given).await,
-        CommandKind::Tree => look::tree(shell, command, given).await,
+        CommandKind::Tree => subtree::look::tree(shell, command, given).await,
         CommandKind::Watch => watches::follow(shell, command, given).await,
         CommandKind::Help | CommandKind::History | CommandKind::Version => {
             let text = match command.kind {
@@ -336,7 +330,7 @@ impl Command {
     /// Returns the path argument, which is mandatory.
     fn path<'a>(&self, given: &'a Arguments) -> Result<&'a str, Failure> {
         let path = given.word(0).ok_or_else(|| self.misused())?;
-        crate::path::validate(path)?;
+        crate::parse::path::validate(path)?;
         Ok(path)
     }
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{CommandKind, execute};
 use crate::failure::Failure;
-use crate::options::Arguments;
-use crate::path;
+use crate::parse::options::Arguments;
+use crate::parse::path;
 use crate::shell::Shell;
 
 /// Ends the session. As in Java, a single command first starts one.
@@ -143,7 +143,7 @@ fn absolute(dir: &str, word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::flag;
+    use crate::parse::options::flag;
 
     #[test]
     fn relative_paths_begin_with_the_path_of_cd() {

@@ -7,8 +7,8 @@ use proto::{ErrorCode, QuotaText};
 
 use super::Command;
 use crate::failure::Failure;
-use crate::options::Arguments;
-use crate::path;
+use crate::parse::options::Arguments;
+use crate::parse::path;
 use crate::shell::Shell;
 
 const ROOT: &str = "/zookeeper/quota";

@@ -11,11 +11,11 @@ use serde_json::json;
 use super::Command;
 use crate::connection::Watch;
 use crate::failure::Failure;
-use crate::json;
-use crate::options::Arguments;
-use crate::path;
+use crate::output::json;
+use crate::output::text;
+use crate::parse::options::Arguments;
+use crate::parse::path;
 use crate::shell::Shell;
-use crate::text;
 
 /// Returns whether there is a second word, with which old scripts request a watch. Reports that
 /// this form is deprecated.

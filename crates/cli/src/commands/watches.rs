@@ -11,9 +11,9 @@ use tokio::sync::broadcast::error::RecvError;
 use super::Command;
 use crate::connection::Watch;
 use crate::failure::Failure;
-use crate::options::Arguments;
+use crate::output::text;
+use crate::parse::options::Arguments;
 use crate::shell::Shell;
-use crate::text;
 
 pub(super) async fn add_watch(
     shell: &mut Shell,
@@ -119,7 +119,9 @@ pub(crate) async fn each_event(
         .await;
     added.map_err(|error| Failure::of(&error, path))?;
     // A single future for all events, so that no key press is lost between two events.
-    let mut ended = pin!(crate::quit::by_user(terminal::stdout().is_terminal()));
+    let mut ended = pin!(crate::shell::quit::by_user(
+        terminal::stdout().is_terminal()
+    ));
     let done = loop {
         let event = tokio::select! {
             event = events.recv() => event,

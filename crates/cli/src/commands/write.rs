@@ -13,10 +13,10 @@ use super::Command;
 use super::acl::parse_acl;
 use super::read::children;
 use crate::failure::{Failure, keeper_error};
-use crate::options::Arguments;
-use crate::path;
+use crate::output::text;
+use crate::parse::options::Arguments;
+use crate::parse::path;
 use crate::shell::Shell;
-use crate::text;
 
 /// Maximum bytes of standard input as a znode's data. No server accepts more.
 const STDIN_BYTES_MAX: u64 = 256 << 20;

@@ -18,10 +18,10 @@ use client::tls::Connector;
 use crate::commands;
 use crate::exit;
 use crate::failure::Failure;
-use crate::path;
-use crate::person;
+use crate::parse::path;
 use crate::shell::Shell;
-use crate::start::{CliArguments, ClientSettings, Format};
+use crate::shell::person;
+use crate::shell::start::{CliArguments, ClientSettings, Format};
 
 /// Servers of a command, with the settings of their use.
 #[derive(Debug, Clone, Default)]

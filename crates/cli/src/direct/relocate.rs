@@ -5,13 +5,13 @@ use proto::ErrorCode;
 use serde_json::json;
 
 use super::znode::{moved, parent};
-use crate::commands::look::is_ephemeral;
-use crate::commands::walk::{Walk, WalkedProperties, WalkedZnode};
+use crate::commands::subtree::look::is_ephemeral;
+use crate::commands::subtree::walk::{Walk, WalkedProperties, WalkedZnode};
 use crate::commands::write::{BATCH, subtree};
 use crate::exit;
 use crate::failure::Failure;
+use crate::output::text::number;
 use crate::shell::Shell;
-use crate::text::number;
 
 /// Bytes of a request for a znode in addition to its path, data and ACL.
 const ENTRY_BYTES: usize = 64;

@@ -9,14 +9,14 @@ use serde_json::json;
 
 use super::{Data, DataForm, Direct};
 use crate::commands::read::{children, ls_recursive};
-use crate::commands::walk::{Walk, WalkedProperties, WalkedZnode};
+use crate::commands::subtree::walk::{Walk, WalkedProperties, WalkedZnode};
 use crate::commands::write::{read_stdin, subtree};
 use crate::exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::path;
+use crate::output::json;
+use crate::output::text::{self, PERMISSIONS};
+use crate::parse::path;
 use crate::shell::Shell;
-use crate::text::{self, PERMISSIONS};
 
 pub(super) async fn get(shell: &mut Shell, path: &str, form: DataForm) -> Result<(), Failure> {
     let (client, outside) = shell.client_for(path).await?;

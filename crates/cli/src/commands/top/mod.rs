@@ -13,7 +13,7 @@ use client::tls::Connector;
 
 use super::{Command, ensemble};
 use crate::failure::Failure;
-use crate::options::Arguments;
+use crate::parse::options::Arguments;
 use crate::shell::Shell;
 pub(crate) use sample::fields;
 use sample::{AdminPorts, Sample, SampledMembers};
@@ -46,7 +46,7 @@ pub(super) async fn top(
         rounds.is_none() && !shell.start.format.is_structured() && terminal::stdout().is_terminal();
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
     // A single future for all rounds, so that no key press is lost between two rounds.
-    let mut ended = pin!(crate::quit::by_user(is_live));
+    let mut ended = pin!(crate::shell::quit::by_user(is_live));
     let mut before = (Instant::now(), asking.sample().await);
     let mut round = 0;
     while rounds.is_none_or(|rounds| round < rounds) && !shell.is_unheard() {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::sample::{Client, Sample};
-use crate::text;
+use crate::output::text;
 
 /// Number of clients that fit on a screen.
 const CLIENTS_SHOWN: usize = 20;

@@ -7,14 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use proto::{Acl, Stat};
 use serde_json::{Value, json};
 
-use super::Command;
 use super::walk::{Walk, WalkedProperties};
+use crate::commands::Command;
 use crate::failure::Failure;
-use crate::options::Arguments;
-use crate::path;
+use crate::output::text::number;
+use crate::parse::options::Arguments;
+use crate::parse::path;
 use crate::shell::Shell;
-use crate::start::Format;
-use crate::text::number;
+use crate::shell::start::Format;
 
 /// Bytes of an export that are printed together, because each print is a system call.
 const LINES_BYTES: usize = 64 << 10;
@@ -27,7 +27,7 @@ fn depth(given: &Arguments) -> Result<usize, Failure> {
 }
 
 /// Escapes line breaks and terminal control characters.
-pub(super) fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let escape = |c: char| {
         if c.is_control() {
             c.escape_default().to_string()
@@ -39,7 +39,7 @@ pub(super) fn plain(name: &str) -> String {
 }
 
 /// Prints indented names, and the number of children at the maximum depth.
-pub(super) async fn tree(
+pub(crate) async fn tree(
     shell: &mut Shell,
     command: &Command,
     given: &Arguments,
@@ -80,7 +80,7 @@ pub(super) async fn tree(
 }
 
 /// Prints the number of znodes and bytes of data below each path, down to a depth.
-pub(super) async fn du(
+pub(crate) async fn du(
     shell: &mut Shell,
     command: &Command,
     given: &Arguments,
@@ -118,14 +118,14 @@ pub(super) async fn du(
     }
 }
 
-pub(super) fn tell_progress(shell: &mut Shell, count: usize) {
+pub(crate) fn tell_progress(shell: &mut Shell, count: usize) {
     if count.is_multiple_of(PROGRESS_EVERY) {
         shell.complain(&format!("{count} znodes so far"));
     }
 }
 
 /// Prints paths whose last name matches a pattern with `*` and `?`.
-pub(super) async fn find(
+pub(crate) async fn find(
     shell: &mut Shell,
     command: &Command,
     given: &Arguments,
@@ -181,7 +181,7 @@ fn matches_glob(pattern: &[char], name: &[char]) -> bool {
 
 /// Prints paths whose data contains a text, with the matching line, or only the paths with `-l`.
 /// The exit code is 1 without a match, as in grep.
-pub(super) async fn grep(
+pub(crate) async fn grep(
     shell: &mut Shell,
     command: &Command,
     given: &Arguments,
@@ -246,7 +246,7 @@ async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, 
 /// Prints a JSON object per line for each znode, parents first: `path`, `data` (base64, or null for
 /// null data), `acl`, and the properties of special znodes. Ephemerals are reported and skipped,
 /// because they belong to their sessions.
-pub(super) async fn export(
+pub(crate) async fn export(
     shell: &mut Shell,
     command: &Command,
     given: &Arguments,
@@ -309,7 +309,7 @@ fn is_session(owner: i64) -> bool {
     owner.to_be_bytes()[0] != 0xff && owner != i64::MIN
 }
 
-pub(super) fn acl_to_json(acl: &Acl) -> Value {
+pub(crate) fn acl_to_json(acl: &Acl) -> Value {
     json!({ "perms": acl.perms, "scheme": &*acl.id.scheme, "id": &*acl.id.id })
 }
 

@@ -9,7 +9,7 @@ use proto::{Acl, Stat};
 
 use super::ahead::ReadAhead;
 use crate::failure::Failure;
-use crate::path;
+use crate::parse::path;
 use crate::shell::Shell;
 
 /// Properties that are requested for each znode.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::json;
+use crate::output::json;
 
 /// Returns a value as one YAML document, which begins with `---`.
 pub fn yaml(value: &Value) -> String {

@@ -10,7 +10,7 @@ use client::tls::{ClientStores, Connector, Store};
 use client::{Login, Options};
 
 use crate::failure::Failure;
-use crate::path::Chroot;
+use crate::parse::path::Chroot;
 
 /// Settings of the client from its caller, which Apache ZooKeeper takes from JVM flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

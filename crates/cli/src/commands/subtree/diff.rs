@@ -6,18 +6,18 @@ use std::sync::Arc;
 use proto::Acl;
 use serde_json::json;
 
-use super::Command;
 use super::ahead::ReadAhead;
 use super::look::{plain, tell_progress};
 use super::place::{ReadResult, Subtree, Znode};
+use crate::commands::Command;
 use crate::exit;
 use crate::failure::Failure;
-use crate::options::Arguments;
+use crate::output::text::number;
+use crate::parse::options::Arguments;
 use crate::shell::Shell;
-use crate::text::number;
 
 /// Exit code if it is unknown whether there is a difference, as in diff(1).
-pub(super) const TROUBLE: u8 = 2;
+pub(crate) const TROUBLE: u8 = 2;
 
 /// Results so far.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct DiffCounts {
 
 /// Compares two subtrees. The exit code is 0 if they are equal, 1 if not, and 2 if the result is
 /// unknown because a znode could not be read or an ensemble does not answer.
-pub(super) async fn diff(
+pub(crate) async fn diff(
     shell: &mut Shell,
     command: &Command,
     given: &Arguments,

@@ -9,14 +9,14 @@ use client::{Client, Create, Error};
 use proto::{Acl, ErrorCode};
 use serde_json::{Value, json};
 
-use super::Command;
 use super::ahead::ReadAhead;
 use super::look::tell_progress;
+use crate::commands::Command;
 use crate::failure::Failure;
-use crate::options::Arguments;
-use crate::path;
+use crate::output::text::number;
+use crate::parse::options::Arguments;
+use crate::parse::path;
 use crate::shell::Shell;
-use crate::text::number;
 
 /// Longest line that `import` reads: a znode of the maximum size, in base64.
 const LINE_BYTES_MAX: u64 = 512 << 20;
@@ -48,7 +48,7 @@ struct ImportCounts {
 
 /// Creates the znodes that `export` wrote, below a path. Existing znodes are kept, or with `-f`
 /// receive the data and ACL of the line.
-pub(super) async fn import(
+pub(crate) async fn import(
     shell: &mut Shell,
     command: &Command,
     given: &Arguments,

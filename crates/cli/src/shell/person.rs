@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::commands::{self, COMMANDS, has_secret};
 use crate::failure::Failure;
-use crate::path::Chroot;
+use crate::parse::path::Chroot;
 use crate::shell::Shell;
 
 /// Time limit for the completion of a path, because a person waits for it.

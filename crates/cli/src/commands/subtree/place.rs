@@ -10,8 +10,8 @@ use proto::{Acl, ErrorCode, Stat};
 use super::look::is_ephemeral;
 use crate::exit;
 use crate::failure::Failure;
-use crate::options::Arguments;
-use crate::path;
+use crate::parse::options::Arguments;
+use crate::parse::path;
 use crate::shell::Shell;
 
 /// Time limit for the end of a session with another ensemble. Without an answer, the session ends
@@ -20,29 +20,29 @@ const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// A subtree.
 #[derive(Debug)]
-pub(super) struct Subtree {
+pub(crate) struct Subtree {
     client: Client,
     /// Path as the server knows it.
     root: String,
     /// Path as the user entered it.
-    pub(super) shown: String,
+    pub(crate) shown: String,
     /// Whether the session belongs to the shell.
-    pub(super) is_own: bool,
+    pub(crate) is_own: bool,
 }
 
 /// A znode with the requested properties.
 #[derive(Debug)]
-pub(super) struct Znode {
-    pub(super) data: Option<Bytes>,
-    pub(super) stat: Stat,
-    pub(super) names: Vec<String>,
+pub(crate) struct Znode {
+    pub(crate) data: Option<Bytes>,
+    pub(crate) stat: Stat,
+    pub(crate) names: Vec<String>,
     /// Empty unless requested.
-    pub(super) acl: Vec<Acl>,
+    pub(crate) acl: Vec<Acl>,
 }
 
 /// Result of a read at a path.
 #[derive(Debug)]
-pub(super) enum ReadResult {
+pub(crate) enum ReadResult {
     Znode(Box<Znode>),
     Nothing,
     /// The session lacks the permission to read the znode.
@@ -51,14 +51,14 @@ pub(super) enum ReadResult {
 
 impl Znode {
     /// Returns whether the znode belongs to a session.
-    pub(super) fn is_ephemeral(&self) -> bool {
+    pub(crate) fn is_ephemeral(&self) -> bool {
         is_ephemeral(&self.stat)
     }
 }
 
 impl ReadResult {
     /// Returns the number of bytes of its data.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let data = match self {
             Self::Znode(znode) => znode.data.as_ref(),
             Self::Nothing | Self::Unreadable => None,
@@ -118,7 +118,7 @@ impl Subtree {
     ///
     /// # Errors
     /// If [`Subtree::open`] fails for one of them.
-    pub(super) async fn open_two(
+    pub(crate) async fn open_two(
         shell: &mut Shell,
         words: [&str; 2],
         given: &Arguments,
@@ -134,7 +134,7 @@ impl Subtree {
     }
 
     /// Ends the session, unless it belongs to the shell.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         if !self.is_own {
             let _ = tokio::time::timeout(CLOSING_MAX, self.client.close()).await;
         }
@@ -146,12 +146,12 @@ impl Subtree {
     }
 
     /// Returns a path below the root as the user knows it.
-    pub(super) fn shown(&self, below: &str) -> String {
+    pub(crate) fn shown(&self, below: &str) -> String {
         join(&self.shown, below)
     }
 
     /// Returns whether the path belongs to the ensemble's own znodes.
-    pub(super) fn is_of_the_ensemble(&self, below: &str) -> bool {
+    pub(crate) fn is_of_the_ensemble(&self, below: &str) -> bool {
         let outside = self.outside(below);
         outside == "/zookeeper" || outside.starts_with("/zookeeper/")
     }
@@ -180,7 +180,7 @@ impl Subtree {
     ///
     /// # Errors
     /// If there is no answer, or an error other than a missing znode or a missing permission.
-    pub(super) async fn read(&self, below: &str, with_acl: bool) -> Result<ReadResult, Failure> {
+    pub(crate) async fn read(&self, below: &str, with_acl: bool) -> Result<ReadResult, Failure> {
         let outside = self.outside(below);
         let (data, stat) = match self.judge(self.client.get_data(&outside).await, below)? {
             Ok(found) => found,
@@ -213,7 +213,7 @@ impl Subtree {
     ///
     /// # Errors
     /// If [`Subtree::read`] would fail.
-    pub(super) async fn names(
+    pub(crate) async fn names(
         &self,
         below: &str,
     ) -> Result<Result<Vec<String>, ReadResult>, Failure> {
@@ -226,7 +226,7 @@ impl Subtree {
     }
 
     /// Returns whether both are known to be the same znode.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.is_own && other.is_own && self.root == other.root
     }
 
@@ -234,7 +234,7 @@ impl Subtree {
     ///
     /// # Errors
     /// If there is no answer.
-    pub(super) async fn exists(&self, below: &str) -> Result<bool, Failure> {
+    pub(crate) async fn exists(&self, below: &str) -> Result<bool, Failure> {
         let answer = self.client.exists(&self.outside(below)).await;
         Ok(answer.map_err(|error| self.fail(&error, below))?.is_some())
     }
@@ -243,7 +243,7 @@ impl Subtree {
     ///
     /// # Errors
     /// If there is no answer.
-    pub(super) async fn missing_parent(&self) -> Result<Option<String>, Failure> {
+    pub(crate) async fn missing_parent(&self) -> Result<Option<String>, Failure> {
         let parent = self.root.rsplit_once('/').map_or("", |(parent, _)| parent);
         if parent.is_empty() {
             return Ok(None);
@@ -259,7 +259,7 @@ impl Subtree {
     ///
     /// # Errors
     /// If there is no answer, or the server refuses for another reason.
-    pub(super) async fn create(
+    pub(crate) async fn create(
         &self,
         below: &str,
         data: Option<Bytes>,
@@ -281,7 +281,7 @@ impl Subtree {
     ///
     /// # Errors
     /// If there is no answer, or the server refuses.
-    pub(super) async fn replace(
+    pub(crate) async fn replace(
         &self,
         below: &str,
         data: Option<Bytes>,

@@ -2,21 +2,25 @@
 //!
 //! Source: ZooKeeperMain.
 
+pub(crate) mod person;
+pub(crate) mod quit;
+pub(crate) mod start;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 
 use client::Client;
 use serde_json::Value;
 
+use self::start::{CliArguments, Format};
 use crate::commands;
 use crate::connection::{Connection, block};
 use crate::exit;
 use crate::failure::{Failure, keeper_error};
-use crate::json;
-use crate::path::Chroot;
-use crate::start::{CliArguments, Format};
-use crate::words;
-use crate::yaml::yaml;
+use crate::output::json;
+use crate::output::yaml::yaml;
+use crate::parse::path::Chroot;
+use crate::parse::words;
 
 /// Number of commands that `history` shows in addition to itself.
 const HISTORY_SHOWN: usize = 10;

@@ -7,15 +7,15 @@ use client::Create;
 use proto::ErrorCode;
 use serde_json::{Value, json};
 
-use super::Command;
 use super::ahead::ReadAhead;
 use super::look::{plain, tell_progress};
 use super::place::{ReadResult, Subtree};
+use crate::commands::Command;
 use crate::exit;
 use crate::failure::Failure;
-use crate::options::Arguments;
+use crate::output::text::number;
+use crate::parse::options::Arguments;
 use crate::shell::Shell;
-use crate::text::number;
 
 /// Results of a copy.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ enum CopyResult {
 }
 
 /// Copies a znode or a subtree. The exit code is 0 if everything except ephemerals was copied.
-pub(super) async fn cp(
+pub(crate) async fn cp(
     shell: &mut Shell,
     command: &Command,
     given: &Arguments,

@@ -33,7 +33,7 @@ struct QueuedRequest<Q, A> {
 }
 
 /// Requests in the order of their turns.
-pub(super) struct ReadAhead<Q, A> {
+pub(crate) struct ReadAhead<Q, A> {
     waiting: VecDeque<QueuedRequest<Q, A>>,
     /// The first `asked` requests were sent. Later ones may have been sent, too.
     asked: usize,
@@ -53,22 +53,22 @@ impl<Q, A> Default for ReadAhead<Q, A> {
 
 impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     /// Returns the question whose turn is next.
-    pub(super) fn first(&self) -> Option<&Q> {
+    pub(crate) fn first(&self) -> Option<&Q> {
         self.waiting.front().map(|next| &next.question)
     }
 
     /// Returns whether any waiting question satisfies a condition.
-    pub(super) fn has(&self, is_such: impl Fn(&Q) -> bool) -> bool {
+    pub(crate) fn has(&self, is_such: impl Fn(&Q) -> bool) -> bool {
         self.waiting.iter().any(|next| is_such(&next.question))
     }
 
     /// Returns whether another question at the end would not be sent yet.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= self.window()
     }
 
     /// Adds a question at the end.
-    pub(super) fn push(&mut self, question: Q) {
+    pub(crate) fn push(&mut self, question: Q) {
         self.waiting.push_back(QueuedRequest {
             question,
             asked: None,
@@ -76,7 +76,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     }
 
     /// Adds questions at the beginning.
-    pub(super) fn push_first(&mut self, questions: impl DoubleEndedIterator<Item = Q>) {
+    pub(crate) fn push_first(&mut self, questions: impl DoubleEndedIterator<Item = Q>) {
         for question in questions.rev() {
             self.waiting.push_front(QueuedRequest {
                 question,
@@ -87,7 +87,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     }
 
     /// Sends as many questions as the limits permit, in order.
-    pub(super) fn ask<F>(&mut self, ask: impl Fn(&Q) -> F)
+    pub(crate) fn ask<F>(&mut self, ask: impl Fn(&Q) -> F)
     where
         F: Future<Output = A> + Send + 'static,
     {
@@ -105,7 +105,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     ///
     /// # Errors
     /// Only after a bug of this program.
-    pub(super) async fn next<F>(&mut self, ask: impl Fn(&Q) -> F) -> Result<Option<(Q, A)>, Failure>
+    pub(crate) async fn next<F>(&mut self, ask: impl Fn(&Q) -> F) -> Result<Option<(Q, A)>, Failure>
     where
         F: Future<Output = A> + Send + 'static,
     {
@@ -121,14 +121,14 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     }
 
     /// Drops the questions that were not sent.
-    pub(super) fn ask_no_more(&mut self) {
+    pub(crate) fn ask_no_more(&mut self) {
         self.waiting.retain(|next| next.asked.is_some());
         self.asked = self.waiting.len();
     }
 
     /// Updates the average with the data length of a znode. Only a few znodes with much
     /// data are requested at a time.
-    pub(super) fn has_seen(&mut self, bytes: usize) {
+    pub(crate) fn has_seen(&mut self, bytes: usize) {
         self.mean_bytes = (self.mean_bytes * 15 + bytes) / 16;
     }
 

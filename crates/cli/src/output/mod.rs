@@ -1,0 +1,5 @@
+//! Values as text, JSON and YAML.
+
+pub(crate) mod json;
+pub(crate) mod text;
+pub(crate) mod yaml;
