@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Arg, Args, Subcommand, ValueEnum};
 
-use super::access::AccessArgs;
-use super::suite::SuiteArgs;
+use crate::suite::args::SuiteArgs;
+use crate::target::access::AccessArgs;
 
 /// Loads a server and measures it
 #[derive(Debug, Args)]

@@ -1,44 +1,25 @@
 //! `zoarium bench`: a load generator for every server with ZooKeeper's protocol.
 //!
 //! The generator shares its machine with the measured server, so it must be cheap. Requests are
-//! copied from templates (`template`). Each session keeps its pipeline full with one write and one
-//! read per turn (`session`). Each thread is one event loop with separate statistics (`round`). The
-//! clock is read once for a whole batch. `bench echo` and `bench fsync` measure the limits of the
-//! machine itself.
+//! copied from templates. Each session keeps its pipeline full with one write and one read per turn
+//! (`session`). Each thread is one event loop with separate statistics (`rounds`). The clock is
+//! read once for a whole batch. `bench echo` and `bench fsync` measure the limits of the machine
+//! itself (`machine`).
 //!
-//! A comparison (`compare`) runs two servers in turns, because the figures of two separate runs on
-//! a shared machine are hardly comparable. Other programs use [`mod@measure`].
+//! A comparison (`rounds::compare`) runs two servers in turns, because the figures of two separate
+//! runs on a shared machine are hardly comparable. Other programs use [`mod@measure`].
 
-mod access;
 mod args;
-mod bulk;
-mod compare;
-mod control;
-mod echo;
 mod error;
-mod fan_out;
-mod fsync;
-mod idle;
-mod load;
-mod locks;
+mod machine;
 pub mod measure;
-mod output;
-mod process;
-mod progress;
 mod report;
-mod round;
+mod rounds;
 mod session;
-mod snapshots;
-mod stats;
-mod storm;
 mod suite;
-mod table;
 mod target;
-mod template;
 #[cfg(test)]
 mod tests;
-mod threads;
-mod workload;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,14 +30,17 @@ use serde_json::json;
 
 pub use self::args::BenchArgs;
 use self::args::{BenchCommand, CleanArgs, FillArgs, FsyncArgs, LoadArgs};
-use self::compare::{Schedule, Side};
 use self::error::Result;
-use self::progress::Progress;
-use self::report::Report;
-use self::round::{Job, SessionWork};
+use self::machine::{echo, fsync};
+use self::report::progress::Progress;
+use self::report::{Report, output};
+use self::rounds::compare::{Schedule, Side};
+use self::rounds::round::{Job, SessionWork};
+use self::rounds::{compare, load, threads};
+use self::session::storm;
+use self::session::template::Payload;
+use self::session::workload::{LoadPlan, Mix};
 use self::target::Target;
-use self::template::Payload;
-use self::workload::{LoadPlan, Mix};
 
 /// Runs a benchmark. The exit code is 0 if every operation succeeded, and 1 if some failed or the
 /// run was impossible. `profile` is Cargo's profile of this program. The report of a suite contains

@@ -32,23 +32,24 @@
 use std::path::Path;
 use std::slice;
 
-pub use super::args::{ServersArgs, TurnsArgs};
-pub use super::compare::Side;
-pub use super::load::Load;
-pub use super::output::print;
-pub use super::progress::Progress;
-pub use super::round::SessionWork;
-pub use super::target::{Target, new_root};
-pub use super::workload::Mix;
+pub use crate::args::{ServersArgs, TurnsArgs};
+pub use crate::report::output::print;
+pub use crate::report::progress::Progress;
+pub use crate::rounds::compare::Side;
+pub use crate::rounds::load::Load;
+pub use crate::rounds::round::SessionWork;
+pub use crate::session::workload::Mix;
+pub use crate::target::{Target, new_root};
 
-use super::compare::{self, Schedule};
-use super::error::{BenchError, Result};
-use super::threads::runtime;
-use super::{load, output};
+use crate::error::{BenchError, Result};
+use crate::report::output;
+use crate::rounds::compare::{self, Schedule};
+use crate::rounds::load;
+use crate::rounds::threads::runtime;
 
 /// Cells and lines of a table in Markdown.
 pub mod table {
-    pub use super::super::table::{head, line, number, percentile};
+    pub use crate::report::table::{head, line, number, percentile};
 }
 
 /// Reason for which a measurement ended without a result.

@@ -9,9 +9,10 @@ use jute::Encode;
 use proto::SessionId;
 use proto::connect::ConnectResponse;
 
-use super::access::Access;
-use super::compare::Ratios;
 use super::*;
+use crate::rounds::compare::Ratios;
+use crate::rounds::round;
+use crate::target::access::Access;
 
 /// Starts an echo server, which ends with the process.
 fn echo_server() -> String {

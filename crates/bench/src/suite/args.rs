@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::super::args::{ServersArgs, TurnsArgs, duration};
+use crate::args::{ServersArgs, TurnsArgs, duration};
 
 /// Events in addition to loads.
 #[derive(Debug, Clone, Args)]

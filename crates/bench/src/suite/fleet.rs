@@ -14,14 +14,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::super::error::{BenchError, Result};
-use super::super::load;
-use super::super::progress::Progress;
-use super::super::session::farewell;
-use super::super::target::Target;
-use super::super::threads::{runtime, spawn};
-use super::SuiteArgs;
-use super::events::EventKind;
+use super::args::SuiteArgs;
+use super::events::figures::EventKind;
+use crate::error::{BenchError, Result};
+use crate::report::progress::Progress;
+use crate::rounds::load;
+use crate::rounds::threads::{runtime, spawn};
+use crate::session::farewell;
+use crate::target::Target;
 
 /// Time until a server must serve a read. A server with many znodes first loads them.
 const START_MAX: Duration = Duration::from_secs(600);

@@ -5,18 +5,18 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use super::super::access::AccessArgs;
-use super::super::args::{FsyncArgs, Preallocate, ServersArgs};
-use super::super::compare::Side;
-use super::super::echo::{self, Log, Serving};
-use super::super::error::{BenchError, Result};
-use super::super::fsync::{self, FsyncResult};
-use super::super::load::{self, Load};
-use super::super::round::SessionWork;
-use super::super::threads::spawn;
-use super::super::workload::Mix;
-use super::SuiteArgs;
-use super::{Row, SET, SET_OF_MANY};
+use super::args::SuiteArgs;
+use super::rows::{Row, SET, SET_OF_MANY};
+use crate::args::{FsyncArgs, Preallocate, ServersArgs};
+use crate::error::{BenchError, Result};
+use crate::machine::echo::{self, Log, Serving};
+use crate::machine::fsync::{self, FsyncResult};
+use crate::rounds::compare::Side;
+use crate::rounds::load::{self, Load};
+use crate::rounds::round::SessionWork;
+use crate::rounds::threads::spawn;
+use crate::session::workload::Mix;
+use crate::target::access::AccessArgs;
 
 /// Records per group that the disk of a log has to sync for [`SET`] and [`SET_OF_MANY`].
 const SYNCS: [(&str, u32); 2] = [(SET, 256), (SET_OF_MANY, 1000)];

@@ -1,77 +1,29 @@
 //! A series of loads with one table of results. A user can repeat it on another machine.
 
-mod args;
+pub(crate) mod args;
 mod digests;
 mod events;
 mod fleet;
-mod leader;
 mod limits;
 mod report;
-mod restart;
-mod snapshot;
-mod writers;
+mod rows;
 
 use std::process::ExitCode;
 
-pub(crate) use self::args::SuiteArgs;
-use self::events::{EventKind, Events};
+use self::args::SuiteArgs;
+use self::events::Events;
+use self::events::figures::EventKind;
 use self::fleet::Fleet;
 use self::limits::Limits;
-use super::args::{ServersArgs, TurnsArgs};
-use super::compare::{self, Schedule, Side};
-use super::error::{BenchError, Result};
-use super::load::{self, Load};
-use super::output;
-use super::progress::Progress;
-use super::round::{Job, SessionWork};
-use super::target::Target;
-use super::workload::Mix;
-
-const GET: &str = "get 16 x 16";
-const SET: &str = "set 16 x 16";
-const SET_OF_MANY: &str = "set 128 x 16";
-
-/// Loads in the order of their measurement. Each name contains the number of sessions and of
-/// pending requests per session.
-const LOADS: &[Load] = &[
-    Load::requests(GET, Mix::Get, 16, 16),
-    Load::requests("get 1 x 1", Mix::Get, 1, 1),
-    Load::requests(SET, Mix::Set, 16, 16),
-    Load::requests(SET_OF_MANY, Mix::Set, 128, 16),
-    Load::requests("set 16 x 1", Mix::Set, 16, 1),
-    Load::requests("set 1 x 1", Mix::Set, 1, 1),
-    Load {
-        payload: 1024,
-        ..Load::requests("set 1 KB, 16 x 16", Mix::Set, 16, 16)
-    },
-    Load::requests("create 16 x 16", Mix::Create, 16, 16),
-    Load::requests(
-        "mixed 90:10, 16 x 16",
-        Mix::Mixed { read_percent: 90 },
-        16,
-        16,
-    ),
-    Load::sessions("connect, 16 sessions", SessionWork::Storm, 16),
-    Load {
-        keys: 8,
-        ..Load::sessions("lock, 32 sessions on 8", SessionWork::Locks, 32)
-    },
-    Load {
-        keys: 1,
-        ..Load::sessions("watch, 1000 sessions", SessionWork::FanOut, 1000)
-    },
-];
-
-/// Children of each znode in the filled servers.
-const BREADTH: u32 = 1000;
-
-/// Result of one load.
-#[derive(Debug)]
-struct Row {
-    load: Load,
-    /// Results of one or two sides, or the reason why there are none.
-    sides: Result<Vec<Side>>,
-}
+use self::rows::{LOADS, Row};
+use crate::args::ServersArgs;
+use crate::error::{BenchError, Result};
+use crate::report::output;
+use crate::report::progress::Progress;
+use crate::rounds::compare::{self, Schedule, Side};
+use crate::rounds::load::{self, Load};
+use crate::rounds::round::Job;
+use crate::target::Target;
 
 /// All results of a suite.
 #[derive(Debug)]
@@ -204,12 +156,4 @@ fn in_turns(
     let mut sides = compare::run_each(&targets, schedule, progress)?;
     let at_limit = sides.split_off(targets.len() - usize::from(limit.is_some()));
     Ok((sides, at_limit))
-}
-
-/// Returns the arguments for a single round.
-fn once(turns: &TurnsArgs) -> TurnsArgs {
-    TurnsArgs {
-        rounds: 1,
-        ..turns.clone()
-    }
 }

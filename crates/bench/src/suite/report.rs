@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::super::compare::{Ratios, Side};
-use super::super::report::{FsyncFigures, Report, fsync_json};
-use super::super::table::{head, interval, line, number, percentile, seconds, worst};
-use super::super::workload::Mix;
+use super::Suite;
 use super::digests;
 use super::events::Event;
-use super::{Row, Suite};
+use super::rows::{Row, SET};
+use crate::report::table::{head, interval, line, number, percentile, seconds, worst};
+use crate::report::{FsyncFigures, Report, fsync_json};
+use crate::rounds::compare::{Ratios, Side};
+use crate::session::workload::Mix;
 
 impl Row {
     fn side(&self, index: usize) -> Option<&Side> {
@@ -257,7 +258,7 @@ impl Suite<'_> {
         let Some(ns) = self.digest_ns else {
             return;
         };
-        let set = self.rows.iter().find(|row| row.load.name == super::SET);
+        let set = self.rows.iter().find(|row| row.load.name == SET);
         let cpu_s = set.and_then(|row| row.side(0)?.server_cpu_per_million());
         // Seconds per million requests are microseconds per request.
         let percent = cpu_s.map(|us| ns / 10.0 / us);

@@ -1,0 +1,225 @@
+//! A leader for the measured limit. It sends records to its own file and to followers, and tracks
+//! the records that a majority has.
+
+use std::collections::VecDeque;
+use std::io;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::watch;
+
+use super::super::fsync::Scratch;
+use super::link::{RecordReader, RecordSender};
+use crate::error::{BenchError, Result};
+
+#[derive(Debug)]
+pub(super) struct Leader {
+    /// Lock for appending a record, so that all files have the same order.
+    order: Mutex<()>,
+    file: PendingRecords,
+    /// Links to the files of followers.
+    proposals: Vec<RecordSender>,
+    counts: Mutex<Counts>,
+    /// Links to the clients of followers.
+    commits: Vec<RecordSender>,
+}
+
+/// Records that wait for the leader's file.
+#[derive(Debug, Default)]
+struct PendingRecords {
+    records: Mutex<Records>,
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Records {
+    bytes: Vec<u8>,
+    /// Number of the last record.
+    last: u64,
+}
+
+/// Progress of each file, the leader's first.
+#[derive(Debug)]
+struct Counts {
+    of_files: Vec<u64>,
+    /// Sender for the waiting clients. The sender is dropped after a file has failed, so that the
+    /// clients notice.
+    tell: Option<watch::Sender<u64>>,
+    /// Forwarded groups of each follower, by their number here and the number of their last record
+    /// there.
+    passed_on: Vec<VecDeque<(u64, u64)>>,
+}
+
+impl Leader {
+    /// Creates a leader. The links are in the order of the followers. `tell` publishes the number
+    /// of the last record that a majority has, for clients of the leader.
+    pub(super) fn new(
+        proposals: Vec<RecordSender>,
+        commits: Vec<RecordSender>,
+        tell: watch::Sender<u64>,
+    ) -> Self {
+        let counts = Counts {
+            of_files: vec![0; 1 + proposals.len()],
+            tell: Some(tell),
+            passed_on: vec![VecDeque::new(); commits.len()],
+        };
+        Self {
+            order: Mutex::default(),
+            file: PendingRecords::default(),
+            proposals,
+            counts: Mutex::new(counts),
+            commits,
+        }
+    }
+
+    /// Appends a record, and returns its number. [`Leader::flush`] must follow.
+    pub(super) fn append(&self, record: &[u8]) -> u64 {
+        let _order = self.order.lock();
+        for link in &self.proposals {
+            link.put(record);
+        }
+        let mut records = self.file.records.lock();
+        records.bytes.extend_from_slice(record);
+        records.last += 1;
+        records.last
+    }
+
+    /// Sends the appended records to the followers, and wakes the thread that writes the file.
+    pub(super) fn flush(&self) -> io::Result<()> {
+        self.proposals.iter().try_for_each(RecordSender::flush)?;
+        self.file.more.notify_one();
+        Ok(())
+    }
+
+    /// Writes the leader's file.
+    pub(super) fn write(&self, mut scratch: Scratch) -> Result<()> {
+        let mut bytes = Vec::new();
+        loop {
+            let last = self.file.take(&mut bytes);
+            scratch.write(&bytes)?;
+            bytes.clear();
+            let told = self.advance(0, last);
+            told.map_err(BenchError::io("send to a follower"))?;
+        }
+    }
+
+    /// Receives the acknowledgements of a follower's file.
+    pub(super) fn hear_acks(&self, follower: usize, mut acks: RecordReader) -> io::Result<()> {
+        loop {
+            let (_, last) = acks.next()?;
+            self.advance(1 + follower, last)?;
+        }
+    }
+
+    /// Receives the writes of a follower's clients.
+    pub(super) fn hear_requests(
+        &self,
+        follower: usize,
+        mut requests: RecordReader,
+    ) -> io::Result<()> {
+        loop {
+            let (records, last) = requests.next()?;
+            let number = self.append(records);
+            if let Some(passed_on) = self.counts.lock().passed_on.get_mut(follower) {
+                passed_on.push_back((number, last));
+            }
+            self.flush()?;
+            // The record may have been synced before it was noted.
+            self.commit()?;
+        }
+    }
+
+    /// Records that a file has all records up to `last` on disk.
+    fn advance(&self, file: usize, last: u64) -> io::Result<()> {
+        if let Some(count) = self.counts.lock().of_files.get_mut(file) {
+            *count = last;
+        }
+        self.commit()
+    }
+
+    /// Publishes which records are committed.
+    fn commit(&self) -> io::Result<()> {
+        let mut counts = self.counts.lock();
+        let majority = counts.majority();
+        if let Some(tell) = &counts.tell {
+            tell.send_if_modified(|told| {
+                let is_more = majority > *told;
+                *told = majority.max(*told);
+                is_more
+            });
+        }
+        for (passed_on, link) in counts.passed_on.iter_mut().zip(&self.commits) {
+            let is_committed = |group: &(u64, u64)| group.0 <= majority;
+            while let Some((_, last)) = passed_on.front().copied().filter(is_committed) {
+                passed_on.pop_front();
+                link.put_number(last);
+            }
+        }
+        drop(counts);
+        self.commits.iter().try_for_each(RecordSender::flush)
+    }
+
+    /// Fails all waiting clients if the work has failed.
+    pub(super) fn or_fail(&self, worked: Result<()>) {
+        if let Err(error) = worked {
+            tracing::error!(%error, "cannot write the log");
+            self.counts.lock().tell = None;
+            self.commits.iter().for_each(RecordSender::close);
+        }
+    }
+}
+
+impl PendingRecords {
+    /// Waits for records and moves all of them to the empty buffer `taken`. Returns the number of
+    /// the last one.
+    fn take(&self, taken: &mut Vec<u8>) -> u64 {
+        let mut records = self.records.lock();
+        while records.bytes.is_empty() {
+            self.more.wait(&mut records);
+        }
+        std::mem::swap(taken, &mut records.bytes);
+        records.last
+    }
+}
+
+impl Counts {
+    /// Returns the number of the last record that a majority has.
+    fn majority(&self) -> u64 {
+        let mut sorted = self.of_files.clone();
+        sorted.sort_unstable();
+        // A majority of the files has this record or a later one.
+        sorted.get((sorted.len() - 1) / 2).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::link::connect;
+    use super::*;
+
+    #[test]
+    fn records_on_a_majority_are_reported_to_all_waiters() {
+        let [(proposals, _acks), _follower] = connect().unwrap();
+        let [(others, _others_acks), _other] = connect().unwrap();
+        let [(commits, requests), (passes_on, mut committed)] = connect().unwrap();
+        let (tell, told) = watch::channel(0);
+        let leader = Leader::new(vec![proposals, others], vec![commits], tell);
+        let mut seen = Vec::new();
+        for (file, last) in [(0, 5), (2, 3), (1, 9), (2, 7)] {
+            leader.advance(file, last).unwrap();
+            seen.push(*told.borrow());
+        }
+        assert_eq!(seen, [0, 3, 5, 7]);
+        assert_eq!(leader.append(&[7; 10]), 1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| leader.hear_requests(0, requests));
+            passes_on.put(&[7; 10]);
+            assert_eq!(passes_on.put(&[7; 10]), 2);
+            passes_on.flush().unwrap();
+            // Meanwhile a majority has acknowledged more records.
+            assert_eq!(committed.next().unwrap().1, 2);
+            leader.or_fail(Err(BenchError::Stalled(1)));
+            assert!(committed.next().is_err());
+        });
+        assert!(told.has_changed().is_err());
+    }
+}

@@ -1,0 +1,50 @@
+//! Tables in Markdown.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::report::short;
+use crate::rounds::compare::Side;
+
+/// Writes the header of a table.
+pub fn head(out: &mut String, columns: &[&str]) {
+    line(out, columns);
+    line(out, &vec!["---"; columns.len()]);
+}
+
+/// Writes a row of a table.
+pub fn line(out: &mut String, cells: &[impl AsRef<str>]) {
+    for cell in cells {
+        let _ = write!(out, "| {} ", cell.as_ref());
+    }
+    out.push_str("|\n");
+}
+
+/// Formats a number, or a missing one as `-`.
+pub fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+pub(crate) fn seconds(value: Option<f64>) -> String {
+    let duration = value.and_then(|value| Duration::try_from_secs_f64(value).ok());
+    duration.map_or_else(|| "-".to_owned(), short)
+}
+
+/// Formats the latency below which `percent` of the operations of a side stayed, or `-` without a
+/// side.
+pub fn percentile(side: Option<&Side>, percent: f64) -> String {
+    side.map_or_else(|| "-".to_owned(), |side| short(side.percentile(percent)))
+}
+
+/// Returns the duration of the slowest operation of a side.
+pub(crate) fn worst(side: Option<&Side>) -> String {
+    side.map_or_else(|| "-".to_owned(), |side| short(side.stats().max()))
+}
+
+/// Formats a confidence interval.
+pub(crate) fn interval(bounds: Option<(f64, f64)>) -> String {
+    bounds.map_or_else(
+        || "-".to_owned(),
+        |(low, high)| format!("{low:.2} to {high:.2}"),
+    )
+}

@@ -1,0 +1,115 @@
+//! A load with a name, such as a row of `suite`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::Options;
+
+use crate::args::{LoadArgs, ServersArgs, TurnsArgs};
+use crate::error::Result;
+use crate::rounds::round::{Job, SessionWork};
+use crate::session::workload::Mix;
+use crate::target::Target;
+use crate::{FILES_BESIDES, job};
+
+/// A load and its size.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Name in reports.
+    pub name: &'static str,
+    /// Work of each session.
+    pub work: SessionWork,
+    /// Requests of each session, if they are its work.
+    pub mix: Mix,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Number of requests in flight per session.
+    pub pipeline: u32,
+    /// Bytes of data per znode.
+    pub payload: u32,
+    /// Number of znodes, or of locks.
+    pub keys: u32,
+    /// Number of children per parent, if the znodes are the leaves of an existing tree.
+    pub breadth: Option<u32>,
+    /// Number of operations instead of a duration.
+    pub ops: Option<u64>,
+}
+
+impl Load {
+    /// Returns a load of requests on 1000 znodes of 100 bytes.
+    pub const fn requests(name: &'static str, mix: Mix, sessions: u32, pipeline: u32) -> Load {
+        Load {
+            name,
+            work: SessionWork::Requests,
+            mix,
+            sessions,
+            pipeline,
+            payload: 100,
+            keys: 1000,
+            breadth: None,
+            ops: None,
+        }
+    }
+
+    /// Returns a load of sessions with other work.
+    pub const fn sessions(name: &'static str, work: SessionWork, sessions: u32) -> Load {
+        Load {
+            work,
+            ..Load::requests(name, Mix::Set, sessions, 1)
+        }
+    }
+
+    /// Returns the job of the load, below `root` or a separate znode.
+    pub(crate) fn job(
+        &self,
+        servers: &ServersArgs,
+        turns: &TurnsArgs,
+        root: Option<&str>,
+    ) -> Result<Job> {
+        let args = LoadArgs {
+            servers: servers.clone(),
+            rounds: turns.rounds,
+            sessions: self.sessions,
+            pipeline: self.pipeline,
+            payload: self.payload,
+            keys: self.keys,
+            duration: turns.duration,
+            ops: self.ops,
+            warmup: turns.warmup,
+            threads: 1,
+            session_timeout: SESSION_TIMEOUT,
+            root: root.map(str::to_owned),
+            keep: false,
+            json: false,
+        };
+        let mut job = job(&args, self.work, self.mix)?;
+        Arc::make_mut(&mut job.plan).breadth = self.breadth;
+        if let Mix::Fill { .. } = self.mix {
+            (job.warmup, job.until_done) = (Duration::ZERO, true);
+        }
+        if self.work == SessionWork::Idle {
+            job.warmup = Duration::ZERO;
+        }
+        // Every session needs an open file. If the system does not allow enough, opening one fails
+        // later.
+        let _ = rlimit::increase_nofile_limit(u64::from(self.sessions) + FILES_BESIDES);
+        Ok(job)
+    }
+}
+
+/// Returns the servers that these arguments name.
+pub(crate) fn addresses(arguments: &[String]) -> Vec<Arc<str>> {
+    Options::new(&arguments.join(",")).servers
+}
+
+/// Returns the target of `--server`, and the target of `--versus` if there is one.
+pub(crate) fn targets(servers: &ServersArgs) -> Result<Vec<Target>> {
+    let access = servers.access.open()?;
+    let mut targets = vec![Target::new(&servers.server, &servers.pid, access.clone())?];
+    if !servers.versus.is_empty() {
+        targets.push(Target::new(&servers.versus, &servers.versus_pid, access)?);
+    }
+    Ok(targets)
+}
+
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,0 +1,9 @@
+//! Rounds of a measurement: one side or two sides in turns, their loads and statistics.
+
+pub(crate) mod compare;
+pub(crate) mod load;
+pub(crate) mod process;
+pub(crate) mod round;
+pub(crate) mod snapshots;
+pub(crate) mod stats;
+pub(crate) mod threads;

@@ -1,0 +1,20 @@
+//! Threads that run until the process ends, and runtimes of single threads.
+
+use std::thread;
+
+use tokio::runtime::Runtime;
+
+use crate::error::{BenchError, Result};
+
+/// Starts a thread that lives as long as the process.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map(drop).map_err(BenchError::io("start a thread"))
+}
+
+/// Returns a runtime that runs in the thread that waits for its results.
+pub(crate) fn runtime() -> Result<Runtime> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build();
+    runtime.map_err(BenchError::io("start a runtime"))
+}

@@ -1,0 +1,85 @@
+//! The settings of connections to servers, and of the login.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use client::arguments::TlsArgs;
+use client::tls::Connector;
+use client::{Handshake, Login, Secret};
+
+use crate::error::{BenchError, Result};
+
+/// Use of TLS and its files, and the login.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AccessArgs {
+    #[command(flatten)]
+    tls: TlsArgs,
+    /// Makes a complete handshake for each connection instead of resuming TLS sessions
+    #[arg(long, requires = "tls")]
+    tls_full_handshakes: bool,
+    /// Logs in on each connection with DIGEST-MD5 and this name
+    #[arg(long, value_name = "NAME", requires = "login_password_file")]
+    login: Option<String>,
+    /// File with the password for this name
+    #[arg(long, value_name = "FILE", requires = "login")]
+    login_password_file: Option<PathBuf>,
+}
+
+/// The settings with the contents of their files.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Access {
+    connector: Connector,
+    login: Option<Login>,
+}
+
+impl AccessArgs {
+    /// Reads the files.
+    pub(crate) fn open(&self) -> Result<Access> {
+        let login = match (&self.login, &self.login_password_file) {
+            (Some(user), Some(file)) => Some(Login::digest_md5(user, password(file)?)),
+            _ => None,
+        };
+        Ok(Access {
+            connector: self.tls.connector(!self.tls_full_handshakes)?,
+            login,
+        })
+    }
+
+    /// Returns a description of the connections in words.
+    pub(crate) fn description(&self) -> String {
+        let stream = match (self.tls.is_set(), self.tls_full_handshakes) {
+            (false, _) => "plain",
+            (true, false) => "TLS",
+            (true, true) => "TLS, full handshakes",
+        };
+        match self.login {
+            None => stream.to_owned(),
+            Some(_) => format!("{stream}, DIGEST-MD5"),
+        }
+    }
+}
+
+impl Access {
+    /// Returns a handshake with these settings, and otherwise with defaults.
+    pub(crate) fn handshake(&self) -> Handshake {
+        Handshake {
+            connector: self.connector.clone(),
+            login: self.login.clone(),
+            ..Handshake::default()
+        }
+    }
+}
+
+/// Maximum bytes of a password file, of which only the first line is used.
+const PASSWORD_BYTES_MAX: u64 = 4096;
+
+fn password(path: &Path) -> Result<Secret> {
+    let what = format!("read {}", path.display());
+    let mut text = String::new();
+    let read =
+        File::open(path).and_then(|file| file.take(PASSWORD_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(BenchError::io(what))?;
+    Ok(Secret::new(text.lines().next().unwrap_or_default()))
+}
