@@ -8,7 +8,9 @@ use super::{committed, rust_files};
 const BOUNDED: &[&str] = &[
     "admin",
     "admission",
+    "bench",
     "blocking",
+    "cli",
     "datadir",
     "election",
     "executor",
@@ -18,6 +20,7 @@ const BOUNDED: &[&str] = &[
     "jute-derive",
     "lab",
     "log-limiter",
+    "preflight",
     "quorum",
     "recovery",
     "server",
