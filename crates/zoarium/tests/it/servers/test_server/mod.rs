@@ -12,7 +12,7 @@ use client::{Client, Options};
 use rustix::process::{Pid, Signal, kill_process};
 
 use self::fixture::Fixture;
-use crate::embedding::run;
+use crate::embedded::embedding::run;
 use crate::support::{stderr, zoarium};
 
 async fn connect(connect_string: &str) -> Client {
@@ -76,7 +76,7 @@ fn it_survives_an_empty_standard_input_and_ends_with_its_parent() {
     // The output ends with the last process that has it.
     while fixture
         .lines
-        .recv_timeout(crate::embedding::PATIENCE)
+        .recv_timeout(crate::embedded::embedding::PATIENCE)
         .is_ok()
     {}
     assert_eq!(fixture.files(), [""; 0]);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::embedding::PATIENCE;
+use crate::embedded::embedding::PATIENCE;
 use crate::support::{stderr, stdout, zoarium};
 
 /// A running `zoarium quickstart`. Its members are stopped when this value is dropped.

@@ -1,5 +1,7 @@
 //! The change history of a server, and the commands that use it.
 
+mod history_tool;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

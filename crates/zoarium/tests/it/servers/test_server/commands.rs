@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::connect;
 use super::fixture::Fixture;
-use crate::embedding::run;
+use crate::embedded::embedding::run;
 
 fn serving(answer: &Value) -> Vec<bool> {
     let members = answer["members"].as_array().unwrap().iter();

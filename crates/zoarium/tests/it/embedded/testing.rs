@@ -7,7 +7,7 @@ use client::{Client, Create, Options, State};
 use zoarium::ServerError;
 use zoarium::testing::{SessionId, TestEnsemble, TestServer};
 
-use crate::embedding::{Alone, run};
+use crate::embedded::embedding::{Alone, run};
 
 async fn client_of(connect_string: &str) -> Client {
     let options = Options::new(connect_string).with_session_timeout(Duration::from_secs(10));

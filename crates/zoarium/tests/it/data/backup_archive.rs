@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::backup::{backup, good, refused, restore, site, text, write};
+use crate::data::backup::{backup, good, refused, restore, site, text, write};
 use crate::history::start;
 use crate::support::zoarium;
 

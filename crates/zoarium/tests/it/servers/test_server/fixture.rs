@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::embedding::PATIENCE;
+use crate::embedded::embedding::PATIENCE;
 
 /// A process that is killed on drop, so that a failed test leaves no process. The process has an
 /// own directory for its files.

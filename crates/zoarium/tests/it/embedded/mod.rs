@@ -1,0 +1,4 @@
+//! Servers inside other programs.
+
+pub(crate) mod embedding;
+mod testing;

@@ -1,0 +1,4 @@
+//! Commands that query running servers.
+
+mod client;
+mod word;

@@ -1,0 +1,4 @@
+//! `zoarium bench`.
+
+mod bench;
+mod bench_suite;
