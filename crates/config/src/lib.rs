@@ -33,27 +33,23 @@
 //!
 //! Source: Java's QuorumPeerConfig.
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "`build` has one statement for each group of settings"
-)]
+mod access;
+#[expect(clippy::too_many_lines, reason = "one statement for each group")]
 mod config;
 mod error;
 mod formats;
-mod member_list;
+pub mod members;
+pub mod membership;
+pub mod reconfig;
 pub mod registry;
 mod report;
 mod settings;
 mod surroundings;
 
-pub use config::access::auth::{Auth, AuthProvider, DigestAlgorithm};
-pub use config::access::sasl::{
-    KerberosKey, Sasl, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers,
-};
-pub use config::access::session_secrets::SessionSecret;
-pub use config::access::tls::{
-    ClientAuth, ClientTls, MemberCheckMode, QuorumTls, Store, StoreFormat, Tls,
-};
+pub use access::auth::{Auth, AuthProvider, DigestAlgorithm};
+pub use access::sasl::{KerberosKey, Sasl, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers};
+pub use access::session_secrets::SessionSecret;
+pub use access::tls::{ClientAuth, ClientTls, MemberCheckMode, QuorumTls, Store, StoreFormat, Tls};
 pub use config::budgets::{Budget, BudgetClients, Network};
 pub use config::ensemble::{
     ElectionSettings, Ensemble, LeaderSettings, LearnerSettings, MultiAddress, QuorumSasl,
@@ -71,22 +67,14 @@ pub use config::storage::{OnDigestMismatch, Purge, SnapshotCompression, Storage}
 pub use config::traces::TraceExport;
 pub use config::{Config, EMBEDDED_DATA_DIR, EMBEDDED_PORT};
 pub use error::{ConfigError, exit_code};
-pub use formats::env_file;
-pub use formats::jaas;
-pub use formats::kerberos;
-pub use formats::properties;
 pub use formats::raw::RawConfig;
-pub use member_list::members;
-pub use member_list::membership;
-pub use member_list::reconfig;
+pub use formats::system_properties::SystemProperties;
+pub use formats::{env_file, jaas, kerberos, properties};
 pub use proto::Secret;
 pub use report::docs::render_markdown;
 pub use report::effective::{Effective, ValueSource, effective};
 pub use report::examine::{Examination, examine};
-pub use report::explain;
-pub use report::finding;
 pub use report::origin::{Notice, NoticeLevel, Origin};
 pub use report::review::GivenSetting;
-
-pub use formats::system_properties::SystemProperties;
+pub use report::{explain, finding};
 pub use surroundings::{NoSurroundings, Surroundings};

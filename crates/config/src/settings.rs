@@ -14,7 +14,7 @@ use crate::error::ConfigError;
 use crate::formats::java;
 use crate::formats::raw::RawConfig;
 use crate::formats::system_properties::SystemProperties;
-use crate::member_list::members::{MemberError, MemberRole};
+use crate::members::{MemberError, MemberRole};
 use crate::registry::{self, DefaultValue, Key, OutOfRange, PREFIX, Scope, Tier, ValueKind};
 use crate::report::finding;
 use crate::report::origin::{Notice, NoticeLevel, Origin};
@@ -111,7 +111,7 @@ impl WrittenSettings {
     pub(crate) fn provider(&self, label: &str) -> Option<FoundSetting> {
         self.in_properties(&format!(
             "{PREFIX}{}{label}",
-            crate::config::access::auth::AUTH_PROVIDER
+            crate::access::auth::AUTH_PROVIDER
         ))
     }
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use proto::Sid;
 
-use super::access::jaas_sections::Jaas;
-use super::access::sasl::{SaslAcceptor, SaslInitiator};
+use crate::access::jaas_sections::Jaas;
+use crate::access::sasl::{SaslAcceptor, SaslInitiator};
 use crate::error::ConfigError;
-use crate::member_list::members::MemberRole;
-use crate::member_list::membership::Membership;
+use crate::members::MemberRole;
+use crate::membership::Membership;
 use crate::registry::{cluster as keys, security};
 use crate::settings::WrittenSettings;
 

@@ -1,6 +1,5 @@
 //! The complete configuration of a server, parsed and cross-checked.
 
-pub(crate) mod access;
 pub(crate) mod budgets;
 pub(crate) mod ensemble;
 pub(crate) mod identity;
@@ -12,9 +11,9 @@ pub(crate) mod traces;
 
 use std::path::{Path, PathBuf};
 
-use access::auth::Auth;
-use access::jaas_sections::Jaas;
-use access::tls::{ClientTls, QuorumTls};
+use crate::access::auth::Auth;
+use crate::access::jaas_sections::Jaas;
+use crate::access::tls::{ClientTls, QuorumTls};
 use ensemble::{Ensemble, Identity, QuorumSasl};
 use identity::Lists;
 use limits::Limits;
@@ -27,7 +26,7 @@ use traces::TraceExport;
 use crate::error::ConfigError;
 use crate::formats::raw::RawConfig;
 use crate::formats::system_properties::SystemProperties;
-use crate::member_list::members::canonical_host;
+use crate::members::canonical_host;
 use crate::registry::core as keys;
 use crate::registry::{Key, Section, cluster, security};
 use crate::report::finding;
@@ -287,7 +286,7 @@ impl Config {
         // Java requires it at secureClientPort only. At the other port, it then closes the
         // connections of clients with TLS.
         if client.secure.is_some() || client.port_unification {
-            access::auth::require_tls_provider(settings)?;
+            crate::access::auth::require_tls_provider(settings)?;
         }
         if settings
             .number(&cluster::OBSERVER_MASTER_PORT)?
@@ -345,7 +344,7 @@ impl Config {
         };
 
         let auth = Auth::read(settings, &jaas)?;
-        access::sasl::check_one_key_tab(&auth.sasl, ensemble.as_ref().map(|it| &it.sasl))?;
+        crate::access::sasl::check_one_key_tab(&auth.sasl, ensemble.as_ref().map(|it| &it.sasl))?;
         let admin = Admin::read(settings)?;
         warn_of_super_user_without_tls(settings, &client, &admin);
         let has_quorum_tls = ensemble.is_some() || admin.speaks_tls();
@@ -396,7 +395,7 @@ fn check_before_use(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
         let lines = settings.raw.settings();
         let member = lines
             .iter()
-            .find(|(key, _)| crate::member_list::membership::is_member_key(key));
+            .find(|(key, _)| crate::membership::is_member_key(key));
         if let Some((key, setting)) = member {
             let reason = format!("parameter: {key} must be in a separate dynamic config file");
             return Err(ConfigError::new(reason)

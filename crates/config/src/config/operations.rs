@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proto::Sid;
 
 use crate::error::ConfigError;
-use crate::member_list::members::HostPort;
+use crate::members::HostPort;
 use crate::registry::Key;
 use crate::registry::core::READ_ONLY_MODE_ENABLED;
 use crate::registry::operations as keys;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use super::access::session_secrets::{self, SessionSecret};
+use crate::access::session_secrets::{self, SessionSecret};
 use crate::error::ConfigError;
 use crate::registry::core as keys;
 use crate::registry::security;

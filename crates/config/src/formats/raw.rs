@@ -9,7 +9,7 @@ use proto::Secret;
 use super::java;
 use super::properties::{Entry, NaturalLines, Properties, PropertiesError, escape_value};
 use crate::error::ConfigError;
-use crate::member_list::membership::is_member_key;
+use crate::membership::is_member_key;
 use crate::registry::{self, HIDDEN};
 use crate::report::finding;
 use crate::report::origin::Origin;

@@ -10,7 +10,7 @@ use crate::error::ConfigError;
 use crate::formats::properties::MAX_BYTES;
 use crate::formats::raw::RawConfig;
 use crate::formats::system_properties::SystemProperties;
-use crate::member_list::membership::is_member_key;
+use crate::membership::is_member_key;
 use crate::registry::{self, DefaultValue, HIDDEN, Key, Scope, Section, ValueKind, cluster};
 use crate::settings::WrittenSettings;
 use crate::surroundings::Surroundings;

@@ -15,7 +15,7 @@ use crate::error::ConfigError;
 use crate::formats::properties::MAX_BYTES;
 use crate::formats::raw::RawConfig;
 use crate::formats::system_properties::SystemProperties;
-use crate::member_list::membership::is_member_key;
+use crate::membership::is_member_key;
 use crate::registry::{cluster, core};
 use crate::surroundings::Surroundings;
 

@@ -26,9 +26,9 @@ use std::net::IpAddr;
 use proto::{ErrorCode, Sid};
 use thiserror::Error;
 
-use super::members::{HostPort, Member, MemberError};
-use super::membership::{Membership, MembershipError, MembershipFault};
 use crate::formats::java;
+use crate::members::{HostPort, Member, MemberError};
+use crate::membership::{Membership, MembershipError, MembershipFault};
 
 /// Settings of the server that restrict member lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use proto::quorum::{GroupId, Hierarchical, Majority, QuorumVerifier};
 use proto::{ConfigVersion, Sid};
 use thiserror::Error;
 
-use super::members::{Member, MemberError, MemberRole};
 use crate::formats::java;
 use crate::formats::properties::{Properties, PropertiesError, escape_value};
+use crate::members::{Member, MemberError, MemberRole};
 
 /// Groups and weights of a hierarchical quorum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -377,7 +377,7 @@ mod tests {
         for host in ["h\u{e9}te", "a\\b", "a\u{436}"] {
             let mut list = Membership::parse("server.1=a:1:2;3", false).unwrap();
             let member = list.members.get_mut(&Sid(1)).unwrap();
-            member.addresses = vec![crate::member_list::members::MemberAddress {
+            member.addresses = vec![crate::members::MemberAddress {
                 host: host.to_owned(),
                 quorum_port: 1,
                 election_port: 2,
