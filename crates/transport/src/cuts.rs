@@ -146,7 +146,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::connector::Connector;
+    use crate::connect::connector::Connector;
 
     const LIMIT: Duration = Duration::from_secs(10);
 

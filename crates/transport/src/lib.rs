@@ -13,12 +13,10 @@
 
 mod accept;
 mod bind;
-mod connector;
+mod connect;
 mod cuts;
-mod dial;
 mod files_kept;
 mod options;
-mod resolve;
 pub mod sasl;
 mod stream;
 #[cfg(feature = "tls")]
@@ -30,11 +28,11 @@ mod writer;
 
 pub use accept::{Accepting, Listener, accept_each};
 pub use bind::{bind, bind_everywhere, bind_ip};
-pub use connector::Connector;
+pub use connect::connector::Connector;
+pub use connect::dial::{DialFailure, Patience, connect_first, connect_patiently};
+pub use connect::resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
 pub use cuts::{CutStream, Cuts};
-pub use dial::{DialFailure, Patience, connect_first, connect_patiently};
 pub use files_kept::FilesKept;
 pub use options::SocketOptions;
-pub use resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
 pub use stream::{Duplex, ReadHalf, Stream, WriteHalf};
 pub use writer::TcpWriter;

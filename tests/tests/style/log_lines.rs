@@ -62,10 +62,10 @@ const UNLIMITED: &[(&str, usize, &str)] = &[
     ),
     ("crates/frontend/src/login/sasl.rs", 2, PROVED),
     ("crates/frontend/src/login/x509.rs", 1, PROVED),
-    ("crates/transport/src/dial.rs", 2, OWN_LEADER),
+    ("crates/transport/src/connect/dial.rs", 2, OWN_LEADER),
     ("crates/transport/src/tls/context.rs", 1, FILES),
     ("crates/transport/src/tls/rules.rs", 2, AT_START),
-    ("crates/transport/src/tls/source.rs", 3, FILES),
+    ("crates/transport/src/tls/store/source.rs", 3, FILES),
     ("crates/transport/src/tls/store/revocations.rs", 1, FILES),
     ("crates/transport/src/tls/certificates/verify.rs", 2, FILES),
 ];

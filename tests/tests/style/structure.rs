@@ -14,8 +14,6 @@ const FULL_FOLDERS: &[(&str, usize)] = &[
     ("crates/recipes/src", 33),
     ("crates/recipes/tests/it", 24),
     ("crates/storage/tests/it", 15),
-    ("crates/transport/src", 13),
-    ("crates/transport/src/tls", 13),
     ("crates/tree/tests/it", 15),
     ("jepsen/src", 20),
     ("jepsen/src/check", 19),

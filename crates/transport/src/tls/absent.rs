@@ -8,7 +8,7 @@ use config::{QuorumTls, Tls};
 use log_limiter::LogLimiter;
 use tokio::net::TcpStream;
 
-pub use crate::connector::Connector;
+pub use crate::connect::connector::Connector;
 use crate::stream::Stream;
 
 /// A type without values.

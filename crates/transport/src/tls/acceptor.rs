@@ -15,8 +15,8 @@ use super::certificates::subject;
 use super::detect::{FirstByte, first};
 use super::gate::Gate;
 use super::records::Records;
-use super::source::TlsSource;
-use crate::resolve::reverse;
+use super::store::source::TlsSource;
+use crate::connect::resolve::reverse;
 use crate::stream::Stream;
 use log_limiter::LogLimiter;
 

@@ -18,7 +18,6 @@ mod gate;
 mod outgoing;
 mod records;
 mod rules;
-mod source;
 mod store;
 
 pub use acceptor::{Acceptor, Refused};
@@ -34,11 +33,11 @@ pub use outgoing::ClientStores;
 pub(crate) use outgoing::Outgoing;
 pub use records::Records;
 pub use rules::Endpoint;
-pub use source::TlsSource;
+pub use store::source::TlsSource;
 /// For fuzzing: parsers of untrusted files.
 pub use store::{KeyMaterial, read_key_store, read_revocations, read_trust_store};
 
-pub use crate::connector::Connector;
+pub use crate::connect::connector::Connector;
 
 /// Crates whose types occur in signatures.
 pub use {rustls, tokio_rustls};

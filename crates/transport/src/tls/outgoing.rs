@@ -17,8 +17,8 @@ use super::certificates::member_check::MemberCheck;
 use super::context::outgoing;
 use super::error::TlsError;
 use super::records::Records;
-use super::source::TlsSource;
-use crate::connector::Connector;
+use super::store::source::TlsSource;
+use crate::connect::connector::Connector;
 use crate::stream::Stream;
 
 /// TLS of outgoing connections.

@@ -20,6 +20,7 @@ mod pem;
 #[cfg(feature = "keystores")]
 mod pkcs12;
 mod revocations;
+pub(crate) mod source;
 
 #[cfg(not(feature = "keystores"))]
 use self::{absent as encrypted, absent as jks, absent as pkcs12};

@@ -13,9 +13,9 @@ use config::Tls;
 use parking_lot::RwLock;
 use tokio::time::sleep;
 
-use super::context::Context;
-use super::error::TlsError;
-use super::rules::Endpoint;
+use crate::tls::context::Context;
+use crate::tls::error::TlsError;
+use crate::tls::rules::Endpoint;
 
 /// Source of key, trust and rules for handshakes.
 #[derive(Debug)]
@@ -59,25 +59,25 @@ impl TlsSource {
     }
 
     /// Returns the context for new handshakes.
-    pub(super) fn current(&self) -> Arc<Context> {
+    pub(in crate::tls) fn current(&self) -> Arc<Context> {
         self.current.read().clone()
     }
 
     /// Returns the time limit for the first byte on a port for both TLS and plain connections.
-    pub(super) fn detection_timeout(&self) -> Duration {
+    pub(in crate::tls) fn detection_timeout(&self) -> Duration {
         Duration::from_millis(self.tls.handshake_detection_timeout_ms.into())
     }
 
     /// Returns whether a server's host must be in its certificate. Source:
     /// X509Util.createTrustManager, which does not check hosts in FIPS mode.
-    pub(super) fn checks_server_hosts(&self) -> bool {
+    pub(in crate::tls) fn checks_server_hosts(&self) -> bool {
         !self.fips_mode && self.tls.hostname_verification
     }
 
     /// Returns whether a client's host must be in its certificate. The client ports check it if
     /// configured, even in FIPS mode, in which Java's TLS library does it. Source:
     /// ClientX509Util.createNettySslContextForServer.
-    pub(super) fn checks_client_hosts(&self) -> bool {
+    pub(in crate::tls) fn checks_client_hosts(&self) -> bool {
         let is_left_alone = match self.endpoint {
             Endpoint::Client => false,
             Endpoint::Quorum => self.fips_mode,
@@ -87,7 +87,7 @@ impl TlsSource {
     }
 
     /// Returns whether a reverse lookup of the name is permitted for the check of a client's host.
-    pub(super) fn allows_reverse_lookup(&self) -> bool {
+    pub(in crate::tls) fn allows_reverse_lookup(&self) -> bool {
         !self.fips_mode && self.tls.allow_reverse_dns_lookup
     }
 

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::connector::Connector;
+use super::connector::Connector;
 use crate::options::SocketOptions;
 use crate::stream::Stream;
 

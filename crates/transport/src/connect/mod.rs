@@ -1,0 +1,5 @@
+//! Connections to other servers: names, addresses, and streams of the wanted kind.
+
+pub(crate) mod connector;
+pub(crate) mod dial;
+pub(crate) mod resolve;
