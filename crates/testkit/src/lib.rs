@@ -5,7 +5,7 @@
 //! * [`Random`] returns the same numbers for the same seed.
 //! * [`linearizability`] checks the answers of one object to several clients.
 //! * `certificates` generates certificates for tests of TLS (with the feature of that name).
-//! * [`altered`] makes random changes of a file's content.
+//! * [`altered()`] makes random changes of a file's content.
 //! * [`recordings`] finds the recordings of Apache ZooKeeper, and [`vectors`] contains its data
 //!   directories.
 
