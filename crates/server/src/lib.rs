@@ -30,7 +30,7 @@ pub use assemble::ahead;
 pub use assemble::server::{Server, Started};
 pub use disk::recovery::{RecoveredTree, recover_tree};
 pub use error::{EXIT_ELECTION_PORT, StartError};
-pub use faults::{Faults, Pause};
+pub use faults::Faults;
 pub use kerberos::kerberos_environment;
 pub use replica::Service;
 pub use transport::sasl::gssapi::IS_BUILT_IN as HAS_GSSAPI;

@@ -176,8 +176,8 @@ impl ServerHost {
                 self.schedule.note_sync(synced.took);
                 Some(Input::Synced(synced.upto))
             }
-            ToCore::Pause(pause) => {
-                pause.hold();
+            ToCore::Block(wait) => {
+                wait();
                 None
             }
             ToCore::Input(input) => {

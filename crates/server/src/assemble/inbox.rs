@@ -7,7 +7,6 @@ use replica::Input;
 
 use super::core::CoreHandle;
 use crate::disk::Synced;
-use crate::faults::Pause;
 
 /// A message for the core thread.
 pub(crate) enum ToCore {
@@ -23,8 +22,8 @@ pub(crate) enum ToCore {
     Synced(Synced),
     /// An input from the disk, or the request to stop.
     Input(Input),
-    /// A test pauses the server.
-    Pause(Pause),
+    /// A test blocks the core for the duration of this call.
+    Block(Box<dyn FnOnce() + Send>),
 }
 
 /// A thread that visits the core.

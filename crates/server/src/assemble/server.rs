@@ -23,7 +23,7 @@ use super::start;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
 use crate::failure::Failure;
-use crate::faults::{Faults, Pause};
+use crate::faults::Faults;
 use crate::limits;
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
@@ -146,10 +146,10 @@ impl Server {
         }
     }
 
-    /// Blocks the core in a pause. All workers of the runtime must be in it already, so that none of
-    /// them runs the core.
-    pub fn pause_core(&self, pause: Pause) {
-        self.core.send(ToCore::Pause(pause));
+    /// Blocks the core for the duration of `wait`, so that a test can pause the server. All workers
+    /// of the runtime must be blocked already, so that none of them runs the core.
+    pub fn block_core(&self, wait: impl FnOnce() + Send + 'static) {
+        self.core.send(ToCore::Block(Box::new(wait)));
     }
 
     /// Ends the threads of a server as if its process had been killed: it does not answer clients

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use config::Config;
-use server::{Faults, Pause, Started};
+use server::{Faults, Started};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::builder::ServerBuilder;
 use super::error::ServerError;
 use super::host::{Ending, Host, PAUSED_THREADS, State};
+use super::pause::Pause;
 
 /// A server inside this program.
 ///

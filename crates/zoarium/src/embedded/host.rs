@@ -7,11 +7,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::Config;
-use server::{Faults, Pause, Service, Started};
+use server::{Faults, Service, Started};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::error::ServerError;
+use super::pause::Pause;
 
 /// Number of worker threads. It is low because tasks of a server are short, and a program may run
 /// many servers.
@@ -171,7 +172,7 @@ async fn run(
                     tokio::spawn(async move { pause.hold() });
                 }
                 pause.entered(WORKERS).await;
-                server.pause_core(pause);
+                server.block_core(move || pause.hold());
             }
             exit_code = server.failed() => break End::Failed(exit_code),
             changed = serving.changed() => match changed {

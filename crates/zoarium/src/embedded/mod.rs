@@ -9,6 +9,7 @@ mod builder;
 mod error;
 mod handle;
 mod host;
+mod pause;
 
 pub use builder::ServerBuilder;
 pub use error::ServerError;
