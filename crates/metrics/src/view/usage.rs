@@ -1,6 +1,6 @@
 //! Usage of this server by clients, by address and by identity.
 //!
-//! Each connection has its own counters ([`crate::metrics::ConnectionStats`]), so counting does not
+//! Each connection has its own counters ([`crate::ConnectionStats`]), so counting does not
 //! touch shared memory. Sums are computed on request. The sums of ended connections are kept here.
 //! They also cover a client that opens a new connection for every request.
 
