@@ -37,3 +37,4 @@ pub use greeting::listener::{accept_loop, connect_within};
 pub use requests::request_throttle::stop_admitting;
 pub use settings::Settings;
 pub use view::LiveView;
+pub use view::report::log_state;

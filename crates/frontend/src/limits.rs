@@ -65,3 +65,6 @@ pub const LISTED_BYTES: usize = 16 << 10;
 
 /// Buffered bytes, per direction, of an in-process client connection.
 pub const CONNECTION_WITHIN_BYTES: usize = 64 << 10;
+
+/// Maximum number of sessions in the report that the server logs (SIGQUIT), about 200 bytes each.
+pub const REPORTED_SESSIONS_MAX: usize = 1000;

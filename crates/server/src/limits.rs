@@ -7,9 +7,6 @@ use frontend::limits::{BATCH_REQUESTS_MAX, UNANSWERED_MAX};
 use quorum::limits::PEER_QUEUE_BYTES_MAX;
 use replica::connection::IDENTITY_BYTES_MAX;
 
-/// Maximum number of sessions in the report that the server logs (SIGQUIT), about 200 bytes each.
-pub(crate) const REPORTED_SESSIONS_MAX: usize = 1000;
-
 /// Bytes of committed transactions that wait for the history thread. Above this value they are
 /// skipped, and the thread reads them from the log.
 pub(crate) const HISTORY_QUEUE_BYTES: usize = 16 << 20;

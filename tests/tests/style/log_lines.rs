@@ -26,6 +26,7 @@ const REACHED: &[&str] = &[
 const AT_START: &str = "once, when a server starts, listens or stops";
 const FAILURE: &str = "a fault of this machine or of Zoarium, which no peer causes";
 const ADMINISTRATOR: &str = "behind the check that the caller is an administrator";
+const SIGNAL: &str = "on SIGQUIT, which only the user of this process sends";
 const PROVED: &str = "the peer has proved an identity";
 const OWN_LEADER: &str = "once for each connection to the leader that was elected";
 const FILES: &str = "once for each change of the stores of this server";
@@ -62,6 +63,7 @@ const UNLIMITED: &[(&str, usize, &str)] = &[
     ),
     ("crates/frontend/src/login/sasl.rs", 2, PROVED),
     ("crates/frontend/src/login/x509.rs", 1, PROVED),
+    ("crates/frontend/src/view/report.rs", 5, SIGNAL),
     ("crates/transport/src/connect/dial.rs", 2, OWN_LEADER),
     ("crates/transport/src/tls/context.rs", 1, FILES),
     ("crates/transport/src/tls/rules.rs", 2, AT_START),

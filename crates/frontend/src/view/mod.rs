@@ -1,5 +1,7 @@
 //! The live server as operators see it.
 
+pub(crate) mod report;
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use admin::audit::AuditWriter;
 use admin::served::Readers;
 use config::{AuditSettings, Config};
 use executor::Queue as _;
-use frontend::{Clients, stop_admitting};
+use frontend::{Clients, log_state, stop_admitting};
 use proto::{Sid, Zxid};
 use recovery::LogEnd;
 use replica::{Input, Service};
@@ -18,7 +18,6 @@ use tokio::task::AbortHandle;
 
 use super::core::CoreHandle;
 use super::inbox::ToCore;
-use super::operators::report;
 use super::start;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
@@ -102,7 +101,7 @@ impl Server {
     pub async fn log_state(&self) {
         let (clients, inbox) = (self.clients.clone(), self.core.inbox().len());
         let on_disk = self.log_end.get();
-        let logging = blocking::run(move || report::log(&clients, inbox, on_disk));
+        let logging = blocking::run(move || log_state(&clients, inbox, on_disk));
         if let Err(error) = logging.await {
             tracing::error!(err = %error, "cannot log the state of the server");
         }

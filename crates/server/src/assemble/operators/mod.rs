@@ -1,7 +1,6 @@
 //! The ports for operators, and their access to the running server.
 
 mod admin_view;
-pub(super) mod report;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -4,18 +4,19 @@
 
 use std::sync::Arc;
 
-use frontend::{Clients, LiveView};
 use metrics::threads;
 use metrics::view::View as _;
 use proto::Zxid;
 
+use crate::clients::Clients;
 use crate::limits::REPORTED_SESSIONS_MAX;
+use crate::view::LiveView;
 
 /// Logs the state. `inbox` is the number of messages that wait for the core, `on_disk` the end of
 /// the log on disk.
-pub(in crate::assemble) fn log(clients: &Arc<Clients>, inbox: usize, on_disk: Zxid) {
+pub fn log_state(clients: &Arc<Clients>, inbox: usize, on_disk: Zxid) {
     let view = LiveView::new(clients.clone());
-    log_server(clients, &view, (inbox, on_disk));
+    log_server(clients, &view, inbox, on_disk);
     for thread in threads::of_this_process() {
         let (id, state, cpu_ms) = (thread.id, thread.state.name(), thread.cpu_ms);
         tracing::info!(thread = thread.name, id, state, cpu_ms, "thread");
@@ -23,7 +24,7 @@ pub(in crate::assemble) fn log(clients: &Arc<Clients>, inbox: usize, on_disk: Zx
     log_sessions(&view);
 }
 
-fn log_server(clients: &Clients, view: &LiveView, (inbox, on_disk): (usize, Zxid)) {
+fn log_server(clients: &Clients, view: &LiveView, inbox: usize, on_disk: Zxid) {
     let (role, state) = (view.role(), view.state());
     tracing::info!(
         mode = role.mode.name(),
