@@ -58,10 +58,15 @@ pub(super) struct Host {
     pub(super) started: oneshot::Receiver<Result<Started, ServerError>>,
 }
 
-/// The thread's ends of these channels.
-struct Ends {
+/// Requests to a running server.
+struct Requests {
     stop: oneshot::Receiver<Ending>,
     pauses: mpsc::UnboundedReceiver<Pause>,
+}
+
+/// The thread's ends of these channels.
+struct Ends {
+    requests: Requests,
     state: watch::Sender<State>,
     started: oneshot::Sender<Result<Started, ServerError>>,
 }
@@ -77,8 +82,10 @@ impl Host {
         let (shown, state) = watch::channel(State::Waiting);
         let (start, started) = oneshot::channel();
         let ends = Ends {
-            stop: told,
-            pauses: paused,
+            requests: Requests {
+                stop: told,
+                pauses: paused,
+            },
             state: shown,
             started: start,
         };
@@ -97,8 +104,7 @@ impl Host {
 
 fn host(name: &str, config: Arc<Config>, faults: Faults, ends: Ends) {
     let Ends {
-        stop,
-        pauses,
+        requests,
         state,
         started,
     } = ends;
@@ -115,7 +121,7 @@ fn host(name: &str, config: Arc<Config>, faults: Faults, ends: Ends) {
             return;
         }
     };
-    let end = runtime.block_on(run(config, faults, (stop, pauses), &state, started));
+    let end = runtime.block_on(run(config, faults, requests, &state, started));
     // This closes all connections.
     runtime.shutdown_timeout(LEFT_BEHIND_MAX);
     let failed = match end {
@@ -141,7 +147,7 @@ enum End {
 async fn run(
     config: Arc<Config>,
     faults: Faults,
-    (mut stop, mut pauses): (oneshot::Receiver<Ending>, mpsc::UnboundedReceiver<Pause>),
+    mut requests: Requests,
     state: &watch::Sender<State>,
     started: oneshot::Sender<Result<Started, ServerError>>,
 ) -> End {
@@ -158,7 +164,7 @@ async fn run(
     let _ = started.send(Ok(server.started().clone()));
     let end = loop {
         tokio::select! {
-            told = &mut stop => match told {
+            told = &mut requests.stop => match told {
                 Ok(Ending::Kill) => {
                     faults.switch_disk_off();
                     return End::Killed(Box::new(server));
@@ -166,7 +172,7 @@ async fn run(
                 // A stop was requested, or the handle was dropped.
                 Ok(Ending::Stop) | Err(_) => break End::Stopped,
             },
-            Some(pause) = pauses.recv() => {
+            Some(pause) = requests.pauses.recv() => {
                 for _ in 0..WORKERS {
                     let pause = pause.clone();
                     tokio::spawn(async move { pause.hold() });
