@@ -8,6 +8,7 @@
 //! * [`packet`], [`learner`] and [`leader`] contain the packets of a quorum connection, [`hello`]
 //!   and [`notification`] the messages of an election connection.
 //! * [`quorum`] decides which sets of servers are quorums.
+//! * [`health`] decides whether an ensemble is healthy.
 //! * [`data`] contains shared data: ACLs, Stat.
 //! * [`position`] contains positions of changes for readers of the change history.
 //! * [`Secret`] and [`Hidden`] contain data that must not be logged.
@@ -16,6 +17,7 @@
 
 mod client;
 pub mod data;
+pub mod health;
 mod ids;
 mod peers;
 pub mod position;

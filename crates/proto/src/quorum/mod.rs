@@ -30,6 +30,10 @@ pub trait QuorumVerifier: Debug + Send + Sync {
     /// Returns whether the servers for which `has` is true are a quorum.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool;
 
+    /// Returns the number of servers that may fail, in any combination, while the others for which
+    /// `has` is true remain a quorum. Returns `None` if they are not a quorum already.
+    fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize>;
+
     /// Returns whether the server is a voter.
     fn is_voter(&self, sid: Sid) -> bool {
         self.voters().contains(&sid)
@@ -47,6 +51,10 @@ impl<V: QuorumVerifier + ?Sized> QuorumVerifier for Arc<V> {
 
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         (**self).is_quorum(has)
+    }
+
+    fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize> {
+        (**self).failures_tolerated(has)
     }
 
     fn is_voter(&self, sid: Sid) -> bool {
@@ -82,6 +90,11 @@ impl QuorumVerifier for Majority {
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         let present = self.voters.iter().filter(|sid| has(**sid)).count();
         present > self.voters.len() / 2
+    }
+
+    fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize> {
+        let present = self.voters.iter().filter(|sid| has(**sid)).count();
+        present.checked_sub(self.voters.len() / 2 + 1)
     }
 }
 
@@ -178,6 +191,29 @@ impl QuorumVerifier for Hierarchical {
             present > self.weigh(members.iter()) / 2
         });
         won.count() > self.groups.len() / 2
+    }
+
+    fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize> {
+        // The number of failures that take the majority from each group that has one. The servers
+        // with the largest weights fail first.
+        let mut costs: Vec<usize> = Vec::new();
+        for members in self.groups.values() {
+            let half = self.weigh(members.iter()) / 2;
+            let present = members.iter().filter(|sid| has(**sid));
+            let mut weights: Vec<u128> = present.map(|sid| self.weigh([*sid].iter())).collect();
+            weights.sort_unstable();
+            let mut left: u128 = weights.iter().sum();
+            let mut cost = 0;
+            while left > half {
+                left -= weights.pop().unwrap_or(left);
+                cost += 1;
+            }
+            costs.extend((cost > 0).then_some(cost));
+        }
+        costs.sort_unstable();
+        let spare = costs.len().checked_sub(self.groups.len() / 2 + 1)?;
+        let fatal: usize = costs.iter().take(spare + 1).sum();
+        fatal.checked_sub(1)
     }
 }
 

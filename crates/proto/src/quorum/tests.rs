@@ -177,3 +177,37 @@ proptest! {
         assert_safe(&Majority::new(sids(voters)));
     }
 }
+
+/// Counts failures by trying all sets of failing servers.
+fn tolerated_by_trial(verifier: &impl QuorumVerifier, present: &BTreeSet<Sid>) -> Option<usize> {
+    let all: Vec<Sid> = present.iter().copied().collect();
+    let is_fatal = |failed: u32| {
+        !verifier.is_quorum(&|sid| {
+            let at = all.iter().position(|other| *other == sid);
+            at.is_some_and(|at| failed >> at & 1 == 0)
+        })
+    };
+    let fatal = (0..1_u32 << all.len()).filter(|failed| is_fatal(*failed));
+    let fewest = fatal.map(u32::count_ones).min();
+    let fewest = fewest.expect("no servers are not a quorum");
+    usize::try_from(fewest).unwrap().checked_sub(1)
+}
+
+proptest! {
+    #[test]
+    fn the_tolerated_failures_are_the_most_that_leave_a_quorum(
+        present in vec(any::<bool>(), 8),
+        weights in vec(0_u64..4, 8),
+        voters in 1_i64..9,
+    ) {
+        let present: BTreeSet<Sid> = (1..).zip(&present).filter(|(_, has)| **has).map(|(sid, _)| Sid(sid)).collect();
+        let has = |sid: Sid| present.contains(&sid);
+        let majority = Majority::new((1..=voters).map(Sid));
+        prop_assert_eq!(majority.failures_tolerated(&has), tolerated_by_trial(&majority, &present));
+        let groups = [(1, 1..=3), (2, 4..=6), (3, 7..=8)];
+        let groups = groups.map(|(id, sids)| (GroupId(id), sids.map(Sid).collect()));
+        let weights = (1..).map(Sid).zip(weights);
+        let hierarchical = Hierarchical::new(sids(1..=8), groups, weights).unwrap();
+        prop_assert_eq!(hierarchical.failures_tolerated(&has), tolerated_by_trial(&hierarchical, &present));
+    }
+}
