@@ -4,8 +4,9 @@
 
 use std::fs;
 
+use proto::quorum::{GroupId, Hierarchical, Majority, QuorumVerifier};
 use proto::request::ReconfigRequest;
-use proto::{ErrorCode, Stat};
+use proto::{ErrorCode, Sid, Stat};
 use serde_json::{Value, json};
 
 use super::Command;
@@ -56,6 +57,22 @@ pub(crate) struct Member {
     pub(crate) client: Option<String>,
     /// `participant` or `observer`.
     pub(crate) role: String,
+}
+
+impl Member {
+    /// Returns the id as a number, if it is one.
+    pub(crate) fn sid(&self) -> Option<Sid> {
+        self.id.parse().ok().map(Sid)
+    }
+}
+
+/// Members of an ensemble, and their quorums.
+#[derive(Debug)]
+pub(crate) struct MemberList {
+    /// The members. Empty for a standalone server, or if the list must not be read.
+    pub(crate) members: Vec<Member>,
+    /// Sets of members that may decide.
+    pub(crate) quorum: Box<dyn QuorumVerifier>,
 }
 
 /// Returns a member list as an object.
@@ -113,24 +130,46 @@ fn member(line: &str) -> Option<Member> {
     })
 }
 
-/// Returns the members of the ensemble. The list is empty for a standalone server, or if it must
-/// not be read. A member without a client address in its line is assumed to use the port of this
+/// Returns the members of the ensemble. A member without a client address in its line is assumed to use the port of this
 /// session, if no other member has that address.
-pub(crate) async fn member_addresses(shell: &mut Shell) -> Result<Vec<Member>, Failure> {
+pub(crate) async fn member_addresses(shell: &mut Shell) -> Result<MemberList, Failure> {
     let client = shell.client("").await?;
     let data = match client.get_data(CONFIG).await {
         Ok((data, _)) => data,
         Err(_) => None,
     };
-    let mut members = member_list(&String::from_utf8_lossy(
-        data.as_deref().unwrap_or_default(),
-    ));
+    let text = String::from_utf8_lossy(data.as_deref().unwrap_or_default());
+    let mut members = member_list(&text);
     let (options, _) = shell.start.options(shell.server())?;
     let first = options.servers.first();
     if let Some((_, port)) = first.and_then(|server| server.rsplit_once(':')) {
         expect_at_port(&mut members, port);
     }
-    Ok(members)
+    let quorum = quorum(&text, &members);
+    Ok(MemberList { members, quorum })
+}
+
+/// Returns the quorums of a member list: majorities of the participants, or of the groups.
+fn quorum(text: &str, members: &[Member]) -> Box<dyn QuorumVerifier> {
+    let participants = members.iter().filter(|member| member.role == "participant");
+    let voters: Vec<Sid> = participants.filter_map(Member::sid).collect();
+    let entries = |prefix: &'static str| {
+        let lines = text
+            .lines()
+            .filter_map(move |line| line.strip_prefix(prefix));
+        lines.filter_map(|line| line.split_once('='))
+    };
+    let groups = entries("group.").filter_map(|(id, sids)| {
+        let sids = sids.split(':').filter_map(|sid| sid.trim().parse().ok());
+        Some((GroupId(id.parse().ok()?), sids.map(Sid).collect()))
+    });
+    let groups: Vec<(GroupId, Vec<Sid>)> = groups.collect();
+    let weights = entries("weight.")
+        .filter_map(|(sid, weight)| Some((Sid(sid.parse().ok()?), weight.trim().parse().ok()?)));
+    match Hierarchical::new(voters.iter().copied(), groups.iter().cloned(), weights) {
+        Ok(hierarchical) if !groups.is_empty() => Box::new(hierarchical),
+        _ => Box::new(Majority::new(voters)),
+    }
 }
 
 fn expect_at_port(members: &mut [Member], port: &str) {
@@ -268,6 +307,20 @@ mod tests {
         let mut together = member_list("server.1=h:1:2\nserver.2=h:3:4\n");
         expect_at_port(&mut together, "9");
         assert!(together.iter().all(|member| member.client.is_none()));
+    }
+
+    #[test]
+    fn groups_and_weights_of_the_list_decide() {
+        let servers: String = (1..=6)
+            .map(|id| format!("server.{id}=h{id}:1:2:participant\n"))
+            .collect();
+        let decides = |text: &str, has: &[i64]| {
+            let quorum = quorum(text, &member_list(text));
+            quorum.is_quorum(&|sid| has.contains(&sid.0))
+        };
+        assert!(decides(&servers, &[1, 2, 3, 4]) && !decides(&servers, &[1, 2, 3]));
+        let groups = format!("{servers}group.1=1:2:3\ngroup.2=4:5:6\nweight.1=5\nversion=a");
+        assert!(decides(&groups, &[1, 4, 5]) && !decides(&groups, &[1, 2, 3, 4]));
     }
 
     #[test]

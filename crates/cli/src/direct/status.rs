@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use client::port::ask_word;
 use client::tls::Connector;
+use proto::Sid;
+use proto::health::{Health, MemberHealth, MemberState, Verdict, assess};
+use proto::quorum::QuorumVerifier;
 use serde_json::{Value, json};
 
 use crate::commands::ensemble::{Member, member_addresses};
@@ -27,18 +30,12 @@ const COLUMNS: [&str; 7] = [
 /// Answer to a word that the server does not allow.
 const NOT_ALLOWED: &str = "is not executed because it is not in the whitelist";
 
-/// State of the ensemble as far as the members show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EnsembleHealth {
-    Healthy,
-    Degraded,
-    Down,
-}
-
 /// Known properties of a member.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct MemberStatus {
     member: Option<String>,
+    sid: Option<Sid>,
+    state: MemberState,
     address: Option<String>,
     /// Fields of `srvr` by name.
     fields: BTreeMap<String, String>,
@@ -56,10 +53,14 @@ pub(super) async fn status(
     let (options, _) = shell.start.options(shell.server())?;
     let given: Vec<String> = options.servers.iter().map(ToString::to_string).collect();
     let mut members = Vec::new();
+    let mut quorum = None;
     let mut problems = BTreeMap::new();
     if is_all {
         match member_addresses(shell).await {
-            Ok(listed) => members = listed,
+            Ok(listed) => {
+                members = listed.members;
+                quorum = Some(listed.quorum);
+            }
             Err(failure) => shell.complain(&format!(
                 "the member list cannot be read, so only the named servers are shown: {}",
                 failure.plain()
@@ -87,19 +88,19 @@ pub(super) async fn status(
         let row = row.await;
         answered.push(row.map_err(|error| Failure::new(format!("a query failed: {error}")))?);
     }
-    let state = state(&answered, is_all);
+    let health = health(&answered, quorum.as_deref());
     let leader = answered.iter().find_map(|row| match row.role() {
         "leader" | "standalone" => row.zxid(),
         _ => None,
     });
     shell.show(
-        || as_json(&answered, state, leader),
-        || as_text(&answered, state, leader),
+        || as_json(&answered, &health, leader),
+        || as_text(&answered, &health, leader),
     );
-    Ok(match state {
-        EnsembleHealth::Healthy => exit::DONE,
-        EnsembleHealth::Degraded => exit::DEGRADED,
-        EnsembleHealth::Down => exit::UNREACHABLE,
+    Ok(match health.verdict {
+        Verdict::Healthy => exit::DONE,
+        Verdict::Degraded => exit::DEGRADED,
+        Verdict::NoQuorum | Verdict::Down => exit::UNREACHABLE,
     })
 }
 
@@ -125,10 +126,7 @@ fn wanted(
     let named = given
         .into_iter()
         .filter(|address| members.is_empty() || has_all_given || !has_all && !is_known(address));
-    let named = named.map(|address| MemberStatus {
-        address: Some(address),
-        ..MemberStatus::default()
-    });
+    let named = named.map(|address| MemberStatus::unknown(None, Some(address)));
     let named: Vec<MemberStatus> = named.collect();
     if has_all_given {
         return named;
@@ -136,17 +134,29 @@ fn wanted(
     let rows = members.into_iter().map(|member| {
         let reason = problems.get(&member.id);
         let reason = reason.map(|reason| format!("its client port is unknown: {reason}"));
+        let problem = reason.filter(|_| member.client.is_none());
+        let sid = member.sid();
         MemberStatus {
-            problem: reason.filter(|_| member.client.is_none()),
-            member: Some(member.id),
-            address: member.client,
-            ..MemberStatus::default()
+            problem,
+            sid,
+            ..MemberStatus::unknown(Some(member.id), member.client)
         }
     });
     named.into_iter().chain(rows).collect()
 }
 
 impl MemberStatus {
+    fn unknown(member: Option<String>, address: Option<String>) -> Self {
+        Self {
+            member,
+            sid: None,
+            state: MemberState::Unknown,
+            address,
+            fields: BTreeMap::new(),
+            problem: None,
+        }
+    }
+
     async fn ask(&mut self, connector: &Connector) {
         let Some(address) = &self.address else {
             let hint = "its client port is unknown";
@@ -158,20 +168,27 @@ impl MemberStatus {
         match ask_word(address, "srvr", connector).await {
             Ok(answer) => {
                 self.fields = fields(&answer);
-                if !self.fields.contains_key("Mode") {
-                    let line = answer.lines().next().unwrap_or_default();
-                    self.problem = Some(match line {
-                        line if line.ends_with(&format!("{NOT_ALLOWED}.")) => {
-                            "the server does not answer srvr; allow this word in 4lw.commands.whitelist".to_owned()
-                        }
-                        line if line.contains("not currently serving") => {
-                            "the server does not serve clients, because it has no leader".to_owned()
-                        }
-                        _ => "the port is not a client port".to_owned(),
-                    });
+                if let Some(state) = MemberState::of_role(self.role()) {
+                    self.state = state;
+                    return;
                 }
+                let line = answer.lines().next().unwrap_or_default();
+                self.problem = Some(match line {
+                    line if line.ends_with(&format!("{NOT_ALLOWED}.")) => {
+                        "the server does not answer srvr; allow this word in 4lw.commands.whitelist"
+                            .to_owned()
+                    }
+                    line if line.contains("not currently serving") => {
+                        self.state = MemberState::Looking;
+                        "the server does not serve clients, because it has no leader".to_owned()
+                    }
+                    _ => "the port is not a client port".to_owned(),
+                });
             }
-            Err(error) => self.problem = Some(error.to_string()),
+            Err(error) => {
+                self.state = MemberState::Unreachable;
+                self.problem = Some(error.to_string());
+            }
         }
     }
 
@@ -200,29 +217,33 @@ impl MemberStatus {
     }
 }
 
-fn state(rows: &[MemberStatus], is_all: bool) -> EnsembleHealth {
-    let serves = |row: &&MemberStatus| !matches!(row.role(), "-" | "read-only");
-    let serving = rows.iter().filter(serves).count();
-    let leads = |row: &MemberStatus| matches!(row.role(), "leader" | "standalone");
-    match serving {
-        0 => EnsembleHealth::Down,
-        _ if serving < rows.len() => EnsembleHealth::Degraded,
-        _ if is_all && !rows.iter().any(leads) => EnsembleHealth::Degraded,
-        _ => EnsembleHealth::Healthy,
+/// Returns the health of the ensemble, or of the servers if the ids of some of them are unknown.
+fn health(rows: &[MemberStatus], quorum: Option<&dyn QuorumVerifier>) -> Health {
+    let members = rows.iter().map(|row| MemberHealth {
+        name: match (row.sid, &row.address) {
+            (Some(sid), _) => format!("server {sid}"),
+            (None, Some(address)) => address.clone(),
+            (None, None) => "a server".to_owned(),
+        },
+        sid: row.sid,
+        state: row.state,
+        lag_ms: None,
+    });
+    let members: Vec<MemberHealth> = members.collect();
+    let are_known = rows.iter().all(|row| row.sid.is_some()) && !rows.is_empty();
+    assess(&members, quorum.filter(|_| are_known), None)
+}
+
+/// Returns the verdict as a word for scripts.
+fn state_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Healthy => "healthy",
+        Verdict::Degraded => "degraded",
+        Verdict::NoQuorum | Verdict::Down => "down",
     }
 }
 
-impl EnsembleHealth {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Degraded => "degraded",
-            Self::Down => "down",
-        }
-    }
-}
-
-fn as_json(rows: &[MemberStatus], state: EnsembleHealth, leader: Option<i64>) -> Value {
+fn as_json(rows: &[MemberStatus], health: &Health, leader: Option<i64>) -> Value {
     let rows = rows.iter().map(|row| {
         json!({
             "member": row.member,
@@ -235,10 +256,14 @@ fn as_json(rows: &[MemberStatus], state: EnsembleHealth, leader: Option<i64>) ->
             "problem": row.problem,
         })
     });
-    json!({ "state": state.name(), "members": rows.collect::<Vec<Value>>() })
+    json!({
+        "state": state_name(health.verdict),
+        "health": health.to_string(),
+        "members": rows.collect::<Vec<Value>>(),
+    })
 }
 
-fn as_text(rows: &[MemberStatus], state: EnsembleHealth, leader: Option<i64>) -> String {
+fn as_text(rows: &[MemberStatus], health: &Health, leader: Option<i64>) -> String {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let mut cells: Vec<Vec<String>> = vec![COLUMNS.map(str::to_owned).to_vec()];
     for row in rows {
@@ -269,11 +294,13 @@ fn as_text(rows: &[MemberStatus], state: EnsembleHealth, leader: Option<i64>) ->
         text.push_str(shown.trim_end());
         text.push('\n');
     }
-    text + state.name()
+    text + &health.to_string()
 }
 
 #[cfg(test)]
 mod tests {
+    use proto::quorum::Majority;
+
     use super::*;
 
     fn row(mode: &str, zxid: &str) -> MemberStatus {
@@ -285,42 +312,40 @@ mod tests {
         ];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         MemberStatus {
-            member: Some("1".to_owned()),
-            address: Some("a:2181".to_owned()),
+            sid: Some(Sid(1)),
+            state: MemberState::of_role(mode).unwrap(),
             fields: fields.into(),
-            problem: None,
+            ..MemberStatus::unknown(Some("1".to_owned()), Some("a:2181".to_owned()))
         }
     }
 
     #[test]
-    fn the_state_follows_from_the_members() {
-        let gone = || MemberStatus {
-            problem: Some("Connection refused".to_owned()),
-            ..MemberStatus::default()
-        };
-        let of = |rows: &[MemberStatus]| state(rows, true);
-        assert_eq!(of(&[row("standalone", "0x1")]), EnsembleHealth::Healthy);
+    fn the_ensemble_is_assessed_if_all_servers_have_ids() {
+        let quorum = Majority::new([Sid(1), Sid(2)]);
+        let mut other = row("follower", "0x1");
+        other.sid = Some(Sid(2));
+        let mut rows = [row("leader", "0x1"), other];
+        let of_ensemble = health(&rows, Some(&quorum)).to_string();
         assert_eq!(
-            of(&[row("leader", "0x1"), row("follower", "0x1")]),
-            EnsembleHealth::Healthy
+            of_ensemble,
+            "Healthy (2 of 2 voters in sync, tolerates no failure)"
         );
+        rows[1].sid = None;
+        let of_servers = health(&rows, Some(&quorum));
+        assert_eq!(of_servers.to_string(), "Healthy (2 of 2 servers serving)");
+        assert_eq!(health(&rows, None), of_servers);
+        rows[1].state = MemberState::Unreachable;
         assert_eq!(
-            of(&[row("leader", "0x1"), gone()]),
-            EnsembleHealth::Degraded
+            health(&rows, None).to_string(),
+            "Degraded (1 of 2 servers serving; a:2181 is unreachable)"
         );
-        assert_eq!(of(&[row("follower", "0x1")]), EnsembleHealth::Degraded);
-        assert_eq!(
-            state(&[row("follower", "0x1")], false),
-            EnsembleHealth::Healthy
-        );
-        assert_eq!(of(&[row("read-only", "0x1"), gone()]), EnsembleHealth::Down);
-        assert_eq!(of(&[gone()]), EnsembleHealth::Down);
     }
 
     #[test]
     fn the_table_shows_lag_and_problems() {
         let rows = [row("leader", "0x100000009"), row("follower", "0x100000002")];
-        let text = as_text(&rows, EnsembleHealth::Healthy, rows[0].zxid());
+        let health = health(&rows, None);
+        let text = as_text(&rows, &health, rows[0].zxid());
         let lines: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split_whitespace().collect())
@@ -328,8 +353,9 @@ mod tests {
         assert_eq!(lines[0], COLUMNS);
         let wanted = ["1", "follower", "0x100000002", "7", "3.9.5", "a:2181", "3"];
         assert_eq!(lines[2], wanted);
-        assert_eq!(lines[3], ["healthy"]);
-        let json = as_json(&rows, EnsembleHealth::Healthy, rows[0].zxid());
+        assert_eq!(lines[3].join(" "), health.to_string());
+        let json = as_json(&rows, &health, rows[0].zxid());
+        assert_eq!(json["state"], "healthy");
         assert_eq!(json["members"][1]["lag"], 7);
         // The distance between zxids of two epochs is undefined.
         assert_eq!(row("follower", "0x200000001").lag(rows[0].zxid()), None);

@@ -40,7 +40,10 @@ fn the_exit_code_distinguishes_healthy_degraded_and_down() {
         .lines()
         .map(|line| line.split(' ').next().unwrap_or_default())
         .collect();
-    assert_eq!(ends, ["MEMBER", "1", "2", "3", "healthy"], "{table}");
+    assert_eq!(ends, ["MEMBER", "1", "2", "3", "Healthy"], "{table}");
+    let line = "Healthy (3 of 3 voters in sync, tolerates 1 failure)";
+    assert_eq!(table.lines().last(), Some(line));
+    assert_eq!(found["health"], line);
 
     ensemble.member_mut(2).kill();
     let (code, found) = status();
@@ -50,13 +53,22 @@ fn the_exit_code_distinguishes_healthy_degraded_and_down() {
         "{found}"
     );
     assert!(found["members"][1]["problem"].is_string(), "{found}");
+    let line =
+        "Degraded (2 of 3 voters in sync; server 2 is unreachable; one more failure stops writes)";
+    assert_eq!(found["health"], line);
 
     ensemble.member_mut(3).kill();
     let served = tests::wait_until(super::super::PATIENCE, || {
         let (code, found) = status();
         (code == Some(7)).then_some(found)
     });
-    assert_eq!(served.expect("it is down")["state"], "down");
+    let served = served.expect("it is down");
+    assert_eq!(served["state"], "down");
+    let health = served["health"].as_str().expect("a line");
+    assert!(
+        health.starts_with("No quorum (0 of 1 server serving; 127.0.0.1:"),
+        "{health}"
+    );
 }
 
 /// Returns the exit code of a command, and its object.

@@ -80,7 +80,7 @@ async fn asking(shell: &mut Shell, given: &Arguments) -> Result<SampledMembers, 
     if !["address", "identity"].contains(&by) {
         return Err(Failure::new("-by must be address or identity"));
     }
-    let listed = ensemble::member_addresses(shell).await?;
+    let listed = ensemble::member_addresses(shell).await?.members;
     let (options, _) = shell.start.options(shell.server())?;
     let connector = if given.has("tls") {
         shell.start.admin_connector()?
