@@ -13,11 +13,14 @@ export class Refused extends Error {
   }
 }
 
+/** Time limit for the beginning of a visit, so that a hanging member does not look alive. */
+const BEGIN_LIMIT_MS = 5000;
+
 let beginning = null;
 
 /** Begins the visit; once, whoever asks first. */
 export function begin() {
-  beginning ??= request("POST", "visit")
+  beginning ??= request("POST", "visit", undefined, undefined, BEGIN_LIMIT_MS)
     .then((response) => response.json())
     .then((answer) => Object.assign(visit, answer, { user: null, identities: [] }))
     .finally(() => {
@@ -26,12 +29,13 @@ export function begin() {
   return beginning;
 }
 
-async function request(method, what, parameters, body) {
+async function request(method, what, parameters, body, limitMs) {
+  const signal = limitMs ? AbortSignal.timeout(limitMs) : undefined;
   const query = parameters ? `?${new URLSearchParams(parameters)}` : "";
   const headers = visit.token ? { "x-zoarium-visit": visit.token } : {};
   let response;
   try {
-    response = await fetch(`/console/${what}${query}`, { method, headers, body, redirect: "error" });
+    response = await fetch(`/console/${what}${query}`, { method, headers, body, signal, redirect: "error" });
   } catch {
     throw new Refused(0, "Unreachable", "the member cannot be reached");
   }
@@ -46,11 +50,11 @@ async function request(method, what, parameters, body) {
   throw new Refused(response.status, error.code ?? "Refused", error.text ?? `the server returned the status ${response.status}`);
 }
 
-/** Asks, and begins anew if the visit is over; whoever was logged in then is told. */
-export async function ask(method, what, parameters, body) {
+/** Sends a request. Begins another visit if the visit has expired, and reports the loss of a login. */
+export async function ask(method, what, parameters, body, limitMs) {
   if (!visit.token) await begin();
   try {
-    return await request(method, what, parameters, body);
+    return await request(method, what, parameters, body, limitMs);
   } catch (error) {
     if (error.code !== "NoVisit") throw error;
     const user = visit.user;
@@ -58,13 +62,18 @@ export async function ask(method, what, parameters, body) {
     await begin();
     document.dispatchEvent(new CustomEvent("identity"));
     if (user !== null) throw new Refused(403, "Over", "the session of this page has ended: log in again");
-    return request(method, what, parameters, body);
+    return request(method, what, parameters, body, limitMs);
   }
 }
 
-/** Asks for JSON. */
-export async function json(what, parameters) {
-  return (await ask("GET", what, parameters)).json();
+/** Requests JSON, within a time limit if there is one. */
+export async function json(what, parameters, limitMs) {
+  const response = await ask("GET", what, parameters, undefined, limitMs);
+  try {
+    return await response.json();
+  } catch {
+    throw new Refused(0, "Unreachable", "the answer of the member is incomplete");
+  }
 }
 
 /** Changes something; the answer is JSON. */

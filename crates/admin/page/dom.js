@@ -73,6 +73,13 @@ export function moment(ms) {
   return `${day} ${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
 }
 
+/** The time of day, or the whole moment on another day. */
+export function clock(ms) {
+  const text = moment(ms);
+  const [day] = moment(Date.now()).split(" ");
+  return text.startsWith(`${day} `) ? text.slice(day.length + 1) : text;
+}
+
 /** A span of time. */
 export function duration(ms) {
   const s = Math.floor(ms / 1000);
@@ -103,6 +110,78 @@ export function table(caption, heads, rows, empty) {
       ),
     ),
   );
+}
+
+/** Makes an element show parts: texts, or `{ text, class, title, href }`. Does not touch unchanged parts. */
+function patch(node, parts) {
+  const wanted = [parts].flat().map((part) => (typeof part === "object" ? part : { text: part }));
+  wanted.forEach((part, at) => {
+    const tag = part.href ? "A" : "SPAN";
+    let child = node.children[at];
+    if (child?.tagName !== tag) {
+      const fresh = h(tag.toLowerCase());
+      if (child) child.replaceWith(fresh);
+      else node.append(fresh);
+      child = fresh;
+    }
+    if (child.textContent !== String(part.text)) child.textContent = part.text;
+    for (const name of ["class", "title", "href"]) {
+      if (!part[name]) child.removeAttribute(name);
+      else if (child.getAttribute(name) !== part[name]) child.setAttribute(name, part[name]);
+    }
+  });
+  while (node.children.length > wanted.length) node.lastElementChild.remove();
+}
+
+/** Puts the nodes of these keys into an element in this order. Creates missing nodes, and removes others. */
+function arrange(place, nodes, keys, make) {
+  for (const [key, node] of nodes) {
+    if (keys.includes(key)) continue;
+    node.remove();
+    nodes.delete(key);
+  }
+  keys.forEach((key, at) => {
+    if (!nodes.has(key)) nodes.set(key, make());
+    if (place.children[at] !== nodes.get(key)) place.insertBefore(nodes.get(key), place.children[at] ?? null);
+  });
+}
+
+/** A table that changes in place, so that focus and selection survive. `update` gets rows `{ key, class, cells }`. */
+export function liveTable(caption, heads) {
+  const box = table(caption, heads, [["", ...heads.slice(1).map(() => "")]]);
+  const body = box.querySelector("tbody");
+  body.replaceChildren();
+  const nodes = new Map();
+  const make = () => h("tr", {}, heads.map((_, at) => (at === 0 ? h("th", { scope: "row" }) : h("td"))));
+  return {
+    box,
+    update(rows) {
+      arrange(body, nodes, rows.map((row) => row.key), make);
+      for (const row of rows) {
+        const node = nodes.get(row.key);
+        node.className = row.class ?? "";
+        row.cells.forEach((cell, at) => patch(node.cells[at], cell));
+      }
+    },
+  };
+}
+
+/** A list of names with values that changes in place. `update` gets pairs. */
+export function liveFacts() {
+  const box = h("dl", { class: "facts" });
+  const nodes = new Map();
+  const make = () => h("div", {}, h("dt"), h("dd"));
+  return {
+    box,
+    update(pairs) {
+      arrange(box, nodes, pairs.map(([name]) => name), make);
+      for (const [name, value] of pairs) {
+        const [dt, dd] = nodes.get(name).children;
+        patch(dt, name);
+        patch(dd, value);
+      }
+    },
+  };
 }
 
 /** Says something to the reader, also to who hears the page. */

@@ -3,6 +3,7 @@
 import { begin, logIn, logOut, visit } from "./ask.js";
 import { clients } from "./clients.js";
 import { dialog, field, h, oneLine, say } from "./dom.js";
+import { look, tellAge } from "./health.js";
 import { history } from "./history.js";
 import { log } from "./log.js";
 import { overview, sample, sampleMissed } from "./overview.js";
@@ -10,6 +11,7 @@ import { sessions } from "./sessions.js";
 import { tree } from "./tree.js";
 
 const EVERY_MS = 2000;
+const AGE_EVERY_MS = 1000;
 
 const main = document.getElementById("main");
 const trouble = document.getElementById("trouble");
@@ -50,49 +52,80 @@ function route() {
     else link.removeAttribute("aria-current");
   }
   shown = VIEWS[name](path);
-  tick(false);
+  refresh();
 }
 
-function tell(now) {
-  const role = document.getElementById("role");
-  role.textContent = now.server_state;
-  role.className = `chip role-${now.server_state}`;
-}
+/** The last state of the ensemble, and the figures of this member if it serves clients. */
+let seen = null;
+let isLooking = false;
+let isRefreshing = false;
 
-let ticking = false;
-
-async function tick(isNew = true) {
-  if (ticking && isNew) return;
-  ticking = true;
+/** Looks at the ensemble, then at the view. A view that waits does not delay the next look. */
+async function tick() {
+  if (isLooking) return;
+  isLooking = true;
   try {
-    let now = null;
-    if (isNew || !tick.last) {
-      now = await sample();
-      tick.last = now;
-      tell(now);
+    const state = await look();
+    if (!state) {
+      sampleMissed();
+      return;
     }
-    await shown?.refresh(now ?? tick.last);
-    trouble.hidden = true;
-  } catch (error) {
-    if (isNew) sampleMissed();
-    trouble.textContent = `Cannot update the figures: ${error.message}.`;
-    trouble.hidden = false;
+    seen = { state, figures: seen?.figures ?? null };
+    refresh(true);
   } finally {
-    ticking = false;
+    isLooking = false;
   }
 }
+
+/** Updates the view, with new figures or after the visitor has chosen another view. */
+async function refresh(isNew = false) {
+  if (!seen || (isNew && isRefreshing)) return;
+  isRefreshing = true;
+  try {
+    if (isNew) {
+      const own = seen.state.members.find((row) => row.is_own);
+      if (own?.is_serving) seen.figures = await sample();
+      else {
+        sampleMissed();
+        seen.figures = null;
+      }
+    }
+    await shown?.refresh(seen);
+    trouble.hidden = true;
+  } catch (error) {
+    trouble.textContent = `Cannot update the figures: ${error.message}.`;
+    // The line about health reports a member that does not answer.
+    trouble.hidden = error.status === 0;
+  } finally {
+    isRefreshing = false;
+  }
+}
+
+/** The origin of an identity. The server checks only some of them. */
+const ORIGINS = {
+  digest: "created from the user and the password, which the server did not check",
+  super: "super user: the server has checked the password",
+  ip: "the address of this browser",
+};
+
+function originOf({ scheme, id }) {
+  const origin = ORIGINS[scheme] ?? "checked by the server";
+  return oneLine(`${scheme}${id ? `:${id}` : ""} (${origin})`);
+}
+
+const isSuper = () => visit.identities.some(({ scheme }) => scheme === "super");
 
 function tellIdentity() {
   const on = visit.user !== null;
   identity.textContent = on ? oneLine(visit.user) : "Read only · Log in";
   identity.classList.toggle("on", on);
-  identity.title = on ? visit.identities.map(({ scheme, id }) => `${scheme}:${id}`).join("\n") : "";
+  identity.title = on ? visit.identities.map(originOf).join("\n") : "";
 }
 
 function askIdentity() {
   if (visit.user !== null) {
-    const who = visit.identities.map(({ scheme, id }) => h("li", {}, oneLine(`${scheme}: ${id}`)));
-    dialog("Logged in", [h("p", {}, "Your identities on this member:"), h("ul", {}, who)], "Log out", async () => {
+    const who = visit.identities.map((one) => h("li", {}, originOf(one)));
+    dialog("Identity", [h("p", {}, "Your identities on this member:"), h("ul", {}, who)], "Log out", async () => {
       await logOut();
       say("Logged out: the console is read-only");
     });
@@ -105,14 +138,14 @@ function askIdentity() {
   dialog(
     "ZooKeeper identity",
     [
-      h("p", { class: "quiet" }, "The scheme is digest. The server verifies only the password of the super user, and accepts any password for other users. The ACL of each znode determines the permissions of the identity. SASL and x509 identities are verified."),
+      h("p", { class: "quiet" }, "The server creates an identity of the scheme digest from the user and the password. It checks only the password of the super user, and accepts any password for other users: a wrong password results in another identity. The ACL of each znode determines the permissions of the identity."),
       field("User", h("input", { name: "user", required: true, autocomplete: "username", spellcheck: "false" })),
       field("Password", h("input", { name: "password", type: "password", autocomplete: "current-password" })),
     ],
     "Log in",
     async ({ user, password }) => {
       await logIn(user, password);
-      say(`Logged in as ${oneLine(user)}`);
+      say(isSuper() ? `Logged in as the super user ${oneLine(user)}` : `Acting as ${oneLine(user)}. The server did not check the password`);
     },
   );
 }
@@ -123,7 +156,7 @@ async function start() {
     tellIdentity();
     const { path } = parse();
     if (shown?.go) shown.go(path);
-    else tick(false);
+    else refresh();
   });
   addEventListener("hashchange", route);
   try {
@@ -141,7 +174,10 @@ async function start() {
   }
   tellIdentity();
   route();
+  tick();
   setInterval(() => document.visibilityState === "visible" && tick(), EVERY_MS);
+  setInterval(tellAge, AGE_EVERY_MS);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && tick());
 }
 
 start();

@@ -2,7 +2,8 @@
 
 import { command } from "./ask.js";
 import { Series, chart } from "./charts.js";
-import { bytes, count, duration, h, show, table } from "./dom.js";
+import { bytes, count, duration, h, liveFacts, liveTable, oneLine, show } from "./dom.js";
+import { members } from "./members.js";
 
 /** One sample every two seconds, for four minutes. */
 const LENGTH = 120;
@@ -51,71 +52,33 @@ export function sampleMissed() {
   before = null;
 }
 
-function facts(pairs) {
-  return h(
-    "dl",
-    { class: "facts" },
-    pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
-  );
-}
-
 /** How often the data of this member was not the data that its leader announced. */
 function mismatches(now) {
   const found = now.digest_mismatches_count;
   if (!found) return count(found ?? 0);
-  return h("span", { class: "level-warn" }, `${count(found)}: the data of this member differed from a leader's data, see the log`);
+  return { text: `${count(found)}: the data of this member differed from a leader's data, see the log`, class: "level-warn" };
 }
 
-/** What the admin commands of this member say of the ensemble. */
-async function look() {
-  const [stats, zab, voters, leader, observers] = await Promise.allSettled(
-    ["server_stats", "zabstate", "voting_view", "leader", "observers"].map(command),
-  );
-  const value = (settled) => (settled.status === "fulfilled" ? settled.value : null);
-  return {
-    stats: value(stats),
-    zab: value(zab),
-    voters: Object.entries(value(voters)?.current_config ?? {}),
-    leader: value(leader),
-    observers: value(observers)?.observers ?? [],
-  };
-}
-
-function ackOf(now, sid) {
-  const p99 = now[`p99_${sid}_ack_latency`];
-  return p99 === undefined ? "–" : `${count(p99)} ms`;
-}
-
-function membersOf(now, { zab, voters, leader, observers }) {
-  const isLeader = now.server_state === "leader";
-  const rows = voters.map(([sid, voter]) => {
-    const isOwn = String(zab?.myid) === sid;
-    const leads = String(leader?.leader_id) === sid;
-    const role = leads ? "leader" : isOwn ? now.server_state : "voter";
-    return [
-      `server ${sid}`,
-      h("span", { class: `chip role-${role}` }, role),
-      voter.server_addresses.join(", "),
-      voter.client_address ?? "–",
-      isOwn ? zab.last_zxid : "–",
-      isLeader && !isOwn ? ackOf(now, sid) : "–",
-      isOwn ? "this member" : "",
-    ];
-  });
-  const watching = observers.map((observer) => [
-    `server ${observer.sid}`,
-    h("span", { class: "chip role-observer" }, "observer"),
-    observer.remote_socket_address.replace(/^\//, ""),
-    "–",
-    `0x${BigInt(observer.last_zxid).toString(16)} (sent)`,
-    `waiting packets: ${count(observer.queued_packets)}`,
-    "",
-  ]);
-  return table(
-    "Members",
-    ["Member", "Role", "Quorum address", "Client address", "Zxid", "Lag", ""],
-    [...rows, ...watching],
-  );
+/** Facts about this member, as `[name, value]`. */
+async function factsOf(now) {
+  const [stats, zab] = await Promise.allSettled(["server_stats", "zabstate"].map(command));
+  const inner = stats.value?.server_stats;
+  const zxid = zab.value?.last_zxid ?? (inner && `0x${BigInt(inner.last_processed_zxid).toString(16)}`);
+  const phase = zab.value?.zabstate ? [["Epoch", zab.value.zab_epoch], ["Phase", zab.value.zabstate]] : [];
+  return [
+    ["Role", now.server_state],
+    ["Zxid", { text: zxid ?? "–", class: "code" }],
+    ...phase,
+    ["Uptime", inner ? duration(inner.uptime) : "–"],
+    ["Znodes", count(now.znode_count)],
+    ["Data", bytes(now.approximate_data_size)],
+    ["Watches", count(now.watch_count)],
+    ["Sessions", count(now.global_sessions)],
+    ["p99 of reads since the start", `${count(now.p99_readlatency)} ms`],
+    ["p99 of writes since the start", `${count(now.p99_updatelatency)} ms`],
+    ["Digest mismatches", mismatches(now)],
+    ["Propagation p99 since the start", `${count(now.p99_propagation_latency)} ms`],
+  ];
 }
 
 function namespaces(now) {
@@ -129,12 +92,15 @@ function namespaces(now) {
     found.set(match[1], row);
   }
   const rows = [...found.entries()].sort(([, a], [, b]) => b.read + b.write - (a.read + a.write)).slice(0, 10);
-  return rows.map(([name, row]) => [
-    h("a", { href: `#/tree/${encodeURIComponent(name)}` }, `/${name}`),
-    count(row.read),
-    count(row.write),
-    bytes(row.bytes),
-  ]);
+  return rows.map(([name, row]) => ({
+    key: name,
+    cells: [
+      { text: oneLine(`/${name}`), href: `#/tree/${encodeURIComponent(name)}` },
+      count(row.read),
+      count(row.write),
+      bytes(row.bytes),
+    ],
+  }));
 }
 
 /** The view. */
@@ -155,72 +121,36 @@ export function overview(place) {
     { name: "connections", series: series.connections },
     { name: "in the queue", series: series.outstanding },
   ]);
-  const own = h("div");
-  const members = h("div");
-  const hot = h("div");
+  const all = members();
+  const own = liveFacts();
+  const hot = liveTable("Busiest namespaces", ["Namespace", "Reads", "Writes", "Bytes"]);
+  const none = h("p", { class: "quiet" }, "This server does not serve clients, so it has no figures.");
   show(
     place,
     h("h1", {}, "Ensemble"),
-    own,
+    all.section,
+    h("h2", {}, "This member"),
+    none,
+    own.box,
     h("div", { class: "cards" }, throughput.card, latency.card, packets.card, queue.card),
-    members,
-    hot,
+    h("h2", {}, "Busiest namespaces"),
+    hot.box,
+    h(
+      "p",
+      { class: "quiet" },
+      "The server has counted requests by the first part of their path since its start. It does not count requests per znode. ",
+      "The page Clients shows the longest wait of each client, and the slow requests.",
+    ),
   );
   return {
-    async refresh(now) {
+    async refresh({ state, figures }) {
       for (const one of [throughput, latency, packets, queue]) one.draw();
-      if (!now) return;
-      const seen = await look();
-      const inner = seen.stats?.server_stats;
-      const zxid = seen.zab?.last_zxid ?? (inner && `0x${BigInt(inner.last_processed_zxid).toString(16)}`);
-      show(
-        own,
-        facts([
-          ["Role", now.server_state],
-          ["Zxid", h("code", {}, zxid ?? "–")],
-          ...(seen.zab?.zabstate
-            ? [
-                ["Epoch", seen.zab.zab_epoch],
-                ["Phase", seen.zab.zabstate],
-              ]
-            : []),
-          ["Uptime", inner ? duration(inner.uptime) : "–"],
-          ["Znodes", count(now.znode_count)],
-          ["Data", bytes(now.approximate_data_size)],
-          ["Watches", count(now.watch_count)],
-          ["Sessions", count(now.global_sessions)],
-          ["p99 of reads", `${count(now.p99_readlatency)} ms`],
-          ["p99 of writes", `${count(now.p99_updatelatency)} ms`],
-          ["Digest mismatches", mismatches(now)],
-          ["Propagation p99", `${count(now.p99_propagation_latency)} ms`],
-        ]),
-      );
-      const isAlone = now.server_state === "standalone";
-      show(
-        members,
-        h("h2", {}, "Members"),
-        isAlone
-          ? h("p", { class: "quiet" }, "This is a standalone server.")
-          : membersOf(now, seen),
-        !isAlone &&
-          h(
-            "p",
-            { class: "quiet" },
-            "Zxid: the last zxid of this member, and of the observers to which it sends transactions. Other members show their values in their own consoles. ",
-            "Lag (only on the leader): p99 of the time until a follower acknowledges a proposal.",
-          ),
-      );
-      show(
-        hot,
-        h("h2", {}, "Busiest namespaces"),
-        table("Busiest namespaces", ["Namespace", "Reads", "Writes", "Bytes"], namespaces(now), "no requests yet"),
-        h(
-          "p",
-          { class: "quiet" },
-          "The server has counted requests by the first part of their path since its start. It does not count requests per znode. ",
-          "The page Clients shows the longest wait of each client.",
-        ),
-      );
+      all.update(state);
+      none.hidden = Boolean(figures);
+      own.box.hidden = !figures;
+      if (!figures) return;
+      own.update(await factsOf(figures));
+      hot.update(namespaces(figures));
     },
   };
 }

@@ -72,6 +72,22 @@ pub(crate) const HTTP_PIECES_MAX: usize = 4;
 /// Maximum wait for the name resolution of the address of a port.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum time of a query of another member for the console. A slower member counts as unreachable.
+pub(crate) const MEMBER_REPORT_TIME: Duration = Duration::from_millis(1_500);
+
+/// Time after which a query of another member is ended, twice: for the connection, and for the
+/// answer.
+pub(crate) const MEMBER_ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Bytes of the head, and of the body, of another member's answer.
+pub(crate) const MEMBER_ANSWER_BYTES_MAX: usize = 16 << 10;
+
+/// Events in the timeline of the ensemble.
+pub(crate) const ENSEMBLE_EVENTS_MAX: usize = 64;
+
+/// Observed transactions of the leader from which the lag of members follows: one for each query.
+pub(crate) const LEADER_ZXIDS_MAX: usize = 64;
+
 /// Maximum number of open pages at a member.
 pub(crate) const VISITS_MAX: usize = 128;
 
@@ -156,6 +172,10 @@ mod tests {
             ),
             ("headers of a request", HTTP_HEADERS_MAX.to_string()),
             ("feeds of the change history", FEEDS_MAX.to_string()),
+            (
+                "events in the timeline of the console",
+                ENSEMBLE_EVENTS_MAX.to_string(),
+            ),
             (
                 "time during which the reader of a feed accepts no data",
                 format!("{patience_s} s"),

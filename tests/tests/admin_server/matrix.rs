@@ -166,7 +166,13 @@ fn all_commands(port: u16) -> BTreeSet<String> {
     let index = http_get(port, "/commands").text();
     let listed = index.split('"').skip(1).step_by(2);
     let names = listed.filter_map(|link| link.strip_prefix("/commands/"));
-    let unlisted = ["backup/log", "log_levels", "clients", "slow_requests"];
+    let unlisted = [
+        "backup/log",
+        "log_levels",
+        "clients",
+        "slow_requests",
+        "member",
+    ];
     names.chain(unlisted).map(str::to_owned).collect()
 }
 

@@ -53,6 +53,7 @@ const ROUTES: &[(Method, &str)] = &[
     (Method::POST, "visit"),
     (Method::POST, "login"),
     (Method::POST, "logout"),
+    (Method::GET, "ensemble"),
     (Method::GET, "sessions"),
     (Method::GET, "log"),
     (Method::GET, "clients"),
@@ -124,6 +125,8 @@ pub(crate) enum Outcome {
     Sessions(SessionsPage, Option<Login>),
     /// A command of the admin server, its parameters, and the visitor's login if there is one.
     Command(&'static str, Vec<(String, String)>, Option<Login>),
+    /// The state of the ensemble, for all visitors.
+    Ensemble,
     /// The log of the last minutes, for visitors with all permissions for `/`.
     Log(Login),
 }
@@ -235,6 +238,7 @@ impl Console {
         };
         check_route(&head.method, what)?;
         match (&head.method, what) {
+            (&Method::GET, "ensemble") => Ok(Outcome::Ensemble),
             (&Method::GET, "sessions") => asked.sessions().await,
             (&Method::GET, what) if COMMANDS.contains(&what) => asked.command(what).await,
             (&Method::GET, "log") => asked.login().await.map(Outcome::Log),

@@ -25,6 +25,8 @@ assets! {
     "/console/ask.js" SCRIPT "ask.js";
     "/console/dom.js" SCRIPT "dom.js";
     "/console/charts.js" SCRIPT "charts.js";
+    "/console/health.js" SCRIPT "health.js";
+    "/console/members.js" SCRIPT "members.js";
     "/console/overview.js" SCRIPT "overview.js";
     "/console/tree.js" SCRIPT "tree.js";
     "/console/znode.js" SCRIPT "znode.js";

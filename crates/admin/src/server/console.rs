@@ -8,9 +8,10 @@ use config::Config;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use metrics::recent_log::RECENT_LOG;
+use serde_json::json;
 use transport::tls::known_to_clients;
 
-use super::Admin;
+use super::{Admin, history};
 use crate::answer::{Answer, Object};
 use crate::commands::{self, Call};
 use crate::console::{
@@ -104,9 +105,28 @@ impl Admin {
                 head.headers.extend(Console::headers());
                 return Response::from_parts(head, body);
             }
+            Outcome::Ensemble => self.show_ensemble().await,
             Outcome::Log(login) => self.show_log(&login, &visitor),
         };
         respond(Console::finished(answer))
+    }
+
+    /// Returns the state of the ensemble, which a task keeps.
+    async fn show_ensemble(&self) -> Answer {
+        let state = match self.watcher.get() {
+            Some(watcher) => watcher.state().await,
+            None => None,
+        };
+        let loading = json!({
+            "health": {
+                "verdict": "down", "title": "Loading", "summary": "the server is loading its data",
+                "faults": [], "line": "Loading (the server is loading its data)",
+            },
+            "members": [],
+            "events": [],
+        });
+        let state = state.unwrap_or(loading);
+        history::written(StatusCode::OK, "ensemble", state)
     }
 
     async fn shows_client_certificate(&self, caller: &http::Caller) -> bool {

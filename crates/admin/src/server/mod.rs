@@ -18,7 +18,6 @@ mod listing;
 mod log;
 mod members;
 mod restore;
-mod secrets;
 mod snapshots;
 
 use std::sync::{Arc, OnceLock};
@@ -27,11 +26,12 @@ use std::time::{Duration, Instant};
 use config::Config;
 use metrics::Metrics;
 use parking_lot::Mutex;
+use proto::Sid;
 use tokio::sync::Semaphore;
 use transport::tls::{Acceptor, Connector};
 
 use self::limiter::RateLimiter;
-use self::members::AdminPorts;
+use self::members::{AdminPorts, Own, OwnReport, Running, Watcher, report, secrets};
 use crate::commands::{Commands, OPEN_TO_WORLD};
 use crate::console::Console;
 use crate::http::{self, BindError, Names, Place, PortTask, Workers};
@@ -58,7 +58,9 @@ pub struct Admin {
     /// The running server, set after the data is loaded.
     served: OnceLock<Served>,
     /// The comparison of the session secret file, if there is one and there are other members.
-    comparison: OnceLock<secrets::Comparison>,
+    comparison: OnceLock<Running>,
+    /// The queries of the other members, if there is a console.
+    watcher: OnceLock<Watcher>,
     limits: Mutex<Limits>,
     /// Lock that is held during a restore.
     restoring: Arc<tokio::sync::Mutex<()>>,
@@ -147,6 +149,7 @@ impl Admin {
             commands.add(secrets::command(&parts.secrets_hash));
         }
         commands.add(members::command(AdminPorts::of(&config)));
+        commands.add(report::command(AdminPorts::of(&config).my_id()));
         Self {
             commands,
             console: console::set_up(&config),
@@ -159,6 +162,7 @@ impl Admin {
             workers: parts.workers,
             served: OnceLock::new(),
             comparison: OnceLock::new(),
+            watcher: OnceLock::new(),
             limits: Mutex::new(limits),
             restoring: Arc::default(),
             readers,
@@ -177,14 +181,38 @@ impl Admin {
         let _ = self.served.set(served);
     }
 
-    /// Begins to compare the session secret file with the files of the other members, which
-    /// `connector` reaches.
-    pub fn compare_secrets(self: &Arc<Self>, connector: Connector) {
+    /// Begins to query the other members, which `connector` reaches: for the console, and to compare
+    /// the session secret files.
+    pub fn query_members(self: &Arc<Self>, connector: Connector) {
         let sessions = &self.config.sessions;
+        // Each is set only once, by the start.
         if self.config.ensemble.is_some() && !sessions.secrets.is_empty() {
-            // Set only once, by the start.
-            let _ = self.comparison.set(secrets::begin(self, connector));
+            let comparison = secrets::begin(self, connector.clone());
+            let _ = self.comparison.set(comparison);
         }
+        if self.console.is_some() {
+            let ports = AdminPorts::of(&self.config);
+            let own = self.own_report(ports.my_id());
+            let _ = self.watcher.set(Watcher::begin(ports, connector, own));
+        }
+    }
+
+    /// Returns the function that reports this member. It reads the tree, so it does not run on a
+    /// thread that serves clients.
+    fn own_report(self: &Arc<Self>, my_id: Option<Sid>) -> OwnReport {
+        let admin = Arc::downgrade(self);
+        Box::new(move || {
+            let admin = admin.upgrade();
+            Box::pin(async move {
+                let admin = admin?;
+                let workers = admin.workers.clone();
+                let looking = workers.run(move |_| {
+                    let served = admin.served.get()?;
+                    Some(Own::of(&*served.view, my_id))
+                });
+                looking.await.ok().flatten()
+            })
+        })
     }
 }
 
@@ -220,6 +248,7 @@ mod tests {
             .for_each(|command| commands.add(command));
         commands.add(secrets::command(""));
         commands.add(members::command(AdminPorts::default()));
+        commands.add(report::command(None));
         let commands = commands.all();
         let commands = commands.map(|command| format!("{} {}", command.method, command.name));
         let console = Console::routes();

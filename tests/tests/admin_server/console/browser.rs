@@ -38,7 +38,7 @@ fn shows(text: &str) -> String {
 }
 
 /// Checks with axe that no problem keeps a user from using the page.
-fn check(browser: &Browser, axe: &str, view: &str) {
+pub(super) fn check(browser: &Browser, axe: &str, view: &str) {
     for scheme in ["light", "dark"] {
         browser.prefer(scheme);
         // A message that fades has less contrast for a moment.
@@ -59,6 +59,9 @@ fn check(browser: &Browser, axe: &str, view: &str) {
 fn browse(browser: &Browser, session: &mut RawSession, base: &str) {
     browser.go(base);
     browser.wait("document.getElementById('role').textContent === 'standalone'");
+    browser.wait(
+        "document.getElementById('verdict').textContent.startsWith('Healthy (standalone server')",
+    );
     browser.wait("document.querySelectorAll('svg.chart').length === 4");
     browser.click("Znodes");
     browser.wait("document.querySelectorAll('[role=treeitem]').length >= 3");

@@ -1,29 +1,38 @@
 //! The web console: access control, permissions of visitors, and its use in a browser.
 
 mod browser;
+mod ensemble;
 mod guard;
+mod outages;
 mod znodes;
+
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
 use tests::{HttpAnswer, HttpRequest};
 
 /// An open page, from the point of view of the server.
 pub(crate) struct Visit {
-    port: u16,
+    address: SocketAddr,
     token: String,
 }
 
 impl Visit {
     pub(crate) fn begin(port: u16) -> Self {
-        let answer = send(port, "POST", "/console/visit", &[], Some(b""));
+        Self::begin_at((Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// Opens a page of the server at an address.
+    fn begin_at(address: SocketAddr) -> Self {
+        let answer = send_to(address, "POST", "/console/visit", &[], Some(b""));
         let begun: Value = serde_json::from_slice(&answer.body).expect("JSON");
         let token = begun["token"].as_str().expect("a token").to_owned();
-        Self { port, token }
+        Self { address, token }
     }
 
     pub(crate) fn ask(&self, method: &str, target: &str, body: Option<&[u8]>) -> HttpAnswer {
         let headers = [("X-Zoarium-Visit", self.token.as_str())];
-        send(self.port, method, target, &headers, body)
+        send_to(self.address, method, target, &headers, body)
     }
 
     pub(crate) fn log_in(&self, user: &str, password: &str) -> HttpAnswer {
@@ -39,13 +48,29 @@ fn send(
     headers: &[(&str, &str)],
     body: Option<&[u8]>,
 ) -> HttpAnswer {
+    send_to(
+        (Ipv4Addr::LOCALHOST, port).into(),
+        method,
+        target,
+        headers,
+        body,
+    )
+}
+
+fn send_to(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> HttpAnswer {
     let request = HttpRequest {
         method,
         target,
         headers,
         body,
     };
-    request.send(port).expect("an answer")
+    request.send_to(address).expect("an answer")
 }
 
 fn code(answer: &HttpAnswer) -> (u16, String) {

@@ -112,7 +112,7 @@ impl Operators {
         if let Some(task) = &self.admin {
             let to_admin = running.to_admin.clone();
             task.answers.serve(served(running));
-            task.answers.compare_secrets(to_admin);
+            task.answers.query_members(to_admin);
         }
     }
 

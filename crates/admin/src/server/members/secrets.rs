@@ -4,25 +4,18 @@
 //! hash of the file at the admin port, and each member compares the hashes.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
 use config::members::HostPort;
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::Request;
-use hyper::header::HOST;
-use hyper_util::rt::TokioIo;
 use metrics::view::AdminView;
 use proto::Sid;
-use tokio::net::TcpStream;
-use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use transport::tls::Connector;
 
-use super::Admin;
-use super::members::AdminPorts;
+use super::super::Admin;
+use super::AdminPorts;
+use super::query::{self, Running};
 use crate::answer::{Answer, Object};
 use crate::commands::Command;
 
@@ -32,21 +25,9 @@ const COMMAND: &str = "session_secrets";
 const PAUSE: Duration = Duration::from_secs(10);
 /// Time limit of one answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// Bytes above which an answer is refused.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
-
-/// The running comparison. Dropping the value stops it.
-#[derive(Debug)]
-pub(super) struct Comparison(AbortHandle);
-
-impl Drop for Comparison {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
 
 /// Returns the hash of the file. It is not listed among Apache ZooKeeper's commands.
-pub(super) fn command(fingerprint: &str) -> Command {
+pub(crate) fn command(fingerprint: &str) -> Command {
     let fingerprint = fingerprint.to_owned();
     let mut command = Command::look(COMMAND, &[], move |_: &dyn AdminView, _| {
         Answer::found(Object::new().with("fingerprint", fingerprint.clone()))
@@ -56,9 +37,9 @@ pub(super) fn command(fingerprint: &str) -> Command {
 }
 
 /// Begins the comparison.
-pub(super) fn begin(admin: &Arc<Admin>, connector: Connector) -> Comparison {
+pub(crate) fn begin(admin: &Arc<Admin>, connector: Connector) -> Running {
     let admin = Arc::downgrade(admin);
-    Comparison(tokio::spawn(compare(admin, connector)).abort_handle())
+    Running::begin(compare(admin, connector))
 }
 
 async fn compare(admin: Weak<Admin>, connector: Connector) {
@@ -72,7 +53,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
         for (sid, port) in &asked.others {
             let host = &port.host;
             let found = timeout(ANSWER_LIMIT, ask(port, &asked, &connector)).await;
-            let Ok(Ok(found)) = found else {
+            let Ok(Some(found)) = found else {
                 // A server that is down, and Apache ZooKeeper, have no answer.
                 tracing::debug!(
                     host,
@@ -123,25 +104,8 @@ impl Asked {
     }
 }
 
-async fn ask(port: &HostPort, asked: &Asked, connector: &Connector) -> io::Result<String> {
-    let host = port.host.as_str();
-    let stream = TcpStream::connect((host, port.port)).await?;
-    let stream = connector.establish(stream, &[host]).await?;
-    let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = shaken.map_err(io::Error::other)?;
-    // Ends with the request.
-    let _connection = Comparison(tokio::spawn(connection).abort_handle());
-    let request = Request::get(&asked.path)
-        .header(HOST, port.to_string())
-        .body(Empty::<Bytes>::new())
-        .map_err(io::Error::other)?;
-    let response = sender.send_request(request).await;
-    let body = response.map_err(io::Error::other)?.into_body();
-    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-    let body = body.map_err(io::Error::other)?.to_bytes();
-    let answer: serde_json::Value = serde_json::from_slice(&body)?;
-    let fingerprint = answer.get("fingerprint").and_then(|text| text.as_str());
-    let fingerprint =
-        fingerprint.ok_or_else(|| io::Error::other("the answer does not contain a fingerprint"))?;
-    Ok(fingerprint.to_owned())
+/// Returns the hash that a member reports.
+async fn ask(port: &HostPort, asked: &Asked, connector: &Connector) -> Option<String> {
+    let answer = query::get(port, &asked.path, connector).await.ok()?;
+    Some(answer["fingerprint"].as_str()?.to_owned())
 }

@@ -1,4 +1,13 @@
-//! Admin ports of the other members: those of `zoarium.admin.N`, or derived from the member list.
+//! Admin ports of the other members, and queries of them.
+//!
+//! The ports are those of `zoarium.admin.N`, or are derived from the member list.
+
+mod observed;
+mod query;
+pub(super) mod report;
+pub(super) mod secrets;
+mod timeline;
+mod watcher;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +19,9 @@ use metrics::view::AdminView;
 use proto::Sid;
 use serde_json::{Value, json};
 
+pub(super) use self::observed::Own;
+pub(super) use self::query::Running;
+pub(super) use self::watcher::{OwnReport, Watcher};
 use super::history;
 use crate::commands::Command;
 
@@ -66,6 +78,11 @@ impl AdminPorts {
             Some((member.sid, port))
         });
         ports.collect()
+    }
+
+    /// Returns the id of this member. `None` for a standalone server.
+    pub(super) fn my_id(&self) -> Option<Sid> {
+        self.my_id
     }
 
     /// Path above the commands, without a slash at the end.

@@ -1,0 +1,174 @@
+//! Queries of the admin ports of other members. Time and bytes of an answer are bounded, and
+//! redirects are not followed.
+
+use std::io;
+
+use bytes::Bytes;
+use config::members::HostPort;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper::header::HOST;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use transport::tls::Connector;
+
+use crate::limits::{MEMBER_ANSWER_BYTES_MAX, MEMBER_ANSWER_TIME};
+
+/// Background work that ends when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Running(AbortHandle);
+
+impl Running {
+    /// Begins work in the background.
+    pub(crate) fn begin(work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(work).abort_handle())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Reason why a query has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum QueryError {
+    /// The port does not accept connections, or does not answer in time.
+    Unreachable(String),
+    /// A server is listening, but does not answer the query.
+    Refused(String),
+}
+
+/// Returns the JSON object at a path of an admin port.
+pub(super) async fn get(
+    port: &HostPort,
+    path: &str,
+    connector: &Connector,
+) -> Result<Value, QueryError> {
+    let stream = connected(port).await?;
+    let answered = timeout(MEMBER_ANSWER_TIME, answer(stream, port, path, connector)).await;
+    answered.unwrap_or_else(|_| Err(QueryError::Unreachable("no answer in time".to_owned())))
+}
+
+/// The name lookup is not interrupted by the time limit, so that it ends before the next one begins.
+async fn connected(port: &HostPort) -> Result<TcpStream, QueryError> {
+    let unreachable = |error: io::Error| QueryError::Unreachable(error.to_string());
+    let found = tokio::net::lookup_host((port.host.as_str(), port.port)).await;
+    let addresses: Vec<_> = found.map_err(unreachable)?.collect();
+    let connecting = timeout(MEMBER_ANSWER_TIME, TcpStream::connect(&addresses[..])).await;
+    let connected = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    connected.map_err(unreachable)
+}
+
+async fn answer(
+    stream: TcpStream,
+    port: &HostPort,
+    path: &str,
+    connector: &Connector,
+) -> Result<Value, QueryError> {
+    let refused = |error: io::Error| QueryError::Refused(error.to_string());
+    let other = |error: hyper::Error| {
+        if error.is_parse() {
+            QueryError::Refused(format!("{error} (the port may not be an admin port)"))
+        } else {
+            QueryError::Unreachable(error.to_string())
+        }
+    };
+    let stream = connector.establish(stream, &[port.host.as_str()]).await;
+    let shaken = http1::Builder::new()
+        .max_buf_size(MEMBER_ANSWER_BYTES_MAX)
+        .handshake(TokioIo::new(stream.map_err(refused)?))
+        .await;
+    let (mut sender, connection) = shaken.map_err(other)?;
+    let _connection = Running::begin(async {
+        // The query reports the error.
+        let _ = connection.await;
+    });
+    let request = Request::get(path)
+        .header(HOST, port.to_string())
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| QueryError::Refused(error.to_string()))?;
+    let response = sender.send_request(request).await.map_err(other)?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), MEMBER_ANSWER_BYTES_MAX).collect();
+    let body = body
+        .await
+        .map_err(|error| QueryError::Refused(format!("the answer is invalid: {error}")))?
+        .to_bytes();
+    let found: Value = serde_json::from_slice(&body).unwrap_or_default();
+    match found["error"].as_str() {
+        None if status == StatusCode::OK && found.is_object() => Ok(found),
+        Some(error) => Err(QueryError::Refused(error.to_owned())),
+        None => Err(QueryError::Refused(format!("the status is {status}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Answers one request with these bytes. Returns the error of the query.
+    async fn refusal(bytes: Vec<u8>) -> QueryError {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = HostPort::new("127.0.0.1", listener.local_addr().unwrap().port());
+        let serving = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).await.unwrap();
+            assert!(request[..read].starts_with(b"GET /commands/member HTTP/1.1\r\n"));
+            // The client may close the connection first.
+            let _ = stream.write_all(&bytes).await;
+        });
+        let asked = get(&port, "/commands/member", &Connector::plain()).await;
+        serving.await.unwrap();
+        asked.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn answers_of_other_servers_are_refused_with_a_reason() {
+        let huge = MEMBER_ANSWER_BYTES_MAX + 1;
+        let head = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        let long = [head(huge).into_bytes(), vec![b' '; huge]].concat();
+        let redirect =
+            b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n";
+        let refused = |text: &str| {
+            let length = text.len();
+            format!("HTTP/1.1 421 Misdirected\r\nContent-Length: {length}\r\n\r\n{text}")
+                .into_bytes()
+        };
+        let table = [
+            (long, "the answer is invalid: length limit exceeded"),
+            (redirect.to_vec(), "the status is 302 Found"),
+            (refused("{\"error\":\"unknown Host\"}"), "unknown Host"),
+            (refused("<html>"), "the status is 421 Misdirected Request"),
+        ];
+        for (bytes, wanted) in table {
+            assert_eq!(refusal(bytes).await, QueryError::Refused(wanted.to_owned()));
+        }
+        let QueryError::Refused(text) = refusal(b"SSH-2.0-server\r\n\r\n".to_vec()).await else {
+            panic!("another protocol")
+        };
+        assert!(text.contains("may not be an admin port"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_or_closed_port_is_unreachable() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = HostPort::new("127.0.0.1", listener.local_addr().unwrap().port());
+        let is_unreachable = async || {
+            let asked = get(&port, "/", &Connector::plain()).await;
+            matches!(asked, Err(QueryError::Unreachable(_)))
+        };
+        assert!(is_unreachable().await);
+        drop(listener);
+        assert!(is_unreachable().await);
+    }
+}

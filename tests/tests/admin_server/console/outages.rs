@@ -1,0 +1,126 @@
+//! Outages of an ensemble, as a visitor sees them in a real browser.
+
+use serde_json::json;
+use tests::{Browser, axe, or_skip};
+
+use super::browser::check;
+use super::ensemble::{prepared, start_led_by_3};
+
+/// Returns an expression that is true if the line about health begins with this text.
+fn says(text: &str) -> String {
+    format!(
+        "document.getElementById('verdict').textContent.startsWith({})",
+        json!(text)
+    )
+}
+
+/// Returns an expression for the row of a member.
+fn row(id: u64) -> String {
+    format!(
+        "[...document.querySelectorAll('[aria-label=Members] tbody tr')]\
+         .find((row) => row.cells[0].textContent.startsWith('server {id} '))"
+    )
+}
+
+fn role(name: &str) -> String {
+    format!("document.getElementById('role').textContent === '{name}'")
+}
+
+/// Selects text and focuses a link in the table of members. Both remain during several updates.
+fn updates_keep_focus_and_selection(browser: &Browser) {
+    let prepare = format!(
+        "const row = {}; window.cell = row.cells[2].firstChild; window.link = row.querySelector('a');\
+         window.link.focus(); getSelection().selectAllChildren(window.cell);\
+         window.looks = () => performance.getEntriesByName(`${{location.origin}}/console/ensemble`).length;\
+         window.first = window.looks(); return Boolean(window.link);",
+        row(3)
+    );
+    assert_eq!(browser.run(&prepare, &[]), true);
+    browser.wait("window.looks() >= window.first + 3");
+    let kept = "return document.activeElement === window.link && window.cell.isConnected \
+                && getSelection().toString() === window.cell.textContent";
+    assert_eq!(browser.run(kept, &[]), true);
+}
+
+#[test]
+#[ignore = "drives a browser"]
+fn a_browser_shows_outages_and_their_end() {
+    let Some(axe) = or_skip("outages in a browser", axe()) else {
+        return;
+    };
+    let Some(browser) = or_skip("outages in a browser", Browser::start()) else {
+        return;
+    };
+    let Some((mut ensemble, ports)) = prepared() else {
+        return;
+    };
+    start_led_by_3(&mut ensemble);
+    let place = |index: usize| format!("http://127.0.0.1:{}/", ports[index].number());
+    browser.go(&format!("{}#/ensemble", place(0)));
+    let healthy = says("Healthy (3 of 3 voters in sync, tolerates 1 failure)");
+    browser.wait(&healthy);
+    browser.wait(&role("follower"));
+    browser.wait(&format!("({})?.textContent.includes('leader')", row(3)));
+    updates_keep_focus_and_selection(&browser);
+
+    // Another view shows the verdict, too.
+    browser.click("Sessions");
+    ensemble.member_mut(2).kill();
+    let degraded = "Degraded (2 of 3 voters in sync; server 2 is unreachable since ";
+    browser.wait(&says(degraded));
+    browser.wait(
+        "document.getElementById('verdict').textContent.includes('one more failure stops writes')",
+    );
+    browser.click("Details");
+    let old = format!(
+        "({0})?.className === 'old' && ({0}).cells[2].textContent.startsWith('0x')",
+        row(2)
+    );
+    browser.wait(&old);
+    browser.wait(&format!(
+        "/figures of [0-9:]+, \\d+ s old/.test(({})?.cells[1].textContent)",
+        row(2)
+    ));
+    check(&browser, &axe, "a degraded ensemble");
+
+    // One click switches to another member, and shows the same view.
+    let open = format!("({}).querySelector('a[href]').click(); return true", row(3));
+    browser.run(&open, &[]);
+    browser.wait(&format!("location.href === '{}#/ensemble'", place(2)));
+    browser.wait(&says(degraded));
+    browser.wait(&role("leader"));
+
+    ensemble.member_mut(1).kill();
+    let lost = "No quorum (1 of 3 voters answering; ";
+    browser.wait(&says(lost));
+    browser.wait(
+        "document.getElementById('verdict').textContent.includes('Start the unreachable servers')",
+    );
+    browser.wait(&role("looking"));
+    check(&browser, &axe, "an ensemble without a quorum");
+
+    // The page's own server ends.
+    ensemble.member_mut(3).kill();
+    browser.wait(&says("No answer (this server has not answered since "));
+    browser.wait(&role("no answer"));
+    browser.wait("document.body.classList.contains('stale')");
+    browser.wait("/ \\d+ s old/.test(document.getElementById('age').textContent)");
+    check(&browser, &axe, "a page without its server");
+    for id in ensemble.ids() {
+        ensemble.start(id);
+    }
+    ensemble.wait_until_all_serve();
+    browser.wait(&healthy);
+    browser.wait("!document.body.classList.contains('stale')");
+    browser.wait(&format!("({})?.className === ''", row(1)));
+    // The browser reports each connection that fails, and refusals of the token of the ended server.
+    let complaints = browser.complaints().into_iter();
+    let unexpected: Vec<String> = complaints
+        .filter(|line| {
+            !line.contains("net::ERR_")
+                && !line.contains("status of 4")
+                && !line.contains("status of 5")
+        })
+        .collect();
+    assert!(unexpected.is_empty(), "{unexpected:?}");
+}
