@@ -60,7 +60,9 @@ mod watch;
 pub use apply::Outcome;
 pub use prepare::{Overlay, PrepareContext, SessionKind};
 pub use quota::QuotaReport;
-pub use read::{Caller, Unanswered, set_watches_bytes_max};
+pub use read::{
+    Caller, Found, Search, SearchPart, SearchPosition, Unanswered, set_watches_bytes_max,
+};
 pub use settings::TreeSettings;
 pub use snapshot::load::{LoadError, TreeLoader};
 pub use snapshot::write::SnapshotCursor;

@@ -69,6 +69,13 @@ impl Arena {
         self[id].clear(next_free);
     }
 
+    /// Returns the number of slots, including free ones.
+    pub(crate) fn len(&self) -> u32 {
+        let full = self.chunks.len().saturating_sub(1) * CHUNK_SLOTS;
+        let slots = full + self.chunks.last().map_or(0, Vec::len);
+        u32::try_from(slots).unwrap_or(u32::MAX)
+    }
+
     /// Returns the memory of the slots in bytes.
     pub(crate) fn slot_bytes(&self) -> usize {
         self.chunks.len() * CHUNK_SLOTS * size_of::<Node>()

@@ -5,6 +5,7 @@
 
 mod multi;
 mod room;
+mod search;
 mod set_watches;
 mod watch;
 
@@ -16,6 +17,7 @@ use proto::{Acl, ErrorCode, Id, SessionId};
 
 pub use self::room::set_watches_bytes_max;
 use self::room::{DATA_REPLY_BYTES, string_bytes};
+pub use self::search::{Found, Search, SearchPart, SearchPosition};
 use crate::nodes::arena::NodeId;
 use crate::watch::{Kinds, WatcherId, Watches};
 use crate::{Tree, auth};

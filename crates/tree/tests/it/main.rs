@@ -12,6 +12,7 @@ mod multi;
 mod quota;
 mod read;
 mod replay;
+mod search;
 mod snapshot;
 mod vectors;
 mod watch;

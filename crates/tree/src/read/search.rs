@@ -1,0 +1,114 @@
+//! Search for znodes by name and data, in parts: a caller locks the tree for one part at a time.
+//!
+//! Parts follow the slots of the storage, so a position stays valid while the tree changes. A znode
+//! that is created during a search may be missing.
+
+use jute::Str;
+use proto::Id;
+
+use crate::Tree;
+use crate::nodes::arena::NodeId;
+
+/// Number of slots that a part visits.
+const PART_SLOTS: u32 = 1_000;
+
+/// Bytes of searched data and of found paths above which a part ends.
+const PART_BYTES: usize = 1 << 20;
+
+/// Search for a text.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    /// Path above the results.
+    pub below: &'a str,
+    /// Text that a name or the data must contain. ASCII letters match in both cases.
+    pub text: &'a str,
+    /// Whether data is searched as well.
+    pub includes_data: bool,
+    /// Number of results after which a part ends.
+    pub results_max: usize,
+    /// Identities that must have the permission to read a result and its parent.
+    pub identities: &'a [Id],
+}
+
+/// Position of a search: the next slot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SearchPosition(pub u32);
+
+/// Result of a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Path of the znode.
+    pub path: Str,
+    /// Whether the name contains the text. If not, the data does.
+    pub is_name: bool,
+}
+
+/// Part of a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchPart {
+    /// Results, in no order.
+    pub found: Vec<Found>,
+    /// Position of the next part. `None` after the last part.
+    pub next: Option<SearchPosition>,
+}
+
+impl Tree {
+    /// Executes a part of a search.
+    pub fn search(&self, search: &Search<'_>, at: SearchPosition) -> SearchPart {
+        let mut found = Vec::new();
+        let mut bytes = 0;
+        let top = self.lookup(search.below);
+        let slots = self.arena.len();
+        let mut slot = at.0;
+        let end = slot.saturating_add(PART_SLOTS).min(slots);
+        while slot < end && bytes < PART_BYTES && found.len() < search.results_max {
+            let id = NodeId(slot);
+            slot += 1;
+            let body = &self.arena[id].body;
+            // A free slot does not have a name, and neither does the root.
+            if body.name_bytes().is_empty() {
+                continue;
+            }
+            let is_name = contains(body.name_bytes(), search.text.as_bytes());
+            let is_match = is_name
+                || search.includes_data && {
+                    let data = body.data().unwrap_or_default();
+                    bytes += data.len();
+                    contains(data, search.text.as_bytes())
+                };
+            if is_match && top.is_some_and(|top| self.is_visible_below(top, id, search.identities))
+            {
+                let path = self.path_of(id);
+                bytes += path.len();
+                found.push(Found { path, is_name });
+            }
+        }
+        SearchPart {
+            found,
+            next: (slot < slots && top.is_some()).then_some(SearchPosition(slot)),
+        }
+    }
+
+    /// Returns whether a znode is below another one, and the znode and its parent are readable.
+    fn is_visible_below(&self, top: NodeId, id: NodeId, identities: &[Id]) -> bool {
+        let parent_of = |id: &NodeId| self.arena[*id].parent.get();
+        let parent = parent_of(&id);
+        let mut above = std::iter::successors(parent, parent_of);
+        let may_read = |id: NodeId| self.may_see(self.acl_of(id).map(|acl| &**acl), identities);
+        above.any(|above| above == top) && may_read(id) && parent.is_some_and(may_read)
+    }
+}
+
+/// Returns whether a text contains another one, which is not empty. ASCII letters match in both
+/// cases.
+fn contains(text: &[u8], wanted: &[u8]) -> bool {
+    let Some(first) = wanted.first() else {
+        return false;
+    };
+    let starts = |part: &[u8]| {
+        part.first()
+            .is_some_and(|start| start.eq_ignore_ascii_case(first))
+    };
+    let mut parts = text.windows(wanted.len());
+    parts.any(|part| starts(part) && part.eq_ignore_ascii_case(wanted))
+}
