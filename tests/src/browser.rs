@@ -165,6 +165,21 @@ impl Browser {
         self.order("actions", &json!({ "actions": [keyboard] }));
     }
 
+    /// Presses several keys together, the last one while the others are down.
+    pub fn chord(&self, keys: &[&str]) {
+        let down = keys
+            .iter()
+            .map(|key| json!({ "type": "keyDown", "value": key }));
+        let up = keys
+            .iter()
+            .rev()
+            .map(|key| json!({ "type": "keyUp", "value": key }));
+        let keyboard = json!({
+            "type": "key", "id": "keyboard", "actions": down.chain(up).collect::<Vec<_>>(),
+        });
+        self.order("actions", &json!({ "actions": [keyboard] }));
+    }
+
     /// Types a text.
     pub fn type_text(&self, text: &str) {
         let keys: Vec<String> = text.chars().map(String::from).collect();

@@ -20,7 +20,7 @@ let beginning = null;
 
 /** Begins the visit; once, whoever asks first. */
 export function begin() {
-  beginning ??= request("POST", "visit", undefined, undefined, BEGIN_LIMIT_MS)
+  beginning ??= request("POST", "visit", undefined, undefined, AbortSignal.timeout(BEGIN_LIMIT_MS))
     .then((response) => response.json())
     .then((answer) => Object.assign(visit, answer, { user: null, identities: [] }))
     .finally(() => {
@@ -29,8 +29,7 @@ export function begin() {
   return beginning;
 }
 
-async function request(method, what, parameters, body, limitMs) {
-  const signal = limitMs ? AbortSignal.timeout(limitMs) : undefined;
+async function request(method, what, parameters, body, signal) {
   const query = parameters ? `?${new URLSearchParams(parameters)}` : "";
   const headers = visit.token ? { "x-zoarium-visit": visit.token } : {};
   let response;
@@ -51,10 +50,10 @@ async function request(method, what, parameters, body, limitMs) {
 }
 
 /** Sends a request. Begins another visit if the visit has expired, and reports the loss of a login. */
-export async function ask(method, what, parameters, body, limitMs) {
+export async function ask(method, what, parameters, body, signal) {
   if (!visit.token) await begin();
   try {
-    return await request(method, what, parameters, body, limitMs);
+    return await request(method, what, parameters, body, signal);
   } catch (error) {
     if (error.code !== "NoVisit") throw error;
     const user = visit.user;
@@ -62,13 +61,13 @@ export async function ask(method, what, parameters, body, limitMs) {
     await begin();
     document.dispatchEvent(new CustomEvent("identity"));
     if (user !== null) throw new Refused(403, "Over", "the session of this page has ended: log in again");
-    return request(method, what, parameters, body, limitMs);
+    return request(method, what, parameters, body, signal);
   }
 }
 
-/** Requests JSON, within a time limit if there is one. */
-export async function json(what, parameters, limitMs) {
-  const response = await ask("GET", what, parameters, undefined, limitMs);
+/** Requests JSON. The signal can end the request. */
+export async function json(what, parameters, signal) {
+  const response = await ask("GET", what, parameters, undefined, signal);
   try {
     return await response.json();
   } catch {

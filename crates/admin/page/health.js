@@ -94,7 +94,7 @@ export function tellAge() {
 /** Requests the state of the ensemble. Returns null if the member does not answer. */
 export async function look() {
   try {
-    const answer = await json("ensemble", undefined, LIMIT_MS);
+    const answer = await json("ensemble", undefined, AbortSignal.timeout(LIMIT_MS));
     state = answer.now === undefined ? { ...answer, now: Date.now(), age: 0 } : answer;
     shift = Date.now() - (state.now + state.age);
     lostAt = null;

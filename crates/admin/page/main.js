@@ -3,6 +3,7 @@
 import { begin, logIn, logOut, visit } from "./ask.js";
 import { clients } from "./clients.js";
 import { dialog, field, h, oneLine, say } from "./dom.js";
+import { listen } from "./find.js";
 import { look, tellAge } from "./health.js";
 import { history } from "./history.js";
 import { log } from "./log.js";
@@ -152,6 +153,10 @@ function askIdentity() {
 
 async function start() {
   identity.addEventListener("click", askIdentity);
+  listen(() => {
+    const { view, path } = parse();
+    return view === "tree" ? path : "/";
+  });
   document.addEventListener("identity", () => {
     tellIdentity();
     const { path } = parse();

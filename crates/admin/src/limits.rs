@@ -56,6 +56,19 @@ pub(crate) const ADMIN_THREADS: usize = 7;
 /// continue.
 pub(crate) const HISTORY_PAGE_TIME: Duration = Duration::from_millis(250);
 
+/// Maximum time for a page of a search in the tree. The page then contains the position at which to
+/// continue.
+pub(crate) const SEARCH_PAGE_TIME: Duration = Duration::from_millis(250);
+
+/// Results of a search in a page.
+pub(crate) const SEARCH_PAGE: usize = 100;
+
+/// Bytes of the paths in a page of a search, above which the page ends.
+pub(crate) const SEARCH_PATH_BYTES: usize = 1 << 20;
+
+/// Bytes of a searched text.
+pub(crate) const SEARCH_TEXT_BYTES_MAX: usize = 256;
+
 /// Concurrent TLS handshakes of an HTTP port. Above this number, the oldest is closed: an honest
 /// client finishes within milliseconds.
 pub const HTTP_HANDSHAKES_MAX: usize = 256;

@@ -19,6 +19,7 @@ mod listings;
 mod probes;
 mod quorum;
 mod route;
+mod search;
 mod table;
 
 pub(crate) use authorization::{Credentials, OPEN_TO_WORLD, Refused};

@@ -4,7 +4,7 @@ use http::Method;
 use metrics::view::AdminView;
 
 use super::command::{Access, Call, Command, Task};
-use super::{clients, figures, listings, quorum};
+use super::{clients, figures, listings, quorum, search};
 use crate::answer::Answer;
 
 /// Commands, and the prefix of their paths.
@@ -134,6 +134,10 @@ fn our_own() -> Vec<Command> {
             access: Access::Administrator,
             is_listed: false,
             ..look("log_levels", &[], |_, call| listings::log_levels(call))
+        },
+        Command {
+            is_listed: false,
+            ..look("search", &[], search::search).for_the_caller()
         },
         Command {
             is_listed: false,

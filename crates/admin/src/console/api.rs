@@ -40,8 +40,9 @@ const BELOW: &str = "/console/";
 const REQUEST_BYTES_AROUND: usize = 256;
 
 /// Commands of the admin server that the page executes with its visitor's identity.
-const COMMANDS: [&str; 5] = [
+const COMMANDS: [&str; 6] = [
     "clients",
+    "search",
     "slow_requests",
     "history/changes",
     "history/tree",
@@ -57,6 +58,7 @@ const ROUTES: &[(Method, &str)] = &[
     (Method::GET, "sessions"),
     (Method::GET, "log"),
     (Method::GET, "clients"),
+    (Method::GET, "search"),
     (Method::GET, "slow_requests"),
     (Method::GET, "history/changes"),
     (Method::GET, "history/tree"),
@@ -473,8 +475,11 @@ impl Asked<'_> {
             "node" => shown::znode(session, path, ids).await,
             "stat" => shown::stat(session, path, ids).await,
             "children" => {
-                let after = self.parameter("after").unwrap_or_default();
-                shown::children(session, path, after, ids).await
+                let page = shown::ChildrenPage {
+                    after: self.parameter("after").unwrap_or_default(),
+                    like: self.parameter("like").unwrap_or_default(),
+                };
+                shown::children(session, path, page, ids).await
             }
             _ => {
                 let offset = self.parameter("offset").unwrap_or("0").parse();

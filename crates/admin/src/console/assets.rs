@@ -25,6 +25,7 @@ assets! {
     "/console/ask.js" SCRIPT "ask.js";
     "/console/dom.js" SCRIPT "dom.js";
     "/console/charts.js" SCRIPT "charts.js";
+    "/console/find.js" SCRIPT "find.js";
     "/console/health.js" SCRIPT "health.js";
     "/console/members.js" SCRIPT "members.js";
     "/console/overview.js" SCRIPT "overview.js";

@@ -92,15 +92,27 @@ pub(crate) async fn stat(
     ))
 }
 
-/// Returns the children after the name `after`, ordered by name.
+/// A page of the children of a znode.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChildrenPage<'a> {
+    /// Name after which the page begins.
+    pub(crate) after: &'a str,
+    /// Text that each name contains. ASCII letters match in both cases.
+    pub(crate) like: &'a str,
+}
+
+/// Returns a page of the children, ordered by name, and the number of matching children.
 pub(crate) async fn children(
     session: &ZnodeSession,
     path: &str,
-    after: &str,
+    page: ChildrenPage<'_>,
     ids: SessionIds,
 ) -> Result<Answer, Refusal> {
     let read: GetChildren2Response = session.ask(OpCode::GetChildren2, &unwatched(path)).await?;
+    let ChildrenPage { after, like } = page;
+    let like = like.to_ascii_lowercase();
     let mut names: Vec<&Str> = read.children.iter().collect();
+    names.retain(|name| like.is_empty() || name.to_ascii_lowercase().contains(&like));
     let total = names.len();
     names.retain(|name| after.is_empty() || ***name > *after);
     names.sort_unstable();

@@ -142,6 +142,30 @@ fn markup_is_text(browser: &Browser, base: &str) {
     assert_eq!(browser.run(nothing, &[]), true);
 }
 
+/// Finds znodes with the keyboard only: by data, and by a path with completion.
+fn find(browser: &Browser) {
+    let results = "[...document.querySelectorAll('#results li')].map((one) => one.textContent)";
+    let is = |wanted: Value| format!("JSON.stringify({results}) === JSON.stringify({wanted})");
+    browser.press(&["/"]);
+    browser.wait("document.activeElement.role === 'combobox'");
+    browser.type_text("KEEP");
+    browser.wait(&is(json!(["/guarded (data)"])));
+    browser.press(&["\u{e007}"]);
+    browser.wait("location.hash === '#/tree/guarded'");
+    browser.wait(&shows("keep"));
+    // Ctrl-K, the beginning of a path, Tab to complete it, and a child.
+    browser.chord(&["\u{e009}", "k"]);
+    browser.wait("document.activeElement.role === 'combobox'");
+    browser.type_text("/ap");
+    browser.wait(&is(json!(["/app"])));
+    browser.press(&["\u{e004}"]);
+    browser.wait("document.querySelectorAll('#results li').length === 3");
+    browser.type_text("la");
+    browser.wait(&is(json!(["/app/late"])));
+    browser.press(&["\u{e015}", "\u{e007}"]);
+    browser.wait("location.hash === '#/tree/app/late'");
+}
+
 fn sessions(browser: &Browser, session: &RawSession, base: &str) {
     browser.go(&format!("{base}#/sessions"));
     // The visitor is not an administrator.
@@ -267,6 +291,13 @@ fn a_browser_shows_and_changes_znodes() {
     check(&browser, &axe, "a znode");
     edit(&browser, &mut session, &base);
     markup_is_text(&browser, &base);
+    find(&browser);
+    browser.press(&["/"]);
+    browser.wait("document.activeElement.role === 'combobox'");
+    browser.type_text("late");
+    browser.wait("document.querySelectorAll('#results li').length === 1");
+    check(&browser, &axe, "the dialog to find znodes");
+    browser.click("Close");
     for path in ["/app", "/missing"] {
         let watch = PathWatchRequest {
             path: Some(path.into()),

@@ -2,6 +2,7 @@
 
 mod browser;
 mod ensemble;
+mod find;
 mod guard;
 mod outages;
 mod znodes;
