@@ -76,6 +76,19 @@ impl Moments {
         None
     }
 
+    /// Returns the number of values that do not exceed each of these increasing bounds. All values
+    /// between two powers of two count as their middle.
+    pub fn up_to(&self, bounds: &[u64]) -> Vec<u64> {
+        let mut counts = vec![0; bounds.len()];
+        for (power, count) in self.powers.iter().enumerate() {
+            let from = (1_u64 << power) >> 1;
+            let middle = from + from / 2;
+            let first = bounds.partition_point(|bound| *bound < middle);
+            counts.iter_mut().skip(first).for_each(|sum| *sum += count);
+        }
+        counts
+    }
+
     /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.count = self.count.wrapping_add(other.count);
@@ -342,6 +355,16 @@ mod tests {
             (0, 0, 0, 0)
         );
         assert_eq!(moments.average().to_string(), "0.0");
+    }
+
+    #[test]
+    fn values_are_counted_up_to_bounds_within_a_doubling() {
+        let summary = Summary::new(2);
+        for value in [0, 1, 1, 5, 100, u64::MAX] {
+            summary.record(value);
+        }
+        assert_eq!(summary.get().up_to(&[0, 1, 3, 6, 1000]), [1, 3, 3, 4, 5]);
+        assert_eq!(Moments::default().up_to(&[7]), [0]);
     }
 
     #[test]
