@@ -9,7 +9,12 @@ const TOP = 6;
 /** Values at equal distances, the newest last. */
 export class Series {
   constructor(length) {
-    this.values = Array.from({ length }, () => null);
+    this.length = length;
+    this.clear();
+  }
+
+  clear() {
+    this.values = Array.from({ length: this.length }, () => null);
   }
 
   push(value) {

@@ -133,17 +133,21 @@ function patch(node, parts) {
   while (node.children.length > wanted.length) node.lastElementChild.remove();
 }
 
-/** Puts the nodes of these keys into an element in this order. Creates missing nodes, and removes others. */
-function arrange(place, nodes, keys, make) {
-  for (const [key, node] of nodes) {
-    if (keys.includes(key)) continue;
-    node.remove();
-    nodes.delete(key);
-  }
-  keys.forEach((key, at) => {
-    if (!nodes.has(key)) nodes.set(key, make());
-    if (place.children[at] !== nodes.get(key)) place.insertBefore(nodes.get(key), place.children[at] ?? null);
+/** Makes these nodes the children of an element. Does not touch nodes that stay, so they keep the focus. */
+export function arrange(place, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...place.children]) if (!kept.has(child)) child.remove();
+  wanted.forEach((node, at) => {
+    if (place.children[at] !== node) place.insertBefore(node, place.children[at] ?? null);
   });
+}
+
+/** The nodes of these keys. Creates missing nodes, and forgets others. */
+function nodesOf(known, keys, make) {
+  const wanted = new Set(keys);
+  for (const key of known.keys()) if (!wanted.has(key)) known.delete(key);
+  for (const key of keys) if (!known.has(key)) known.set(key, make());
+  return keys.map((key) => known.get(key));
 }
 
 /** A table that changes in place, so that focus and selection survive. `update` gets rows `{ key, class, cells }`. */
@@ -156,7 +160,7 @@ export function liveTable(caption, heads) {
   return {
     box,
     update(rows) {
-      arrange(body, nodes, rows.map((row) => row.key), make);
+      arrange(body, nodesOf(nodes, rows.map((row) => row.key), make));
       for (const row of rows) {
         const node = nodes.get(row.key);
         node.className = row.class ?? "";
@@ -174,7 +178,7 @@ export function liveFacts() {
   return {
     box,
     update(pairs) {
-      arrange(box, nodes, pairs.map(([name]) => name), make);
+      arrange(box, nodesOf(nodes, pairs.map(([name]) => name), make));
       for (const [name, value] of pairs) {
         const [dt, dd] = nodes.get(name).children;
         patch(dt, name);

@@ -7,7 +7,7 @@ import { listen } from "./find.js";
 import { look, tellAge } from "./health.js";
 import { history } from "./history.js";
 import { log } from "./log.js";
-import { overview, sample, sampleMissed } from "./overview.js";
+import { overview } from "./overview.js";
 import { sessions } from "./sessions.js";
 import { tree } from "./tree.js";
 
@@ -56,7 +56,7 @@ function route() {
   refresh();
 }
 
-/** The last state of the ensemble, and the figures of this member if it serves clients. */
+/** The last state of the ensemble. */
 let seen = null;
 let isLooking = false;
 let isRefreshing = false;
@@ -67,30 +67,19 @@ async function tick() {
   isLooking = true;
   try {
     const state = await look();
-    if (!state) {
-      sampleMissed();
-      return;
-    }
-    seen = { state, figures: seen?.figures ?? null };
-    refresh(true);
+    if (!state) return;
+    seen = state;
+    if (!isRefreshing) refresh();
   } finally {
     isLooking = false;
   }
 }
 
-/** Updates the view, with new figures or after the visitor has chosen another view. */
-async function refresh(isNew = false) {
-  if (!seen || (isNew && isRefreshing)) return;
+/** Updates the view. */
+async function refresh() {
+  if (!seen) return;
   isRefreshing = true;
   try {
-    if (isNew) {
-      const own = seen.state.members.find((row) => row.is_own);
-      if (own?.is_serving) seen.figures = await sample();
-      else {
-        sampleMissed();
-        seen.figures = null;
-      }
-    }
     await shown?.refresh(seen);
     trouble.hidden = true;
   } catch (error) {

@@ -1,56 +1,28 @@
-// The ensemble as this member sees it, and its figures over the last minutes.
+// The ensemble, and the figures of this member over time, which the server keeps.
 
-import { command } from "./ask.js";
+import { command, json } from "./ask.js";
 import { Series, chart } from "./charts.js";
 import { bytes, count, duration, h, liveFacts, liveTable, oneLine, show } from "./dom.js";
 import { members } from "./members.js";
 
-/** One sample every two seconds, for four minutes. */
-const LENGTH = 120;
+/** Ranges of the charts: the kept rows, and the number of rows that are shown. */
+const RANGES = {
+  minutes: { label: "4 minutes", range: "hour", length: 120 },
+  hour: { label: "1 hour", range: "hour", length: 1800 },
+  day: { label: "1 day", range: "day", length: 1440 },
+};
 
-const series = Object.fromEntries(
-  ["received", "sent", "read", "write", "readMs", "writeMs", "outstanding", "connections"].map((name) => [
-    name,
-    new Series(LENGTH),
-  ]),
-);
-let before = null;
-
-function rate(now, name, seconds) {
-  if (!before || seconds <= 0) return null;
-  // Somebody may have reset the figures.
-  return Math.max(0, (now[name] - before[name]) / seconds);
-}
-
-function mean(now, name) {
-  if (!before) return null;
-  const requests = now[`cnt_${name}`] - before[`cnt_${name}`];
-  if (requests <= 0) return 0;
-  return Math.max(0, (now[`sum_${name}`] - before[`sum_${name}`]) / requests);
-}
-
-/** Takes a sample for the charts; whichever view is shown. */
-export async function sample() {
-  const at = performance.now();
-  const now = await command("monitor");
-  const seconds = before ? (at - before.at) / 1000 : 0;
-  series.received.push(rate(now, "packets_received", seconds));
-  series.sent.push(rate(now, "packets_sent", seconds));
-  series.read.push(rate(now, "cnt_readlatency", seconds));
-  series.write.push(rate(now, "cnt_updatelatency", seconds));
-  series.readMs.push(mean(now, "readlatency"));
-  series.writeMs.push(mean(now, "updatelatency"));
-  series.outstanding.push(now.outstanding_requests);
-  series.connections.push(now.num_alive_connections);
-  before = { ...now, at };
-  return now;
-}
-
-/** A gap: there was no answer. */
-export function sampleMissed() {
-  for (const one of Object.values(series)) one.push(null);
-  before = null;
-}
+/** Charts: title, unit, and the names of lines with their series. */
+const CHARTS = [
+  ["Requests", "/s", { reads: "reads", writes: "writes" }],
+  ["Latency of reads", "ms", { p99: "read_p99", p50: "read_p50" }],
+  ["Latency of writes", "ms", { p99: "write_p99", p50: "write_p50" }],
+  ["Syncs of the log", "ms", { p99: "sync_p99", p50: "sync_p50" }],
+  ["Propagation", "ms", { p99: "propagation_p99", p50: "propagation_p50" }],
+  ["Packets", "/s", { received: "packets_received", sent: "packets_sent" }],
+  ["Connections and queue", "", { connections: "connections", "in the queue": "outstanding" }],
+  ["Sessions and watches", "", { sessions: "sessions", watches: "watches" }],
+];
 
 /** How often the data of this member was not the data that its leader announced. */
 function mismatches(now) {
@@ -103,28 +75,57 @@ function namespaces(now) {
   }));
 }
 
+/** The charts of a range. */
+function chartsOf({ range, length }) {
+  const series = new Map();
+  const all = CHARTS.map(([title, unit, lines]) => {
+    const drawn = Object.entries(lines).map(([name, kept]) => {
+      series.set(kept, new Series(length));
+      return { name, series: series.get(kept) };
+    });
+    return chart(title, unit, drawn);
+  });
+  const box = h("div", { class: "cards" }, all.map((one) => one.card));
+  let after = 0;
+  let running = null;
+  async function load() {
+    const kept = await json("figures", { range, after });
+    // A server that has restarted sends all of its rows.
+    if (kept.count < after) for (const one of series.values()) one.clear();
+    after = kept.count;
+    for (const [name, one] of series) for (const value of kept.series[name]) one.push(value);
+    for (const one of all) one.draw();
+  }
+  return {
+    box,
+    /** Adds the new rows, once at a time. */
+    update() {
+      running ??= load().finally(() => {
+        running = null;
+      });
+      return running;
+    },
+  };
+}
+
 /** The view. */
 export function overview(place) {
-  const throughput = chart("Requests", "/s", [
-    { name: "reads", series: series.read },
-    { name: "writes", series: series.write },
-  ]);
-  const latency = chart("Mean latency", "ms", [
-    { name: "reads", series: series.readMs },
-    { name: "writes", series: series.writeMs },
-  ]);
-  const packets = chart("Packets", "/s", [
-    { name: "received", series: series.received },
-    { name: "sent", series: series.sent },
-  ]);
-  const queue = chart("Connections and queue", "", [
-    { name: "connections", series: series.connections },
-    { name: "in the queue", series: series.outstanding },
-  ]);
   const all = members();
   const own = liveFacts();
   const hot = liveTable("Busiest namespaces", ["Namespace", "Reads", "Writes", "Bytes"]);
   const none = h("p", { class: "quiet" }, "This server does not serve clients, so it has no figures.");
+  const charts = h("div");
+  let drawn = null;
+  const choose = (name) => {
+    drawn = chartsOf(RANGES[name]);
+    show(charts, drawn.box);
+    return drawn.update();
+  };
+  const range = h(
+    "select",
+    { onchange: (event) => choose(event.target.value).catch(() => {}) },
+    Object.entries(RANGES).map(([name, { label }]) => h("option", { value: name }, label)),
+  );
   show(
     place,
     h("h1", {}, "Ensemble"),
@@ -132,7 +133,8 @@ export function overview(place) {
     h("h2", {}, "This member"),
     none,
     own.box,
-    h("div", { class: "cards" }, throughput.card, latency.card, packets.card, queue.card),
+    h("div", { class: "tools" }, h("label", { class: "inline" }, "Charts of the last ", range)),
+    charts,
     h("h2", {}, "Busiest namespaces"),
     hot.box,
     h(
@@ -143,14 +145,16 @@ export function overview(place) {
     ),
   );
   return {
-    async refresh({ state, figures }) {
-      for (const one of [throughput, latency, packets, queue]) one.draw();
+    async refresh(state) {
       all.update(state);
-      none.hidden = Boolean(figures);
-      own.box.hidden = !figures;
-      if (!figures) return;
-      own.update(await factsOf(figures));
-      hot.update(namespaces(figures));
+      await (drawn ? drawn.update() : choose("minutes"));
+      const isServing = state.members.some((row) => row.is_own && row.is_serving);
+      none.hidden = isServing;
+      own.box.hidden = !isServing;
+      if (!isServing) return;
+      const now = await command("monitor");
+      own.update(await factsOf(now));
+      hot.update(namespaces(now));
     },
   };
 }

@@ -1,7 +1,7 @@
 // The tree, as a tree widget: arrows move and open, typing is left to the browser.
 
 import { json } from "./ask.js";
-import { count, h, oneLine, show } from "./dom.js";
+import { arrange, count, h, oneLine, show } from "./dom.js";
 import { znode } from "./znode.js";
 
 /** Open znodes whose children are looked at for changes, at a time. */
@@ -89,7 +89,7 @@ export function tree(place, first) {
     item.names = [...new Set([...item.names, ...names])].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
     item.more?.remove();
     item.more = page.has_more ? moreOf(item, page.total) : null;
-    show(item.group, item.names.map((name) => items.get(join(item.path, name)).node), item.more);
+    arrange(item.group, [...item.names.map((name) => items.get(join(item.path, name)).node), ...(item.more ? [item.more] : [])]);
     item.pzxid = page.stat.pzxid;
     tell(item, { children: page.total, is_ephemeral: item.isEphemeral });
   }

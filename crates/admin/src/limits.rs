@@ -101,6 +101,24 @@ pub(crate) const ENSEMBLE_EVENTS_MAX: usize = 64;
 /// Observed transactions of the leader from which the lag of members follows: one for each query.
 pub(crate) const LEADER_ZXIDS_MAX: usize = 64;
 
+/// Series of the figures that the console keeps. Each has a value for every step.
+pub(crate) const SERIES: usize = 28;
+
+/// Interval of the figures of the last hour.
+pub(crate) const FIGURES_STEP: Duration = Duration::from_secs(2);
+
+/// Interval of the figures of the last day.
+pub(crate) const FIGURES_MINUTE: Duration = Duration::from_secs(60);
+
+/// Steps in a minute.
+pub(crate) const FIGURES_PER_MINUTE: usize = 30;
+
+/// Steps of the last hour: 400 KiB for all series.
+pub(crate) const FIGURES_HOUR: usize = 60 * FIGURES_PER_MINUTE;
+
+/// Minutes of the last day: 320 KiB for all series.
+pub(crate) const FIGURES_DAY: usize = 24 * 60;
+
 /// Maximum number of open pages at a member.
 pub(crate) const VISITS_MAX: usize = 128;
 
@@ -158,6 +176,8 @@ mod tests {
     fn rows() -> Vec<(&'static str, String)> {
         let head_kib = HTTP_HEAD_BYTES_MAX >> 10;
         let patience_s = FEED_PROGRESS_EVERY.as_secs();
+        let steps = FIGURES_HOUR + FIGURES_PER_MINUTE + FIGURES_DAY;
+        let kib = (steps * SERIES * size_of::<f64>()).div_ceil(1 << 10);
         vec![
             (
                 "requests that the admin server executes or answers",
@@ -185,10 +205,8 @@ mod tests {
             ),
             ("headers of a request", HTTP_HEADERS_MAX.to_string()),
             ("feeds of the change history", FEEDS_MAX.to_string()),
-            (
-                "events in the timeline of the console",
-                ENSEMBLE_EVENTS_MAX.to_string(),
-            ),
+            ("figures of the console (28 series)", format!("{kib} KiB")),
+            ("events of the console", ENSEMBLE_EVENTS_MAX.to_string()),
             (
                 "time during which the reader of a feed accepts no data",
                 format!("{patience_s} s"),

@@ -40,8 +40,9 @@ const BELOW: &str = "/console/";
 const REQUEST_BYTES_AROUND: usize = 256;
 
 /// Commands of the admin server that the page executes with its visitor's identity.
-const COMMANDS: [&str; 6] = [
+const COMMANDS: [&str; 7] = [
     "clients",
+    "figures",
     "search",
     "slow_requests",
     "history/changes",
@@ -58,6 +59,7 @@ const ROUTES: &[(Method, &str)] = &[
     (Method::GET, "sessions"),
     (Method::GET, "log"),
     (Method::GET, "clients"),
+    (Method::GET, "figures"),
     (Method::GET, "search"),
     (Method::GET, "slow_requests"),
     (Method::GET, "history/changes"),

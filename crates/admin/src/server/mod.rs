@@ -12,6 +12,7 @@
 mod answers;
 mod console;
 mod feed;
+mod figures;
 mod history;
 mod limiter;
 mod listing;
@@ -20,7 +21,7 @@ mod members;
 mod restore;
 mod snapshots;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use config::Config;
@@ -28,8 +29,10 @@ use metrics::Metrics;
 use parking_lot::Mutex;
 use proto::Sid;
 use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval};
 use transport::tls::{Acceptor, Connector};
 
+use self::figures::Kept;
 use self::limiter::RateLimiter;
 use self::members::{AdminPorts, Own, OwnReport, Running, Watcher, report, secrets};
 use crate::commands::{Commands, OPEN_TO_WORLD};
@@ -61,6 +64,10 @@ pub struct Admin {
     comparison: OnceLock<Running>,
     /// The queries of the other members, if there is a console.
     watcher: OnceLock<Watcher>,
+    /// Figures over time for the console.
+    kept: Arc<Mutex<Kept>>,
+    /// The task that samples them, if there is a console.
+    sampling: OnceLock<Running>,
     limits: Mutex<Limits>,
     /// Lock that is held during a restore.
     restoring: Arc<tokio::sync::Mutex<()>>,
@@ -150,6 +157,8 @@ impl Admin {
         }
         commands.add(members::command(AdminPorts::of(&config)));
         commands.add(report::command(AdminPorts::of(&config).my_id()));
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        commands.add(figures::command(kept.clone()));
         Self {
             commands,
             console: console::set_up(&config),
@@ -163,6 +172,8 @@ impl Admin {
             served: OnceLock::new(),
             comparison: OnceLock::new(),
             watcher: OnceLock::new(),
+            kept,
+            sampling: OnceLock::new(),
             limits: Mutex::new(limits),
             restoring: Arc::default(),
             readers,
@@ -194,6 +205,8 @@ impl Admin {
             let ports = AdminPorts::of(&self.config);
             let own = self.own_report(ports.my_id());
             let _ = self.watcher.set(Watcher::begin(ports, connector, own));
+            let sampling = Running::begin(keep_figures(Arc::downgrade(self)));
+            let _ = self.sampling.set(sampling);
         }
     }
 
@@ -213,6 +226,26 @@ impl Admin {
                 looking.await.ok().flatten()
             })
         })
+    }
+}
+
+/// Samples the figures of this member while it runs.
+async fn keep_figures(admin: Weak<Admin>) {
+    let mut steps = interval(limits::FIGURES_STEP);
+    steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        steps.tick().await;
+        let Some(admin) = admin.upgrade() else {
+            return;
+        };
+        let workers = admin.workers.clone();
+        let sampling = workers.run(move |_| {
+            if let Some(served) = admin.served.get() {
+                admin.kept.lock().sample(&*served.view);
+            }
+        });
+        // A sample that fails is missing in the series.
+        let _ = sampling.await;
     }
 }
 
@@ -249,6 +282,7 @@ mod tests {
         commands.add(secrets::command(""));
         commands.add(members::command(AdminPorts::default()));
         commands.add(report::command(None));
+        commands.add(figures::command(Arc::default()));
         let commands = commands.all();
         let commands = commands.map(|command| format!("{} {}", command.method, command.name));
         let console = Console::routes();
