@@ -87,7 +87,7 @@ export function tellAge() {
   const isOld = lostAt !== null || (state !== null && ageOf() > OLD_MS);
   document.body.classList.toggle("stale", isOld);
   age.hidden = !isOld;
-  const text = state === null ? "There are no figures yet." : `All figures on this page are ${duration(ageOf())} old.`;
+  const text = state === null ? "The first figures have not arrived yet." : `All figures on this page are ${duration(ageOf())} old.`;
   if (isOld && age.textContent !== text) age.textContent = text;
 }
 

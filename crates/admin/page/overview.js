@@ -113,7 +113,7 @@ export function overview(place) {
   const all = members();
   const own = liveFacts();
   const hot = liveTable("Busiest namespaces", ["Namespace", "Reads", "Writes", "Bytes"]);
-  const none = h("p", { class: "quiet" }, "This server does not serve clients, so it has no figures.");
+  const none = h("p", { class: "quiet" }, "This server does not serve clients. Its figures appear when it serves.");
   const charts = h("div");
   let drawn = null;
   const choose = (name) => {

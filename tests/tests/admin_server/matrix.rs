@@ -170,6 +170,8 @@ fn all_commands(port: u16) -> BTreeSet<String> {
         "backup/log",
         "log_levels",
         "clients",
+        "figures",
+        "search",
         "slow_requests",
         "member",
     ];

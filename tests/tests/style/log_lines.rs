@@ -42,7 +42,7 @@ const UNLIMITED: &[(&str, usize, &str)] = &[
     ("crates/admin/src/server/log.rs", 2, ADMINISTRATOR),
     ("crates/admin/src/server/mod.rs", 2, AT_START),
     ("crates/admin/src/server/restore.rs", 5, ADMINISTRATOR),
-    ("crates/admin/src/server/secrets.rs", 2, AT_START),
+    ("crates/admin/src/server/members/secrets.rs", 2, AT_START),
     ("crates/admin/src/server/snapshots.rs", 2, ADMINISTRATOR),
     ("crates/metrics/src/fourlw/mod.rs", 1, FAILURE),
     ("crates/metrics/src/requests/slow.rs", 2, BOUNDED),

@@ -4,6 +4,7 @@ mod json;
 mod listing;
 
 use http::StatusCode;
+use serde_json::{Value, json};
 
 pub(crate) use json::{Json, Object};
 pub(crate) use listing::Listing;
@@ -128,6 +129,17 @@ impl Answer {
             ..self
         }
     }
+}
+
+/// Returns the answer of a command on one line, because it may be long and is read by programs.
+pub(crate) fn written(status: StatusCode, name: &str, mut fields: Value) -> Answer {
+    fields["command"] = json!(name);
+    if fields.get("error").is_none() {
+        fields["error"] = Value::Null;
+    }
+    let mut bytes = fields.to_string().into_bytes();
+    bytes.push(b'\n');
+    Answer::of(status, Body::Bytes(Some(JSON), bytes))
 }
 
 /// Escapes a text for HTML as ASCII.

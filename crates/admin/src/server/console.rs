@@ -11,8 +11,8 @@ use metrics::recent_log::RECENT_LOG;
 use serde_json::json;
 use transport::tls::known_to_clients;
 
-use super::{Admin, history};
-use crate::answer::{Answer, Object};
+use super::Admin;
+use crate::answer::{Answer, Object, written};
 use crate::commands::{self, Call};
 use crate::console::{
     Caller, Console, Login, Member, Outcome, SessionsPage, Settings, identities, sessions_answer,
@@ -126,7 +126,7 @@ impl Admin {
             "events": [],
         });
         let state = state.unwrap_or(loading);
-        history::written(StatusCode::OK, "ensemble", state)
+        written(StatusCode::OK, "ensemble", state)
     }
 
     async fn shows_client_certificate(&self, caller: &http::Caller) -> bool {

@@ -27,7 +27,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::Instant;
 
 use super::Admin;
-use super::history::{FEED, effort, not_open, refused, resume_after, written};
+use super::history::{FEED, effort, not_open, refused, resume_after};
+use crate::answer::written;
 use crate::commands::Call;
 use crate::http::{NotDone, Pieces, ResponseBody, respond, with_head};
 use crate::limits;

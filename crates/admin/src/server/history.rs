@@ -12,16 +12,13 @@ use history::ask::{self, AskError, Question};
 use history::{Effort, HistoryError, Patience, Viewer};
 use hyper::StatusCode;
 use metrics::view::AdminView;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::members::AdminPorts;
-use crate::answer::{Answer, Body};
+use crate::answer::{Answer, Body, written};
 use crate::commands::{Access, Call, Command, Task};
 use crate::limits;
 use crate::served::Readers;
-
-/// The content type of an answer.
-const JSON: &str = "application/json";
 
 /// The content type of an export.
 const PROTOBUF: &str = "application/x-protobuf";
@@ -179,20 +176,5 @@ fn status_of(error: &HistoryError) -> StatusCode {
         | HistoryError::Hole { .. }
         | HistoryError::TooEarly { .. } => StatusCode::GONE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
-
-/// Returns an answer on one line, because it may be long and is read by programs.
-pub(super) fn written(status: StatusCode, name: &str, mut fields: Value) -> Answer {
-    fields["command"] = json!(name);
-    if fields.get("error").is_none() {
-        fields["error"] = Value::Null;
-    }
-    let mut bytes = fields.to_string().into_bytes();
-    bytes.push(b'\n');
-    Answer {
-        status,
-        headers: Vec::new(),
-        body: Body::Bytes(Some(JSON), bytes),
     }
 }

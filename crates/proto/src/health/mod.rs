@@ -332,7 +332,7 @@ impl MemberHealth {
             | MemberState::Follower
             | MemberState::Observer => {
                 let seconds = self.lag_ms.unwrap_or_default() / 1_000;
-                return Some(format!("lags {seconds} s behind the leader"));
+                return Some(format!("lags {seconds} s"));
             }
         };
         Some(text.to_owned())

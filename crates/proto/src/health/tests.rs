@@ -93,7 +93,7 @@ fn a_lagging_member_is_not_in_sync() {
     let lagging = assess(&members, Some(&quorum), Some(3));
     assert_eq!(
         lagging.to_string(),
-        "Degraded (2 of 3 voters in sync; server 1 lags 4 s behind the leader; one more failure stops writes)"
+        "Degraded (2 of 3 voters in sync; server 1 lags 4 s; one more failure stops writes)"
     );
     assert_eq!(lagging.faults[0].member, Some(0));
 }

@@ -12,7 +12,6 @@ mod multi;
 mod quota;
 mod read;
 mod replay;
-mod search;
 mod snapshot;
 mod vectors;
 mod watch;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use self::durations::Durations;
-use super::history;
+use crate::answer::written;
 use crate::commands::{Call, Command};
 use crate::limits::{
     FIGURES_DAY, FIGURES_HOUR, FIGURES_MINUTE, FIGURES_PER_MINUTE, FIGURES_STEP, SERIES,
@@ -107,7 +107,7 @@ impl Default for Kept {
 pub(super) fn command(kept: Arc<Mutex<Kept>>) -> Command {
     let mut command = Command::look(COMMAND, &[], move |view: &dyn AdminView, call: &Call| {
         let found = kept.lock().to_json(call, view.now().wall_ms);
-        history::written(StatusCode::OK, COMMAND, found)
+        written(StatusCode::OK, COMMAND, found)
     });
     command.is_listed = false;
     command.always()

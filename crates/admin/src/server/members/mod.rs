@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 pub(super) use self::observed::Own;
 pub(super) use self::query::Running;
 pub(super) use self::watcher::{OwnReport, Watcher};
-use super::history;
+use crate::answer::written;
 use crate::commands::Command;
 
 /// Name of the command.
@@ -39,7 +39,7 @@ pub(super) fn command(ports: AdminPorts) -> Command {
             "secure_client_port": port(configuration.secure_client_port),
         });
         ports.describe(view.role().members.as_deref(), &mut answer);
-        history::written(StatusCode::OK, COMMAND, answer)
+        written(StatusCode::OK, COMMAND, answer)
     });
     command.is_listed = false;
     command.always()

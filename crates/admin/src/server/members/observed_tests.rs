@@ -155,7 +155,7 @@ fn the_lag_is_the_age_of_the_first_missing_transaction() {
     let state = watched.at(6_000, reports(late));
     assert_eq!(
         state["health"]["line"],
-        "Degraded (2 of 3 voters in sync; server 3 lags 4 s behind the leader; one more failure stops writes)"
+        "Degraded (2 of 3 voters in sync; server 3 lags 4 s; one more failure stops writes)"
     );
     let state = watched.at(7_000, reports(all(NEW + 9)));
     assert_eq!(state["health"]["verdict"], "healthy", "{state}");

@@ -11,7 +11,7 @@ use proto::health::MemberState;
 use proto::{Sid, Zxid};
 use serde_json::{Value, json};
 
-use super::super::history;
+use crate::answer::written;
 use crate::commands::Command;
 
 /// Name of the command.
@@ -71,7 +71,7 @@ pub(crate) struct Digest {
 pub(crate) fn command(my_id: Option<Sid>) -> Command {
     let mut command = Command::look(COMMAND, &[], move |view: &dyn AdminView, _| {
         let report = Report::of(view, my_id).to_json();
-        history::written(StatusCode::OK, COMMAND, report)
+        written(StatusCode::OK, COMMAND, report)
     });
     command.is_listed = false;
     command.always()

@@ -1,6 +1,8 @@
 //! Tests of reads and the permissions they need. The number in a name is a row of the checklist
 //! that these tests were written from.
 
+mod search;
+
 use crate::common::host::*;
 use jute::{Decode, Encode, Reader, Str};
 use proto::multi::MultiRead;
