@@ -19,7 +19,8 @@ fn the_commands_of_the_manual_work() {
     session.call(&Request::Write(request)).expect("an answer");
     let pages = ["docs/ADMIN.md", "docs/MONITORING.md"]
         .map(|page| std::fs::read_to_string(workspace_root().join(page)).expect("a page"))
-        .concat();
+        .concat()
+        .replace("\\\n", "");
     let commands: Vec<&str> = pages
         .lines()
         .filter(|line| line.starts_with("    curl "))
