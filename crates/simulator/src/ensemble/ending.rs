@@ -13,7 +13,7 @@ use crate::invariants::reads::ReadReply;
 use crate::invariants::{ephemerals, reads, recovery_time, short_lived};
 use crate::simulated::{Event, Server, World};
 use config::membership::Membership;
-use proto::{SessionId, Sid, Zxid};
+use proto::{Epoch, SessionId, Sid, Zxid};
 use replica::{RoleView, State};
 use std::collections::BTreeMap;
 
@@ -144,8 +144,19 @@ impl Ensemble {
             voters.any(|voter| voter.sid == **sid)
         });
         let newest = voters.max_by_key(|(_, (rank, _))| *rank);
-        let may_lead = newest.is_some_and(|(_, (_, lists))| {
-            has_quorum(lists.committed()) && lists.last_seen().is_none_or(has_quorum)
+        let standing = trusted.iter().map(|(sid, ((epoch, zxid, _), lists))| {
+            let end = (*epoch, *zxid);
+            (*sid, (end, lists.last_seen()))
+        });
+        let standing: BTreeMap<Sid, Standing<'_>> = standing.collect();
+        let may_lead = newest.is_some_and(|(_, ((epoch, zxid, _), lists))| {
+            let committed = lists.committed();
+            let end = (*epoch, *zxid);
+            let agrees = |proposed| may_agree(committed, proposed, end, &standing);
+            has_quorum(committed)
+                && lists
+                    .last_seen()
+                    .is_none_or(|proposed| has_quorum(proposed) && agrees(proposed))
         });
         are_all_asked && self.leader().is_none() && !may_lead
     }
@@ -337,6 +348,39 @@ impl Ensemble {
 }
 
 /// Describes the activity of a server in a word.
+/// End of the history of a server, and the proposed member list that it knows.
+type Standing<'a> = ((Epoch, Zxid), Option<&'a Membership>);
+
+/// Returns whether two lists can agree on a leader while the second one is proposed. `newest` is the
+/// end of the newest history of a voter of the committed list.
+///
+/// A newcomer is a server that votes only by the proposed list. If newcomers alone are a quorum of
+/// that list and have logged more than each voter, they may have committed it. They then vote for
+/// none of the voters, and only voters that know the list can elect them. Apache ZooKeeper has no
+/// leader in this state, either, until a person decides which history counts.
+fn may_agree(
+    committed: &Membership,
+    proposed: &Membership,
+    newest: (Epoch, Zxid),
+    servers: &BTreeMap<Sid, Standing<'_>>,
+) -> bool {
+    let (old, new) = (committed.quorum(), proposed.quorum());
+    let runs = |sid: Sid| servers.contains_key(&sid);
+    let votes_for_newest = |sid: Sid| {
+        let server = servers.get(&sid);
+        let may = server.is_some_and(|(end, _)| old.is_voter(sid) || *end <= newest);
+        new.is_voter(sid) && may
+    };
+    let newcomers_alone = |sid: Sid| new.is_voter(sid) && !(old.is_voter(sid) && runs(sid));
+    let knows_list = |sid: Sid| {
+        let seen = servers.get(&sid).and_then(|(_, seen)| *seen);
+        old.is_voter(sid) && seen.is_some_and(|seen| seen.version == proposed.version)
+    };
+    new.is_quorum(&votes_for_newest)
+        || !new.is_quorum(&newcomers_alone)
+        || old.is_quorum(&knows_list)
+}
+
 fn doing(process: &Server) -> String {
     let Some(view) = process.replica.view() else {
         return "standalone".into();
