@@ -103,8 +103,9 @@ fn sources() -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let readers = [
         "admin",
-        "monitoring",
         "admission",
+        "frontend",
+        "metrics",
         "quorum",
         "replica",
         "server",

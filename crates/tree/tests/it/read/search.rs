@@ -53,6 +53,7 @@ fn names_and_data_below_a_path_are_found() {
         "=/app/Config",
         "=/app/other/config",
         "=/config-not-below",
+        "=/zookeeper/config",
     ];
     assert_eq!(search(&host, "/", "config", &[]), all);
     let below = ["/app/other", "=/app/Config", "=/app/other/config"];
