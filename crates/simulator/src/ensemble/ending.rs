@@ -146,17 +146,16 @@ impl Ensemble {
         let newest = voters.max_by_key(|(_, (rank, _))| *rank);
         let standing = trusted.iter().map(|(sid, ((epoch, zxid, _), lists))| {
             let end = (*epoch, *zxid);
-            (*sid, (end, lists.last_seen()))
+            let proposed = lists.last_seen();
+            (*sid, Standing { end, proposed })
         });
         let standing: BTreeMap<Sid, Standing<'_>> = standing.collect();
-        let may_lead = newest.is_some_and(|(_, ((epoch, zxid, _), lists))| {
+        let may_lead = newest.is_some_and(|(sid, (_, lists))| {
             let committed = lists.committed();
-            let end = (*epoch, *zxid);
-            let agrees = |proposed| may_agree(committed, proposed, end, &standing);
             has_quorum(committed)
-                && lists
-                    .last_seen()
-                    .is_none_or(|proposed| has_quorum(proposed) && agrees(proposed))
+                && lists.last_seen().is_none_or(|proposed| {
+                    has_quorum(proposed) && may_agree(committed, proposed, *sid, &standing)
+                })
         });
         are_all_asked && self.leader().is_none() && !may_lead
     }
@@ -349,10 +348,13 @@ impl Ensemble {
 
 /// Describes the activity of a server in a word.
 /// End of the history of a server, and the proposed member list that it knows.
-type Standing<'a> = ((Epoch, Zxid), Option<&'a Membership>);
+struct Standing<'a> {
+    end: (Epoch, Zxid),
+    proposed: Option<&'a Membership>,
+}
 
 /// Returns whether two lists can agree on a leader while the second one is proposed. `newest` is the
-/// end of the newest history of a voter of the committed list.
+/// voter of the committed list with the newest history.
 ///
 /// A newcomer is a server that votes only by the proposed list. If newcomers alone are a quorum of
 /// that list and have logged more than each voter, they may have committed it. They then vote for
@@ -361,19 +363,21 @@ type Standing<'a> = ((Epoch, Zxid), Option<&'a Membership>);
 fn may_agree(
     committed: &Membership,
     proposed: &Membership,
-    newest: (Epoch, Zxid),
+    newest: Sid,
     servers: &BTreeMap<Sid, Standing<'_>>,
 ) -> bool {
     let (old, new) = (committed.quorum(), proposed.quorum());
-    let runs = |sid: Sid| servers.contains_key(&sid);
+    let end_of = |sid: Sid| servers.get(&sid).map(|server| server.end);
     let votes_for_newest = |sid: Sid| {
-        let server = servers.get(&sid);
-        let may = server.is_some_and(|(end, _)| old.is_voter(sid) || *end <= newest);
-        new.is_voter(sid) && may
+        let may = old.is_voter(sid) || end_of(sid) <= end_of(newest);
+        new.is_voter(sid) && servers.contains_key(&sid) && may
     };
-    let newcomers_alone = |sid: Sid| new.is_voter(sid) && !(old.is_voter(sid) && runs(sid));
+    let newcomers_alone = |sid: Sid| {
+        let is_old = old.is_voter(sid) && servers.contains_key(&sid);
+        new.is_voter(sid) && !is_old
+    };
     let knows_list = |sid: Sid| {
-        let seen = servers.get(&sid).and_then(|(_, seen)| *seen);
+        let seen = servers.get(&sid).and_then(|server| server.proposed);
         old.is_voter(sid) && seen.is_some_and(|seen| seen.version == proposed.version)
     };
     new.is_quorum(&votes_for_newest)
