@@ -15,9 +15,9 @@
 //! A host passes events to [`Replica::handle`], and calls [`Replica::handle_deadline`] when
 //! [`Replica::deadline_ms`] is reached. Both use the [`Host`] while they run. Effects are executed
 //! in order. Replies and events are delivered while the tree is held, so an event precedes the
-//! reply that would reveal its change. A slow operation (a disk, a network, a resolver) is an
-//! effect, and its end is an input. The crate does not contain a thread, socket, file, clock,
-//! channel or async code. Time and randomness are arguments.
+//! reply that would reveal its change. A slow operation (on a disk, a network, a resolver) is an
+//! effect, and its end is an input. The crate contains no thread, socket, file, clock, channel or
+//! async code. Time and randomness are arguments.
 //!
 //! There are two hosts: `server` with threads, sockets and files, and `simulator` with a queue and
 //! a seed. A host does not make decisions.
@@ -27,7 +27,7 @@
 //! by locks. The replica holds the tree shared while it prepares and exclusively while it applies,
 //! so it blocks readers only while it applies.
 //!
-//! A standalone server is a leader of one, and follows the code path of every leader.
+//! A standalone server is a leader of one and uses the same code path as every leader.
 
 pub mod connection;
 pub mod elections;

@@ -1,51 +1,51 @@
-//! Bounds on memory and time that others can increase, each with its unit and reason.
+//! Bounds on memory and time that others could otherwise use up, each with its unit and reason.
 
-/// Transactions applied during one exclusive hold of the tree, so that readers can run between
-/// groups.
+/// Number of transactions applied during one exclusive hold of the tree, so that readers can run
+/// between groups.
 pub(crate) const APPLY_GROUP_MAX: usize = 128;
 
-/// Capacity kept in the buffer for the next encoded record, bytes: enough for thousands of small
-/// records.
+/// Capacity that the buffer for the next encoded record retains, bytes: enough for thousands of
+/// small records.
 pub(crate) const SCRATCH_BYTES_KEPT: usize = 64 << 10;
 
 /// Maximum size of the transactions that wait for a learner's log, bytes. Above it, the learner
-/// does not read more packets. They wait in its leader, which drops a learner that does not answer
+/// reads no more packets. They wait at its leader, which drops a learner that does not answer
 /// because its disk hangs.
 pub(crate) const LEARNER_BACKLOG_BYTES: usize = 24 << 20;
 
 /// Maximum size of the transactions that wait for a leader's log, bytes. The followers' disks
-/// continue to commit, so only this bound limits the amount. Long requests wait for the log, so a
-/// disk that is merely slow does not reach it.
+/// suffice to commit, so only this bound limits the amount. Long requests wait for the log, so the
+/// bound is not reached merely because the disk is slow.
 pub(crate) const LEADER_BACKLOG_BYTES: usize = 32 << 20;
 
 /// Maximum size of a request that a leader orders immediately, bytes.
 pub(crate) const LONG_REQUEST_BYTES: usize = 4 << 10;
 
-/// Maximum size of longer requests that are proposed, but not committed and in the leader's log
-/// yet, bytes. A leader has about six copies of each: for its log, for its learners and for its
-/// tree. Later short requests are committed after them.
+/// Maximum total size of longer requests that are proposed, but not yet both committed and in the
+/// leader's log, bytes. A leader has about six copies of each: for its log, for its learners and
+/// for its tree. Later short requests are committed after them.
 pub(crate) const LONG_BYTES_UNDER_WAY: usize = 2 << 20;
 
-/// Maximum size of longer requests that are proposed, but not in the logs of the followers yet,
+/// Maximum total size of longer requests that are proposed but not yet in the followers' logs,
 /// bytes.
 pub(crate) const LONG_BYTES_AHEAD_OF_FOLLOWERS: usize = 4 << 20;
 
-/// Time for which a follower may owe an acknowledgement before the leader ignores its log, ms.
+/// Time after which the leader ignores the log of a follower that owes an acknowledgement, ms.
 pub(crate) const FOLLOWER_PATIENCE_MS: i64 = 2000;
 
-/// Maximum size of learners' requests that wait to be proposed, bytes. Further ones are refused,
-/// subject to the next bound.
+/// Maximum total size of learners' requests that wait to be proposed, bytes. Further ones are
+/// refused, subject to the next bound.
 pub(crate) const LONG_BYTES_WAITING: usize = 6 << 20;
 
-/// Size of one learner's requests that may always wait, whatever other learners use, bytes.
-/// Learners of Zoarium forward less at a time.
+/// Total size of one learner's requests that may always wait, whatever other learners use, bytes.
+/// Zoarium learners forward less at a time.
 pub(crate) const LONG_BYTES_WAITING_OF_LINK: usize = 2 << 20;
 
-/// Pause before looking again for a leader that was unsuitable, ms. Apache ZooKeeper retries
+/// Pause before looking for a leader again after an unsuitable one, ms. Apache ZooKeeper retries
 /// immediately, 40 to 250 times per second.
 pub(crate) const LOOK_PAUSE_MS: i64 = 1000;
 
-/// Minimum time without a leader after which reads are served, ms. An election takes less time, if
+/// Minimum time without a leader after which reads are served, ms. An election takes less time if
 /// it can be won at all.
 pub(crate) const READ_ONLY_AFTER_MS_MIN: i64 = 2000;
 

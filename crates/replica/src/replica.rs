@@ -1,4 +1,4 @@
-//! The replica: its state and its entry points.
+//! State and entry points of the replica.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -24,7 +24,7 @@ use crate::session::expiry::Expiry;
 /// Initial state of a replica. The tree is in the host's [`State`].
 #[derive(Debug)]
 pub struct Start {
-    /// Settings, fixed while the replica runs.
+    /// Settings that are fixed while the replica runs.
     pub settings: ReplicaSettings,
     /// Recovered state of a member; `None` for a standalone server.
     pub member: Option<MemberStart>,
@@ -43,31 +43,31 @@ pub struct Start {
 pub struct Replica<H: Host> {
     pub(crate) settings: ReplicaSettings,
     pub(crate) role: Role,
-    /// State of a member; `None` without an ensemble.
+    /// State of an ensemble's member; `None` without an ensemble.
     pub(crate) member: Option<Box<MemberState>>,
     pub(crate) service: Service,
     pub(crate) overlay: Overlay,
-    /// The newest assigned zxid, or the end of the log.
+    /// Newest assigned zxid, or the end of the log.
     pub(crate) last_zxid: Zxid,
-    /// The last record passed to the log.
+    /// Last record passed to the log.
     pub(crate) appended: Zxid,
     /// Zxid up to which the log is on disk.
     pub(crate) synced: Zxid,
-    /// Records passed to the log that are not on disk.
+    /// Records that were passed to the log and are not on disk yet.
     pub(crate) backlog: Backlog,
     /// Transactions to be applied, oldest first.
     pub(crate) in_flight: VecDeque<InFlight>,
     /// Number of committed transactions in `in_flight`.
     pub(crate) committed: usize,
-    /// A learner's committed records, not decoded yet.
+    /// A learner's committed records that are not decoded yet.
     pub(crate) delivered: Vec<Record>,
     /// A learner's records that are appended and not committed.
     pub(crate) undelivered: VecDeque<Record>,
-    /// Requests of learners and of this leader itself.
+    /// Requests from learners and from this leader itself.
     pub(crate) incoming: Vec<Incoming>,
     /// Requests that a leader does not order yet.
     pub(crate) long_requests: LongRequests,
-    /// Buffer, empty between uses.
+    /// Buffer that is empty between uses.
     pub(crate) events: Vec<Event>,
     /// Buffer for the record that is being encoded.
     pub(crate) scratch: Vec<u8>,
@@ -75,16 +75,16 @@ pub struct Replica<H: Host> {
     pub(crate) digests: Digests,
     pub(crate) expiry: Expiry,
     pub(crate) containers: ContainerCheck,
-    /// Number of epoch files being written.
+    /// Number of writes of epoch files in progress.
     pub(crate) saves_pending: usize,
     /// Whether the host is loading the tree.
     pub(crate) is_reloading: bool,
     /// Whether the view for operators is out of date.
     pub(crate) is_view_stale: bool,
     pub(crate) is_ending: bool,
-    /// The restoration in progress: another tree replaces the current one.
+    /// Restore in progress, in which another tree replaces the current one.
     pub(crate) restoring: Option<Restoring>,
-    /// Number of restorations so far.
+    /// Number of restores so far.
     pub(crate) restorations: u64,
     /// Whether the disk has failed. The replica then stops.
     pub(crate) is_failed: bool,
@@ -92,10 +92,9 @@ pub struct Replica<H: Host> {
 }
 
 impl<H: Host> Replica<H> {
-    /// Creates a replica with this state. It does not act before [`Replica::begin`].
+    /// Creates a replica with this state. It is passive until [`Replica::begin`].
     ///
-    /// # Errors
-    /// If the member lists cannot be used for an election.
+    /// # Errors If the member lists cannot be used for an election.
     pub fn new(start: Start, state: &H::State, now: Now) -> Result<Self, ElectorateError> {
         let (overlay, last_zxid, known_list) = {
             let tree = state.tree();
@@ -157,8 +156,8 @@ impl<H: Host> Replica<H> {
         self.show(turn);
     }
 
-    /// Handles an event. A finished replica ignores it: for example, an election decided after the
-    /// end does not set a role.
+    /// Handles an event. A finished replica ignores events: for example, an election decided after
+    /// the end sets no role.
     pub fn handle(&mut self, input: Input, turn: &mut Turn<'_, H>) {
         if self.is_over() {
             return;
@@ -202,8 +201,8 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// Like [`Input::Requests`], for a host that reuses the memory of the list. The list is empty
-    /// afterwards.
+    /// Handles requests like [`Input::Requests`], for a host that reuses the memory of the list.
+    /// The list is empty afterwards.
     pub fn handle_client_requests(
         &mut self,
         requests: &mut Vec<ClientRequest>,
@@ -216,7 +215,7 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// Returns the time at which to call [`Replica::handle_deadline`] if no input arrives before,
+    /// Returns the time at which to call [`Replica::handle_deadline`] if no input arrives earlier,
     /// ms.
     pub fn deadline_ms(&self) -> Option<i64> {
         if self.is_over() {
@@ -242,8 +241,8 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// Returns whether the replica has finished: the disk has failed, or the server was stopped and
-    /// every proposal is applied.
+    /// Returns whether the replica has finished because the disk has failed, or because the server
+    /// was stopped and every proposal is applied.
     pub fn is_over(&self) -> bool {
         let is_done = match self.role {
             Role::Leading(_) if self.is_alone() => self.in_flight.is_empty(),
@@ -274,8 +273,9 @@ impl<H: Host> Replica<H> {
         matches!(self.role, Role::Learning(_))
     }
 
-    /// Returns whether a late sync is harmless: this server is an up-to-date observer, so no server
-    /// waits for its log. Each saved sync relieves voters on the same disk.
+    /// Returns whether a late sync of the log is harmless because this server is an up-to-date
+    /// observer, so no other server waits for its log. Each avoided sync relieves voters on the
+    /// same disk.
     pub fn may_sync_late(&self) -> bool {
         match &self.role {
             Role::Learning(learning) => learning.is_observer && learning.is_live(),
@@ -283,13 +283,13 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Returns whether packets of the leader wait because the tree is being replaced or the log
-    /// lags. The host must not release their memory on the connection meanwhile.
+    /// Returns whether packets from the leader wait because the tree is being replaced or the log
+    /// lags. The host must not release their memory reservation on the connection meanwhile.
     pub fn has_waiting_packets(&self) -> bool {
         matches!(&self.role, Role::Learning(learning) if !learning.waiting.is_empty())
     }
 
-    /// Returns the last zxid of the log.
+    /// Returns the log's last zxid.
     pub fn last_zxid(&self) -> Zxid {
         self.last_zxid
     }
@@ -340,7 +340,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles a sync of the log up to `zxid`.
+    /// Handles the completed sync of the log up to `zxid`.
     fn handle_synced(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
         let before = self.synced;
         self.synced = before.max(zxid);

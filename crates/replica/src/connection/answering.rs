@@ -19,26 +19,26 @@ use crate::session::Sessions;
 /// Answers requests of one connection while the caller holds the tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Responder<'a> {
-    /// The tree.
+    /// Tree that is read.
     pub tree: &'a Tree,
     /// The watches on the tree's znodes.
     pub watches: &'a SharedWatches,
-    /// The connection's session.
+    /// Session of the connection.
     pub session: SessionId,
-    /// The connection; its [`Ticket`](crate::Ticket) has the same number.
+    /// Number of the connection, shared with its [`Ticket`](crate::Ticket).
     pub watcher: WatcherId,
-    /// The time, ms.
+    /// Current time, ms.
     pub now_ms: u64,
     /// Bounds on fields of requests.
     pub field_limits: Limits,
 }
 
-/// Amount of work in one call.
+/// Limits on the work of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Maximum size of a reply, bytes.
+    /// Maximum size of one reply, bytes.
     pub room: usize,
-    /// Size of the outbox above which it must be written first, bytes.
+    /// Outbox size above which the outbox must be written before the next reply, bytes.
     pub outbox_bytes: usize,
     /// Maximum number of deferred replies.
     pub replies: usize,
@@ -49,7 +49,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace without limits.
+    /// Pace without limits.
     pub const UNBOUNDED: Self = Self {
         room: usize::MAX,
         outbox_bytes: usize::MAX,
@@ -66,13 +66,13 @@ pub enum Drained {
     All,
     /// The outbox should be written, or the tree released, before the next answer.
     Some,
-    /// The next reply takes this number of bytes and exceeds the permitted size.
+    /// The next reply has this size in bytes, which exceeds the permitted size.
     TooLong(usize),
     /// The next read takes long and must wait for its turn.
     Slow,
 }
 
-/// Callbacks of a host while requests of a connection are answered.
+/// Callbacks to the host while requests of a connection are answered.
 pub trait Replying {
     /// The host's data about a waiting read.
     type Note;
@@ -86,52 +86,52 @@ pub trait Replying {
     /// Reports that an event of this size was appended to the outbox.
     fn event_pushed(&mut self, _bytes: usize) {}
 
-    /// Reports a read with the body of its reply.
+    /// Reports a read and the body of its reply.
     fn has_read(&mut self, _request: &ReadRequest, _body: &[u8]) {}
 
     /// Reports that a request is refused and does not become a transaction.
     fn refuses(&mut self, _op: OpCode, _err: ErrorCode, _identities: &Identities) {}
 
-    /// Reports a refused read: its reply has become too long to be sent between two writes.
+    /// Reports that a read is refused because its reply has become too long to be sent between two
+    /// writes.
     fn refuses_long(&mut self, _asked: RequestHead, _bytes: usize) {}
 }
 
-/// Outcome of a connection's oldest request when its transaction is applied.
+/// Outcome for a connection's oldest request when its transaction is applied.
 #[derive(Debug)]
 pub enum WriteAnswer {
     /// The connection no longer waits for the answer.
     Forgotten,
     /// The request is answered.
     Replied {
-        /// The request.
+        /// The answered request.
         asked: RequestHead,
         /// Number of requests that waited after the answered one.
         waiting: usize,
-        /// Number of these requests that are also answered.
+        /// Number of these waiting requests that are also answered.
         answered: usize,
     },
     /// The handshake must be answered with the new session and its timeout in ms, or refused.
     Session {
-        /// The handshake.
+        /// The client's handshake.
         asked: RequestHead,
-        /// The session.
+        /// The new session.
         session: Option<(SessionId, i32)>,
         /// Whether the client sent the read-only byte.
         new_style: bool,
     },
-    /// The session has moved to another server, where its client finds it. The connection ends
+    /// The session has moved to another server, where its client will find it. The connection ends
     /// without an answer.
     Moved(RequestHead),
-    /// The oldest request waits for something different. A missing answer is better than another
-    /// request's answer, so the connection ends.
+    /// The oldest request waits for something else. The connection ends, because no answer is
+    /// better than another request's answer.
     OutOfTurn,
 }
 
 impl Responder<'_> {
-    /// Encodes the answer to a read into the connection's outbox, with the last applied zxid.
+    /// Encodes the answer to a read into the connection's outbox, including the last applied zxid.
     ///
-    /// # Errors
-    /// If the reply exceeds `room`: its size in bytes. The outbox is then unchanged.
+    /// # Errors If the reply exceeds `room`: its size in bytes. The outbox is then unchanged.
     pub(super) fn read<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -200,8 +200,8 @@ impl Responder<'_> {
         Ok(())
     }
 
-    /// Answers, at this pace, the requests at the head of the queue that do not wait for a
-    /// transaction.
+    /// Answers the requests at the head of the queue that do not wait for a transaction, at this
+    /// pace.
     pub fn drain<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -233,8 +233,8 @@ impl Responder<'_> {
         Drained::All
     }
 
-    /// Answers one queued request that does not wait for a transaction. If this is not possible,
-    /// returns the request with the size of its reply.
+    /// Answers one queued request that does not wait for a transaction. Otherwise, returns the
+    /// request with the size of its reply.
     fn answer<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -297,10 +297,10 @@ impl Responder<'_> {
         None
     }
 
-    /// Answers the request of this connection whose transaction was applied. Then it answers, at
-    /// the pace `behind`, later requests that do not wait for a transaction. Earlier deferred
-    /// requests must be answered before the transaction is applied. The end of a session ends its
-    /// connection after the reply.
+    /// Answers the request of this connection whose transaction was applied. Then answers later
+    /// requests that do not wait for a transaction, at the pace `behind`. Earlier deferred requests
+    /// must be answered before the transaction is applied. If the request ended the session, the
+    /// connection ends after the reply.
     pub fn answer_write<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -373,9 +373,9 @@ impl Responder<'_> {
         }
     }
 
-    /// Answers the oldest sync of this connection. Before it, deferred requests are answered at the
-    /// pace `before`; after it, waiting requests at the pace `after`. Returns `None` if another
-    /// request is the oldest one. The connection must then end.
+    /// Answers this connection's oldest sync. Deferred requests before the sync are answered at the
+    /// pace `before`, waiting requests after it at the pace `after`. Returns `None` if the oldest
+    /// request is not a sync. The connection must then end.
     pub fn answer_sync<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,

@@ -17,7 +17,7 @@ pub const CONNECT_RESPONSE_BYTES: usize = 41;
 /// Memory reserved for the first reply in an idle outbox: enough for a few small replies.
 const OUTBOX_BYTES_START: usize = 2 << 10;
 
-/// Appends the server's half of the handshake. `session` is `None` if the session does not exist.
+/// Appends the server's half of the handshake. `session` is `None` if the session is refused.
 pub(super) fn push_connect_response(
     out: &mut Vec<u8>,
     session: Option<(SessionId, i32)>,
@@ -55,7 +55,8 @@ pub fn push_event_frame(out: &mut Vec<u8>, event_type: EventType, path: Str, zxi
     });
 }
 
-/// Appends a frame with a reply header and the output of `body`. Returns the error of `body`.
+/// Appends a frame that consists of a reply header and the output of `body`. Returns the error of
+/// `body`.
 pub(super) fn push_frame(
     out: &mut Vec<u8>,
     xid: Xid,
@@ -67,7 +68,7 @@ pub(super) fn push_frame(
     out.extend_from_slice(&[0; ReplyHeader::BYTES]);
     let mut err = body(out).err().unwrap_or(ErrorCode::Ok);
     if out.len() - header_at > REPLY_BYTES_MAX {
-        // The length field could not contain this length.
+        // The length does not fit into the length field.
         out.truncate(header_at + ReplyHeader::BYTES);
         err = ErrorCode::MarshallingError;
     }

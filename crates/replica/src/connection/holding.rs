@@ -7,12 +7,12 @@ use super::answering::Responder;
 use super::queue::{ClientConnection, QueuedWork, WaitingRead};
 use super::request::RequestKind;
 
-/// Numbers of these resources.
+/// Numbers of watches and ephemeral znodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// Watches of both tables, counted like [`Watches::count`].
+    /// Watches in both tables, counted like [`Watches::count`].
     pub watches: usize,
-    /// Size of the watched paths, bytes.
+    /// Total size of the watched paths, bytes.
     pub watch_bytes: usize,
     /// Number of ephemeral znodes.
     pub ephemerals: usize,
@@ -48,8 +48,7 @@ impl Holding {
         }
     }
 
-    /// Returns the amount that a client occupies, including the amount that its waiting requests
-    /// will add.
+    /// Returns the amount that a client occupies, including what its waiting requests will add.
     pub fn of<N>(client: &ClientConnection<N>, responder: &Responder<'_>) -> Self {
         let Responder {
             tree,
@@ -74,8 +73,8 @@ impl Holding {
                             watches.added_by(watcher, request),
                             watches.path_bytes_added_by(watcher, request),
                         ),
-                        // The maximum number of paths that fit, because the list is not decoded
-                        // here.
+                        // The list is not decoded, so this assumes as many paths as can fit into
+                        // it.
                         WaitingRead::Encoded(proto::OpCode::MultiRead, _) => (0, 0),
                         WaitingRead::Encoded(_, body) => (body.len() / PATH_BYTES_MIN, body.len()),
                     };
@@ -92,7 +91,7 @@ impl Holding {
 /// Size of the shortest path in a list, including its length field.
 const PATH_BYTES_MIN: usize = 5;
 
-/// Returns the number of ephemerals that a successful write creates.
+/// Returns the number of ephemeral znodes that a write creates if it succeeds.
 pub(super) fn ephemerals_of(request: &WriteRequest) -> usize {
     match request {
         WriteRequest::Create { request, .. } => usize::from(is_ephemeral(request)),

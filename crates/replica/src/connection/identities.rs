@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use proto::Id;
 
-/// The identities of a connection. Replaced as a whole when a client authenticates.
+/// Identities of a connection. Replaced as a whole when a client authenticates.
 pub type Identities = Arc<[Id]>;
 
-/// Maximum number of identities of a connection. A client usually has a few. Each is compared with
+/// Maximum number of identities per connection. A client usually has a few. Each is compared with
 /// each ACL entry.
 pub const IDENTITIES_MAX: usize = 128;
 
-/// Maximum size of a connection's identities, bytes. Every request carries them to the leader. In
-/// total they stay far below the amount that may wait for a member. Each string stays far below the
-/// limit of a Java leader.
+/// Maximum size of a connection's identities, bytes. Every request carries them to the leader.
+/// Their total stays far below the amount that may wait for a member. Each string stays far below
+/// the limit of a Java leader.
 pub const IDENTITY_BYTES_MAX: usize = 16 << 10;
 
 /// The identities exceed a limit of the connection.
@@ -21,7 +21,7 @@ pub const IDENTITY_BYTES_MAX: usize = 16 << 10;
 #[error("too many identities for one connection")]
 pub struct TooManyIdentities;
 
-/// Returns `held` with the identities of `added` that it does not contain.
+/// Returns `held` plus the identities in `added` that it does not contain.
 pub(super) fn joined(held: &[Id], added: Vec<Id>) -> Result<Identities, TooManyIdentities> {
     let mut identities = held.to_vec();
     for id in added {

@@ -15,10 +15,10 @@
 //! deferred. The next holder of the tree continues with it, and must do so before the next write of
 //! this connection is applied ([`Host::applying`](crate::Host::applying)).
 //!
-//! A host has a [`ClientConnection`] for each client. While it holds the tree, it passes new
+//! A host keeps a [`ClientConnection`] for each client. While it holds the tree, it passes new
 //! requests ([`Responder::take`]), deferred requests ([`Responder::drain`]), an applied transaction
 //! ([`Responder::answer_write`]) or an answered sync ([`Responder::answer_sync`]). Replies and
-//! events are encoded into the outbox under this hold, so an event always precedes the reply that
+//! events are encoded into the outbox during this hold, so an event always precedes the reply that
 //! would reveal its change. Budgets, sockets and metrics belong to the host, which receives reports
 //! through [`Replying`] and [`Taking`].
 

@@ -1,4 +1,4 @@
-//! The requests of a connection that are not answered yet.
+//! The connection's unanswered requests.
 
 use std::collections::VecDeque;
 
@@ -19,65 +19,66 @@ pub const REPLIES_BEFORE_WRITE_BYTES: usize = 256 << 10;
 /// waiting read.
 #[derive(Debug)]
 pub struct ClientConnection<N> {
-    /// Oldest first. The first request waits for a transaction or the leader, or it was deferred
-    /// because of a full outbox.
+    /// Unanswered requests, oldest first. The first one waits for a transaction or for the leader,
+    /// or was deferred because of a full outbox.
     queue: VecDeque<Queued<N>>,
     /// Size of the queued requests' frames, bytes.
     queued_bytes: usize,
-    /// Expected size of the replies to the queued reads, bytes.
+    /// Expected total size of the replies to the queued reads, bytes.
     expected_bytes: usize,
-    /// Size of the longest write since the queue was empty, bytes. A later read may return it.
+    /// Size of the longest write since the queue was last empty, bytes. A later read may return its
+    /// data.
     longest_write: usize,
-    /// Encoded frames to be sent.
+    /// Encoded frames that are not sent yet.
     pub outbox: Vec<u8>,
     /// Whether the connection ends as soon as the outbox is written.
     pub ends_after_flush: bool,
-    /// Identities of the client.
+    /// Authenticated identities of the client.
     pub identities: Identities,
 }
 
-/// The fields of a request that its reply repeats.
+/// Fields of a request that its reply repeats.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead {
-    /// The client's number of the request.
+    /// Number that the client gave the request.
     pub xid: Xid,
-    /// The operation.
+    /// Requested operation.
     pub op: OpCode,
     /// Time of arrival, ms.
     pub received_ms: u64,
-    /// Size of its frame, which it may keep in memory as long as it waits, bytes.
+    /// Size of the request's frame, which may occupy memory as long as the request waits, bytes.
     pub frame_bytes: usize,
 }
 
 /// A request that waits for its reply.
 #[derive(Debug)]
 pub struct Queued<N> {
-    /// The request.
+    /// Fields for the reply.
     pub asked: RequestHead,
-    /// The event for which the request waits.
+    /// Event for which the request waits.
     pub work: QueuedWork<N>,
 }
 
-/// The event that a queued request waits for, or its work when its turn comes.
+/// Event for which a queued request waits, or work to be done when its turn comes.
 #[derive(Debug)]
 pub enum QueuedWork<N> {
     /// A transaction in progress.
     Write {
-        /// Number of ephemerals that it creates, if that number is bounded.
+        /// Number of ephemeral znodes that it creates, if that number is bounded.
         ephemerals: usize,
     },
-    /// A transaction in progress. The answer is this error, whatever the outcome.
+    /// A transaction in progress that is answered by this error, whatever the outcome.
     WriteInVain(ErrorCode),
-    /// The end of a local session. It does not need a transaction, only its position in the order.
+    /// The end of a local session. It needs no transaction, only its position in the order.
     CloseLocal,
-    /// A new session in progress. The answer is a handshake response instead of a reply.
+    /// A new session in progress. It is answered by a handshake response instead of a reply.
     Handshake {
-        /// Whether the client sent the read-only byte and so expects it back.
+        /// Whether the client sent the read-only byte and therefore expects it back.
         new_style: bool,
     },
     /// A read after a write of this connection.
     Read {
-        /// The request.
+        /// Decoded or encoded request.
         request: WaitingRead,
         /// Identities of the client when the request arrived.
         identities: Identities,
@@ -85,16 +86,16 @@ pub enum QueuedWork<N> {
         expected_bytes: usize,
         /// Whether the answer may take long.
         is_slow: bool,
-        /// The host's data.
+        /// Data that the host keeps with the read.
         note: N,
     },
-    /// A sync on a standalone server: only its position in the order matters.
+    /// A sync on a standalone server, where only its position in the order matters.
     Sync {
         /// Path that the answer returns to the client.
         path: Option<Str>,
     },
-    /// A sync on a member of an ensemble. It waits for the leader's answer, or until this leader
-    /// has applied all earlier proposals.
+    /// A sync on a member of an ensemble. It waits for the leader's answer or, on the leader, until
+    /// all earlier proposals are applied.
     ForwardedSync {
         /// Path that the answer returns to the client.
         path: Option<Str>,
@@ -103,12 +104,13 @@ pub enum QueuedWork<N> {
     Refuse(ErrorCode),
 }
 
-/// Form of a waiting read.
+/// Form in which a read waits.
 #[derive(Debug)]
 pub enum WaitingRead {
-    /// A read that does not need more memory than its frame.
+    /// A read that needs no more memory than its frame.
     Decoded(ReadRequest),
-    /// A list, which would need a multiple of its frame. It is decoded again when its turn comes.
+    /// A list that would need several times the memory of its frame. It is decoded again when its
+    /// turn comes.
     Encoded(OpCode, Bytes),
 }
 
@@ -120,7 +122,7 @@ impl<N> QueuedWork<N> {
         }
     }
 
-    /// Returns whether its reply needs a transaction or a leader's answer.
+    /// Returns whether the reply needs a transaction or a leader's answer.
     pub fn waits_for_replica(&self) -> bool {
         matches!(
             self,
@@ -146,10 +148,9 @@ impl<N> ClientConnection<N> {
         }
     }
 
-    /// Adds identities that the connection does not have yet.
+    /// Adds the identities that the connection lacks.
     ///
-    /// # Errors
-    /// If the identities would exceed a limit. The connection is then unchanged.
+    /// # Errors If the identities would exceed a limit. The connection is then unchanged.
     pub fn add_identities(&mut self, added: Vec<Id>) -> Result<(), TooManyIdentities> {
         self.identities = identities::joined(&self.identities, added)?;
         Ok(())
@@ -177,7 +178,7 @@ impl<N> ClientConnection<N> {
         self.enqueue(asked, QueuedWork::Handshake { new_style });
     }
 
-    /// Removes the oldest request from the queue, to answer it.
+    /// Removes the oldest request from the queue so that it can be answered.
     pub(super) fn dequeue(&mut self) -> Option<Queued<N>> {
         let queued = self.queue.pop_front()?;
         self.queued_bytes -= queued.asked.frame_bytes;
@@ -208,7 +209,7 @@ impl<N> ClientConnection<N> {
     }
 
     /// Answers the handshake with a session and its timeout in ms. Without a session, the
-    /// connection ends. A client that sent the read-only byte receives one.
+    /// connection ends. The response contains a read-only byte if the client sent one.
     pub fn answer_handshake(
         &mut self,
         session: Option<(SessionId, i32)>,
@@ -219,7 +220,7 @@ impl<N> ClientConnection<N> {
         self.ends_after_flush |= session.is_none();
     }
 
-    /// Requests without a reply, oldest first.
+    /// Returns the requests without a reply, oldest first.
     pub fn requests(&self) -> impl Iterator<Item = &Queued<N>> {
         self.queue.iter()
     }
@@ -234,7 +235,7 @@ impl<N> ClientConnection<N> {
         self.queued_bytes
     }
 
-    /// Returns the size of the longest write since the queue was empty, bytes.
+    /// Returns the size of the longest write since the queue was last empty, bytes.
     pub(super) fn longest_write(&self) -> usize {
         self.longest_write
     }
@@ -250,13 +251,14 @@ impl<N> ClientConnection<N> {
         self.next_left_over().is_some()
     }
 
-    /// Returns whether the replies to queued reads are so long that a write must not follow them
+    /// Returns whether the replies to queued reads are so long that no further write may be queued
     /// yet.
     pub fn holds_up_writes(&self) -> bool {
         self.expected_bytes > REPLIES_BEFORE_WRITE_BYTES
     }
 
-    /// Returns whether the end of a local session waits for its turn. Later requests are ignored.
+    /// Returns whether the end of a local session waits for its turn. Requests after it are
+    /// ignored.
     pub(super) fn is_closing_local(&self) -> bool {
         let newest = self.queue.back();
         newest.is_some_and(|queued| matches!(queued.work, QueuedWork::CloseLocal))

@@ -1,4 +1,4 @@
-//! Decoding of a connection's frames.
+//! Decoding of a connection's frames into requests.
 
 use std::collections::VecDeque;
 
@@ -12,25 +12,26 @@ use tree::Tree;
 
 use super::queue::{REPLIES_BEFORE_WRITE_BYTES, WaitingRead};
 
-/// Maximum number of entries for which a list (multiRead, setWatches) is not a slow read.
+/// Maximum number of entries up to which a list (multiRead, setWatches) counts as a fast read.
 pub const LIST_SHORT: usize = 64;
 
-/// A decoded frame, with the host's data until it is handled.
+/// A decoded frame, and the host's data until the request is handled.
 #[derive(Debug)]
 pub struct Incoming<X> {
-    /// The client's number of the request.
+    /// Number that the client gave the request.
     pub xid: Xid,
-    /// The decoded request.
+    /// Decoded request.
     pub kind: RequestKind,
-    /// The record as the client sent it, for a remote leader. It shares the frame's memory.
+    /// The record as the client sent it, to be forwarded to a remote leader. It shares the frame's
+    /// memory.
     pub body: Bytes,
     /// Size of the frame, bytes.
     pub frame_bytes: usize,
-    /// The host's data.
+    /// Data that the host keeps with the request.
     pub extra: X,
 }
 
-/// Kind of a request.
+/// Kind of request.
 #[derive(Debug)]
 pub enum RequestKind {
     /// A transaction.
@@ -39,9 +40,9 @@ pub enum RequestKind {
     Read(OpCode, ReadRequest),
     /// A sync with the leader.
     Sync(Option<Str>),
-    /// A request whose record does not decode.
+    /// A request whose record cannot be decoded.
     Undecodable(OpCode),
-    /// Credentials.
+    /// Credentials for a scheme.
     Auth(AuthPacket),
     /// A token of a SASL exchange.
     Sasl(Hidden<Bytes>),
@@ -55,29 +56,29 @@ pub enum FrameFault {
     /// The frame is too short for a request header.
     #[error("frame of {len} bytes is too short for a request header")]
     Header {
-        /// Length of the frame.
+        /// Length of the frame, bytes.
         len: usize,
     },
-    /// Credentials or a SASL token that do not decode.
+    /// Credentials or a SASL token that cannot be decoded.
     #[error("cannot decode the {op} packet")]
     Credentials {
-        /// The kind of packet.
+        /// Kind of packet.
         op: &'static str,
     },
 }
 
 impl RequestKind {
-    /// Returns whether the replica must order it.
+    /// Returns whether the replica must order the request.
     pub fn waits_for_replica(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Sync(_))
     }
 
-    /// Returns whether the request is to become a transaction.
+    /// Returns whether the request must become a transaction.
     pub fn is_write(&self) -> bool {
         matches!(self, Self::Write(_))
     }
 
-    /// Returns the operation, for requests that go through the queue.
+    /// Returns the operation if the request goes through the queue.
     pub fn op(&self) -> Option<OpCode> {
         match self {
             Self::Write(request) => Some(request.op()),
@@ -89,13 +90,12 @@ impl RequestKind {
 }
 
 /// Decodes a frame without its length field, and appends it to `incoming`. Returns whether it is a
-/// write. A record that does not decode becomes a request that is refused.
+/// write. A record that cannot be decoded becomes a request that is refused.
 ///
-/// It builds the request in place, because each move would copy some hundred bytes.
+/// The request is built in place, because each move would copy several hundred bytes.
 ///
-/// # Errors
-/// If the frame must end the connection: it is too short for a header, or its credentials or token
-/// do not decode.
+/// # Errors If the frame must end the connection: it is too short for a header, or its credentials
+/// or token cannot be decoded.
 pub fn decode_into<X>(
     incoming: &mut VecDeque<Incoming<X>>,
     frame: Bytes,
@@ -142,7 +142,7 @@ fn credentials(op: OpCode, input: &mut Reader) -> Result<RequestKind, FrameFault
     token.map(RequestKind::Sasl).ok_or(fault)
 }
 
-/// Returns whether a read may take long. Some walk a whole subtree, others contain a list.
+/// Returns whether a read may take long, because it walks a whole subtree or contains a long list.
 pub(super) fn is_slow(tree: &Tree, request: &ReadRequest) -> bool {
     match request {
         ReadRequest::GetAllChildrenNumber(_) | ReadRequest::GetEphemerals(_) => true,
@@ -167,7 +167,8 @@ pub(super) fn is_slow(tree: &Tree, request: &ReadRequest) -> bool {
     }
 }
 
-/// Returns whether a read is a list. A decoded list needs a multiple of its frame's memory.
+/// Returns whether a read contains a list. A decoded list needs several times the memory of its
+/// frame.
 fn is_list(request: &ReadRequest) -> bool {
     matches!(
         request,
@@ -176,7 +177,7 @@ fn is_list(request: &ReadRequest) -> bool {
 }
 
 impl WaitingRead {
-    /// Creates the waiting form of a read. `body` is the undecoded record.
+    /// Creates the form in which a read waits. `body` is the undecoded record.
     pub(super) fn new(op: OpCode, request: ReadRequest, body: Bytes) -> Self {
         if is_list(&request) {
             Self::Encoded(op, body)
@@ -186,7 +187,7 @@ impl WaitingRead {
     }
 }
 
-/// Decodes a waiting read again. It was decoded before, so this succeeds.
+/// Decodes a waiting read again. This succeeds because it was decoded before.
 pub(super) fn decode_again(op: OpCode, body: &Bytes, limits: Limits) -> Option<ReadRequest> {
     let mut input = Reader::with_limits(body.clone(), limits);
     match Request::decode(op, &mut input) {

@@ -1,4 +1,4 @@
-//! Handling of decoded requests: answer, queue or submit.
+//! Handling of decoded requests: answering, queueing or submitting them.
 
 use std::collections::VecDeque;
 
@@ -25,23 +25,23 @@ use tree::Watches;
 /// Rules for requests of a connection that arrive together.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionRules<'a> {
-    /// Rules for its session.
+    /// Rules for the connection's session.
     pub sessions: SessionRules,
-    /// The current service for clients.
+    /// Current service for clients.
     pub service: Service,
     /// The permitted authentication schemes, if clients must authenticate (`enforce.auth.schemes`).
     pub enforced_schemes: Option<&'a [String]>,
     /// Whether forbidden writes are refused immediately (`enableEagerACLCheck`).
     pub eager_acl_check: bool,
-    /// Whether the requests waited so long that they are refused.
+    /// Whether the requests have waited so long that they are refused.
     pub is_late: bool,
-    /// Whether watches and ephemerals are bounded. See [`Taking::may_hold`].
+    /// Whether the client's watches and ephemeral znodes are bounded. See [`Taking::may_hold`].
     pub bounds_holding: bool,
     /// Maximum size of the paths that a connection may watch, bytes.
     pub watch_bytes_max: usize,
 }
 
-/// Condition for handling more requests, once the outbox is written.
+/// Condition for handling more requests after the outbox is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
     /// No condition.
@@ -52,14 +52,13 @@ pub enum Resume {
     Turn,
     /// Answers to some of the requests that wait for a transaction.
     Wait,
-    /// The host's work on the SASL token at the head of the requests. See
-    /// [`Taking::works_on_token`].
+    /// The host's work on the SASL token that is the next request. See [`Taking::works_on_token`].
     Login,
     /// The connection ends, and its outbox is not sent.
     Close,
 }
 
-/// Answer to a SASL token. It must not be shown, because it depends on a password.
+/// Answer to a SASL token. It must not be logged, because it depends on a password.
 pub enum SaslAnswer {
     /// This token, or an answer without a token.
     Token(Option<Bytes>),
@@ -72,56 +71,56 @@ pub enum SaslAnswer {
 /// Event of a connection that the host may report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionNote<'a> {
-    /// A client has named the ensemble that it needs. If it is a different one, the connection ends
-    /// without an answer, so that the client tries another server instead of failing.
+    /// A client has named the ensemble that it expects. If it is a different one, the connection
+    /// ends without an answer, so that the client tries another server instead of failing.
     Ensemble {
         /// Whether the named ensemble is this one.
         is_let_in: bool,
-        /// Whether there were names to compare.
+        /// Whether this server knows any names to compare.
         is_compared: bool,
     },
-    /// The connection has too many identities, and ends.
+    /// The connection has too many identities and ends.
     TooMany,
     /// The credentials are wrong, or belong to an unsupported scheme, and the connection ends.
     Failed {
-        /// The scheme.
+        /// Authentication scheme.
         scheme: Option<&'a str>,
     },
     /// The client sent a request without the required authentication, and the connection ends.
     Missing,
     /// The client requested an operation that does not exist, and the connection ends.
     UnknownOp(i32),
-    /// A request has waited for too long.
+    /// A request has waited too long.
     Throttled,
-    /// A request exceeds the limit on the client's watches or ephemerals.
+    /// A request would exceed the limit on the client's watches or ephemeral znodes.
     TooMuch,
 }
 
-/// Callbacks of a host while requests of a connection are handled.
+/// Callbacks to the host while requests of a connection are handled.
 pub trait Taking: Replying {
-    /// The host's data about an unhandled request.
+    /// Data that the host keeps with an unhandled request.
     type Extra;
 
-    /// Begins the handling of a request. Returns the data to keep with it if it becomes a waiting
+    /// Begins handling a request. Returns the data that is kept with it if it becomes a waiting
     /// read.
     fn begin(&mut self, kind: &RequestKind, extra: Self::Extra) -> Self::Note;
 
-    /// Returns the client's address, in the form of identities.
+    /// Returns the client's address, in the form used in identities.
     fn address(&self) -> String;
 
-    /// Submits a request for ordering, after all requests submitted before.
+    /// Submits a request for ordering, after all requests submitted earlier.
     fn submit(&mut self, request: ClientRequest);
 
-    /// Submits a sync, after all requests submitted before.
+    /// Submits a sync, after all requests submitted earlier.
     fn sync(&mut self, sync: SyncRequest);
 
-    /// Returns whether a SASL token needs slow work outside this call, before it is handled. The
+    /// Returns whether a SASL token needs slow work outside this call before it is handled. The
     /// batch then stops before the token.
     fn works_on_token(&self) -> bool {
         false
     }
 
-    /// Handles a SASL token. A null token means that the exchange is over.
+    /// Handles a SASL token. A null token means that the exchange has ended.
     fn sasl(&mut self, _: &mut ClientConnection<Self::Note>, _token: &[u8]) -> SaslAnswer {
         SaslAnswer::Token(None)
     }
@@ -135,14 +134,14 @@ pub trait Taking: Replying {
     fn note(&mut self, _note: ConnectionNote<'_>) {}
 }
 
-/// Requests of one connection, handled during one hold of the tree.
+/// Batch of requests of one connection, handled during one hold of the tree.
 struct Batch<'a, 'b, H> {
     responder: &'a Responder<'b>,
     rules: ConnectionRules<'a>,
     pace: Pace,
     /// Identities of the connection, shared by all requests.
     identities: Identities,
-    /// Reason to handle no further request during this hold of the tree.
+    /// Reason why no further request is handled during this hold of the tree.
     stops: Option<Resume>,
     host: &'a mut H,
 }
@@ -277,15 +276,15 @@ impl<H: Taking> Batch<'_, '_, H> {
         });
         let asked = self.asked(xid, op, frame_bytes);
         self.enqueue(client, asked, QueuedWork::Refuse(ErrorCode::ThrottledOp));
-        // Clients ignore this reply and would consider their watches set, so the connection ends.
-        // For a late request, Apache ZooKeeper sends only this reply.
+        // Clients ignore an error reply to this request and would consider their watches set, so
+        // the connection ends. For a late request, Apache ZooKeeper sends only the error reply.
         let sets_again = matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
         client.ends_after_flush |= is_too_much && sets_again;
         true
     }
 
     /// Returns whether a watch would exceed the connection's limit on paths. Watches that a client
-    /// sets again after a reconnect are exempt: the client relies on them.
+    /// sets again after a reconnect are exempt, because the client relies on them.
     fn has_too_long_watches(&self, kind: &RequestKind) -> bool {
         let RequestKind::Read(_, request) = kind else {
             return false;
@@ -322,7 +321,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
     }
 
-    /// Answers immediately, before all queued requests, and ends the connection.
+    /// Answers immediately, before all queued requests, and then ends the connection.
     fn refuse(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -346,7 +345,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         let is_checked = rules.eager_acl_check && !rules.sessions.is_read_only;
         if is_checked && let Some(err) = responder.tree.refuses_at_once(&request, &self.identities)
         {
-            // This answer precedes the queue and does not need a transaction.
+            // This answer precedes the queue and needs no transaction.
             return responder.reply(client, asked, Zxid::ZERO, self.host, |_| Err(err));
         }
         let host = &*self.host;
@@ -425,7 +424,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
     }
 
-    /// Answers a read immediately, if the queue is empty. `body` is the undecoded record.
+    /// Answers a read immediately if the queue is empty. `body` is the undecoded record.
     fn read(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -467,7 +466,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         client.enqueue(asked, work);
     }
 
-    /// Answers a SASL token, if need be with an empty one. Tokens precede the queue, like
+    /// Answers a SASL token, with an empty token if there is none. Tokens precede the queue, like
     /// credentials.
     fn take_token(&mut self, client: &mut ClientConnection<H::Note>, xid: Xid, token: &[u8]) {
         let answer = self.host.sasl(client, token);
@@ -486,8 +485,8 @@ impl<H: Taking> Batch<'_, '_, H> {
             });
     }
 
-    /// Handles credentials before the queue: earlier requests keep the old identities, later ones
-    /// use the new ones. Source: ZooKeeperServer.processPacket.
+    /// Handles credentials before the queue, so earlier requests keep the old identities and later
+    /// ones use the new ones. Source: ZooKeeperServer.processPacket.
     fn authenticate(
         &mut self,
         client: &mut ClientConnection<H::Note>,

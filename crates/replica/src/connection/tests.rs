@@ -1,6 +1,6 @@
 //! Tests of the order of replies and events.
 //!
-//! Length: all of it uses one fixture.
+//! The file is long because all tests use one fixture.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ struct Fixture {
     client: ClientConnection<()>,
     host: TestHost,
     rules: SessionRules,
-    /// The pace of answers after a write or a sync.
+    /// Pace of the answers after a write or a sync.
     behind: Pace,
 }
 
@@ -345,7 +345,7 @@ fn a_read_without_room_waits_and_nothing_overtakes_it() {
     );
     assert!(fixture.client.has_left_over());
     assert_eq!(fixture.told(), []);
-    // Directly before a write, the read must be refused.
+    // The read must be refused because it comes directly before a write.
     let before = Pace {
         refuses: true,
         ..narrow
@@ -485,13 +485,13 @@ fn watches_over_the_limit_are_refused_and_not_set() {
     };
     fixture.told();
     fixture.hear([get(2, "/a"), exists(3, "/b"), exists(4, "/c")], PACE);
-    // Existing watches may be set again.
+    // A client may set its existing watches again.
     fixture.hear([get(5, "/a"), exists(6, "/b")], PACE);
     let throttled = ErrorCode::ThrottledOp.code();
     let told = [(2, 0), (3, NO_NODE), (4, throttled), (5, 0), (6, NO_NODE)];
     assert_eq!(fixture.told(), told);
     assert_eq!(fixture.watches.lock().count(), 2);
-    // Reads that wait after a write count, too.
+    // Reads that wait after a write count as well.
     fixture.watches.lock().remove_watcher(WatcherId(1));
     let write = create(7, "/d", flags::PERSISTENT);
     fixture.hear(
@@ -501,7 +501,7 @@ fn watches_over_the_limit_are_refused_and_not_set() {
     fixture.apply(2, None);
     let told = [(7, 0), (8, 0), (9, NO_NODE), (10, throttled)];
     assert_eq!(fixture.told(), told);
-    // A client ignores the reply to this request, so its connection ends.
+    // A client ignores an error reply to this request, so its connection ends.
     fixture.hear([sets_watches_again()], PACE);
     assert_eq!(fixture.told(), [(-8, throttled)]);
     assert!(fixture.client.ends_after_flush);
@@ -548,7 +548,7 @@ fn watch_paths_over_the_limit_of_a_connection_are_refused() {
         (5, 0),
         (-8, 0),
     ];
-    // Events of missing znodes come before the last reply.
+    // Events for missing znodes come before the last reply.
     let mut answered = fixture.told();
     answered.retain(|(xid, _)| *xid != -1);
     assert_eq!(answered, told);

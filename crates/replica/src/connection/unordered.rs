@@ -1,18 +1,18 @@
-//! Requests that are refused without a check, and the treatment of requests that are not
-//! transactions.
+//! Requests that are refused unchecked, and the treatment of requests that are not transactions.
 //!
 //! Requests of a connection are answered in order, with three exceptions: credentials, which apply
 //! to later requests, a SASL token, and an operation that does not exist, which ends the
-//! connection. The holder of the tree answers reads. Only the requests in this module need more.
+//! connection. The holder of the tree answers reads. Only the requests in this module need other
+//! treatment.
 
 use proto::{ErrorCode, Id, OpCode, OpKind};
 
 use crate::interface::effect::Service;
 
-/// Error of a request whose record does not decode.
+/// Error for a request whose record cannot be decoded.
 pub const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
 
-/// Returns the error of a request whose record does not decode, for this kind of connection.
+/// Returns the error for a request whose record cannot be decoded, on this kind of connection.
 pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     if is_read_only && op.kind() != OpKind::Read {
         ErrorCode::NotReadOnly
@@ -21,8 +21,8 @@ pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     }
 }
 
-/// Returns whether the identities are sufficient if clients must authenticate by one of these
-/// schemes (`enforce.auth.schemes`). Source: AuthenticationHelper.enforceAuthentication.
+/// Returns whether the identities suffice if clients must authenticate by one of these schemes
+/// (`enforce.auth.schemes`). Source: AuthenticationHelper.enforceAuthentication.
 pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]) -> bool {
     let Some(schemes) = enforced else {
         return true;
@@ -34,18 +34,18 @@ pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]
 /// Treatment of a client's `sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncStep {
-    /// This server answers with this error, in the order of the connection.
+    /// This server answers with this error, in the connection's order.
     Refuse(ErrorCode),
-    /// The host passes the request to the replica, by [`Input::Sync`](crate::Input::Sync).
+    /// The host passes the request to the replica as [`Input::Sync`](crate::Input::Sync).
     Ask,
-    /// This server answers in the order of the connection, because it does not order writes.
+    /// This server answers in the connection's order, because it does not order writes.
     Answer,
 }
 
 /// Returns the treatment of a `sync`.
 ///
 /// A learner forwards it to its leader. A leader, and a standalone server, answers it after every
-/// write that it received before, also those of other connections. A client that lost its
+/// write that it has received before, including writes of other connections. A client that lost its
 /// connection while its write was in progress relies on this: after a `sync` it sees the outcome of
 /// that write. Source: Leader.processSync and SyncRequestProcessor.
 pub fn sync_step(service: Service, is_read_only: bool) -> SyncStep {

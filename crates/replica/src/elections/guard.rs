@@ -1,4 +1,4 @@
-//! Log lines of the membership guard, when it keeps this server from electing a second leader.
+//! Log lines of the membership guard, which keeps this server from electing a second leader.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,11 +9,11 @@ use proto::Sid;
 /// A leader that was not elected.
 #[derive(Debug)]
 pub(crate) struct Refusal<'a> {
-    /// The server that would lead by this server's list.
+    /// Server that would lead by this server's member list.
     pub(crate) candidate: Sid,
     /// The current leader.
     pub(crate) leader: Sid,
-    /// The server that reported the current leader.
+    /// Server that reported the current leader.
     pub(crate) witness: Sid,
     pub(crate) theirs: &'a MemberList,
     pub(crate) ours: &'a MemberList,

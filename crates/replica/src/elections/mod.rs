@@ -1,5 +1,5 @@
 //! This server's part in elections: the `election` crate with the current member lists, over
-//! numbered connections of the host.
+//! connections that the host numbers.
 //!
 //! Source: QuorumCnxManager, FastLeaderElection, QuorumPeer.
 
@@ -25,7 +25,7 @@ use self::voting_lists::{ElectorateError, Lists};
 pub struct ElectionSettings {
     /// Sid of this server.
     pub me: Sid,
-    /// Intervals, and rules of the election.
+    /// Intervals and rules of the election.
     pub election: election::Settings,
     /// Whether servers may have several addresses (`multiAddress.enabled`).
     pub multi_address: bool,
@@ -33,52 +33,52 @@ pub struct ElectionSettings {
     pub has_oracle: bool,
 }
 
-/// Event on the connections of elections.
+/// Event on the election connections.
 #[derive(Debug)]
 pub enum ElectionInput {
     /// A server connected and introduced itself. The elections keep or close the connection.
     Hello {
-        /// The number of the connection.
+        /// Number of the connection.
         connection: ConnectionId,
-        /// The introduction.
+        /// Introduction that the server sent.
         hello: Hello,
     },
     /// A server was reached. The elections keep or close the connection.
     Dialled {
-        /// The server.
+        /// Server that was reached.
         sid: Sid,
-        /// The number of the connection.
+        /// Number of the connection.
         connection: ConnectionId,
     },
-    /// A server was not reached.
+    /// A server could not be reached.
     NotReached {
-        /// The server.
+        /// Server that was not reached.
         sid: Sid,
-        /// Whether its host responded and refused the connection.
+        /// Whether its host responded by refusing the connection.
         is_refusal: bool,
     },
     /// A notification arrived.
     Heard {
-        /// The connection.
+        /// Connection on which it arrived.
         connection: ConnectionId,
-        /// The notification.
+        /// Received notification.
         notification: Notification,
     },
-    /// A connection ended by itself.
+    /// A connection has ended without a request from this server.
     Closed {
-        /// The connection.
+        /// Connection that ended.
         connection: ConnectionId,
     },
 }
 
-/// Effect of elections for the host.
+/// Effect that elections request from the host.
 #[derive(Debug)]
 pub enum ElectionEffect {
     /// Listen on these endpoints only.
     Listen(Vec<Endpoint>),
     /// Connect to a server and introduce this one.
     Dial {
-        /// The server.
+        /// Server to connect to.
         sid: Sid,
         /// Possible addresses of the server, the most likely one first.
         at: Vec<Endpoint>,
@@ -89,56 +89,56 @@ pub enum ElectionEffect {
     },
     /// Use a connection from now on.
     Keep {
-        /// The connection.
+        /// Connection to use.
         connection: ConnectionId,
-        /// The connected server.
+        /// Server at its other end.
         sid: Sid,
     },
     /// Close a connection.
     Close {
-        /// The connection.
+        /// Connection to close.
         connection: ConnectionId,
-        /// The reason.
+        /// Reason for the log.
         reason: CloseReason,
     },
-    /// Write a notification. It replaces an unwritten one.
+    /// Write a notification. It replaces one that is not written yet.
     Write {
-        /// The connection.
+        /// Connection to write to.
         connection: ConnectionId,
-        /// The notification.
+        /// Notification to write.
         notification: Notification,
     },
     /// Query the oracle of two.
     AskOracle,
 }
 
-/// Outcome of a call to the elections.
+/// Result of a call to the elections.
 #[derive(Debug)]
 pub enum ElectionAction {
     /// The host must execute an effect.
     Carry(ElectionEffect),
     /// The election is over.
     Elected {
-        /// The role: leading, following or observing.
+        /// Role of this server: leading, following or observing.
         state: PeerState,
-        /// The elected leader, with the zxid and epoch of its vote.
+        /// Elected leader, with the zxid and epoch of its vote.
         vote: Vote,
-        /// The round.
+        /// Election round.
         round: ElectionRound,
-        /// Duration of the search, ms.
+        /// Duration of the search for a leader, ms.
         took_ms: u64,
     },
     /// Another server has committed a newer member list while this server was looking for a leader.
     /// The elections already use the list. The rest of the server must install it.
     ListSeen {
-        /// The other server.
+        /// Server that sent the list.
         from: Sid,
-        /// The list.
+        /// Newer member list.
         list: Membership,
     },
-    /// A server that voted for this leader looks for a leader again.
+    /// A server that voted for this leader is looking for a leader again.
     SupporterLooks {
-        /// The server.
+        /// Server that looks for a leader.
         sid: Sid,
     },
 }
@@ -153,7 +153,7 @@ enum ElectionWork {
     Adopt(Sid, Box<Heard>, Box<Membership>),
 }
 
-/// A server in elections.
+/// Part of a server that takes part in elections.
 pub struct Elections {
     settings: ElectionSettings,
     lists: Lists,
@@ -163,27 +163,26 @@ pub struct Elections {
     election: Election,
     links: Links,
     candidate: Candidate,
-    /// The kept connections with their servers.
+    /// Connections in use, with their servers.
     kept: BTreeMap<ConnectionId, Sid>,
-    /// Whether the oracle is queried: initially yes, and on a leader as long as it does not have a
-    /// follower.
+    /// Whether the oracle is queried: initially, and on a leader as long as it has no follower.
     is_oracle_needed: bool,
     /// Whether the election waits for the oracle's answer.
     is_oracle_asked: bool,
-    /// Time at which the server began to look, if it does, ms.
+    /// Time at which the server began to look for a leader, ms; `None` if it is not looking.
     looking_since_ms: Option<i64>,
-    /// The last list of another server that could not be adopted.
+    /// Last list of another server that could not be adopted.
     refused_list: Option<(Sid, ConfigVersion)>,
     work: VecDeque<ElectionWork>,
 }
 
 impl Elections {
     /// Creates the elections of a server that answers others and is not looking for a leader yet.
-    /// `proposed` is used if it is newer than `committed`. Servers that ask before the first round
-    /// receive `candidate`.
+    /// `proposed` is used if it is newer than `committed`. Servers that query this one before its
+    /// first round receive `candidate`.
     ///
-    /// # Errors
-    /// If no server can be elected by the lists, or if the text of a list is too long.
+    /// # Errors If the lists contain no server that can be elected, or if the encoded list is too
+    /// long.
     pub fn new(
         settings: ElectionSettings,
         committed: Membership,
@@ -211,12 +210,12 @@ impl Elections {
         })
     }
 
-    /// See [`Election::take_no_list_before`].
+    /// Sets a minimum version. See [`Election::take_no_list_before`].
     pub(crate) fn take_no_list_before(&mut self, version: ConfigVersion) {
         self.election.take_no_list_before(version);
     }
 
-    /// Starts to listen.
+    /// Starts listening.
     pub fn begin(&mut self, out: &mut Vec<ElectionAction>) {
         out.push(ElectionAction::Carry(ElectionEffect::Listen(
             self.own.clone(),
@@ -232,12 +231,12 @@ impl Elections {
         self.carry_out(now_ms, out);
     }
 
-    /// Stores the leader's epoch once it is established.
+    /// Stores the leader's epoch after it has been established.
     pub fn handle_epoch_active(&mut self, epoch: Epoch) {
         self.election.handle_epoch_active(epoch);
     }
 
-    /// Ends the role. [`look`](Self::look) follows when the log is on disk.
+    /// Ends the role. [`look`](Self::look) must follow once the log is on disk.
     pub fn end_role(&mut self) {
         self.election.end_role();
     }
@@ -253,11 +252,12 @@ impl Elections {
         self.is_oracle_needed = is_needed;
     }
 
-    /// Uses new member lists: `committed`, the one in effect, and `proposed`, the last one seen,
-    /// which is used if it is newer. `role` is this server's part in the first. A round in progress continues, unless this
-    /// server gains or loses its vote. It then restarts.
+    /// Uses new member lists: `committed`, which is in force, and `proposed`, the last one seen,
+    /// which is used if it is newer. `role` is this server's role in the committed list. A round in
+    /// progress continues unless this server gains or loses its vote. In that case it restarts.
     ///
-    /// If no server can be elected by the lists, this is logged, and the old lists stay.
+    /// If the lists contain no server that can be elected, this is logged and the old lists stay in
+    /// force.
     pub fn configure(
         &mut self,
         committed: Membership,
@@ -361,7 +361,7 @@ impl Elections {
         self.carry_out(now_ms, out);
     }
 
-    /// Handles the election's deadline, after the answer of the oracle if there is one.
+    /// Handles the election's deadline. If the oracle is queried, waits for its answer first.
     fn finish_wait(&mut self, grants: bool, now_ms: i64) {
         if self.settings.has_oracle {
             let is_needed = self.is_oracle_needed;
@@ -406,7 +406,7 @@ impl Elections {
         self.queue_actions(actions);
     }
 
-    /// Adopts a newer list that was seen while this server is looking for a leader.
+    /// Adopts a newer list that was seen while this server was looking for a leader.
     fn adopt(
         &mut self,
         from: Sid,
@@ -423,7 +423,8 @@ impl Elections {
         let electorate = match lists.electorate() {
             Ok(electorate) => electorate,
             Err(error) => {
-                // Every notification of that server repeats the list.
+                // The list is logged once only, because every notification from that server repeats
+                // it.
                 if self.refused_list.replace((from, version)) != Some((from, version)) {
                     log_limiter::limited!(warn, %from, %version, err = %error, "cannot adopt the member list of another server");
                 }
@@ -496,7 +497,7 @@ impl Elections {
                     took_ms,
                 });
             }
-            // Handled with its notification, as `ElectionWork::Adopt`.
+            // The list is handled together with its notification, as `ElectionWork::Adopt`.
             Action::ConfigSeen { .. } => {}
             Action::SupporterLooks { sid } => out.push(ElectionAction::SupporterLooks { sid }),
             Action::Refused {
@@ -557,7 +558,7 @@ impl Elections {
     }
 }
 
-/// Returns ZooKeeper's name of a role.
+/// Returns ZooKeeper's name for a role.
 fn role_name(state: PeerState) -> &'static str {
     match state {
         PeerState::Leading => "LEADING",

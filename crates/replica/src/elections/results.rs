@@ -1,4 +1,4 @@
-//! Elections, and their consequences for the role.
+//! Results of elections and their consequences for the role.
 
 use crate::elections::{ElectionAction, ElectionEffect, Elections};
 use crate::interface::effect::Effect;
@@ -55,7 +55,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Starts to look for a leader.
+    /// Starts looking for a leader.
     pub(crate) fn look(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &self.member {
             let candidate = member.candidate();
@@ -80,7 +80,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles the answer of the oracle of two, for the election and for the leader.
+    /// Handles the answer of the oracle of two, both for the election and for the leader.
     pub(crate) fn handle_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
         let member = self.member.as_mut();
         let asked_ms = member.and_then(|member| member.oracle_asked_ms.pop_front());

@@ -1,4 +1,4 @@
-//! Member lists in the form that the election uses.
+//! Member lists in the form that elections use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ pub enum ElectorateError {
     /// The list contains only observers, or is empty.
     #[error("the member list does not contain a participant")]
     NoParticipants,
-    /// Other servers would close the connection on a notification of this size.
+    /// Other servers would close the connection after a notification of this size.
     #[error("the text of the member list has {len} bytes and does not fit into a notification")]
     TooLong {
-        /// Size of the text, bytes.
+        /// Size of the encoded list, bytes.
         len: usize,
     },
 }
 
-/// The lists that decide an election: the committed one, and a newer proposed one.
+/// Lists that decide an election: the committed one and a newer proposed one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lists {
     pub(crate) committed: Membership,
@@ -34,7 +34,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Creates the lists. A proposed list that is not newer is obsolete, and is ignored.
+    /// Creates the lists. A proposed list that is not newer is obsolete and is ignored.
     pub(crate) fn new(committed: Membership, proposed: Option<Membership>) -> Self {
         let proposed = proposed.filter(|proposed| proposed.version > committed.version);
         Self {
@@ -45,9 +45,8 @@ impl Lists {
 
     /// Converts the lists for the election.
     ///
-    /// # Errors
-    /// If one of the lists does not contain a participant, or the text of the committed list is too
-    /// long for a notification.
+    /// # Errors If one of the lists contains no participant, or if the encoded committed list is
+    /// too long for a notification.
     pub(crate) fn electorate(&self) -> Result<Electorate, ElectorateError> {
         let text = self.committed.node_data();
         if text.len() > CONFIG_BYTES_MAX {
@@ -61,14 +60,14 @@ impl Lists {
         })
     }
 
-    /// Returns every server in a list, including observers.
+    /// Returns every server in either list, including observers.
     pub(crate) fn sids(&self) -> BTreeSet<Sid> {
         let lists = self.both().flat_map(|list| list.members.keys());
         lists.copied().collect()
     }
 
-    /// Returns the election endpoints of a server: those in the committed list, then additional
-    /// ones in the proposed list.
+    /// Returns the election endpoints of a server: first those in the committed list, then
+    /// additional ones in the proposed list.
     pub(crate) fn election_endpoints(&self, sid: Sid) -> Vec<Endpoint> {
         let members = self.both().filter_map(|list| list.members.get(&sid));
         let mut all = Vec::new();
@@ -81,7 +80,7 @@ impl Lists {
     }
 
     /// Endpoints on which this server listens; `None` if no list contains the server, which then
-    /// keeps its current ones.
+    /// keeps its current endpoints.
     pub(crate) fn own_endpoints(&self, me: Sid) -> Option<Vec<Endpoint>> {
         let member = self.both().find_map(|list| list.members.get(&me))?;
         Some(election_endpoints(member).collect())
@@ -105,8 +104,8 @@ pub(crate) fn role(role: MemberRole) -> Role {
     }
 }
 
-/// Returns a notification in the form that the election uses, and its whole member list. An invalid
-/// text does not invalidate the rest.
+/// Returns a notification in the form that elections use, with its member list. An invalid list
+/// does not invalidate the rest.
 pub(crate) fn read(
     notification: Notification,
     multi_address_enabled: bool,

@@ -23,8 +23,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles a client that moved to a learner with this session. A live session moves to that
-    /// learner.
+    /// Handles the move of a client to a learner. If the session is live, it moves to that learner.
     pub(crate) fn revalidate(
         &mut self,
         from: LinkId,
@@ -45,7 +44,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// Returns the owner of sessions that a learner's connection serves.
+/// Returns the owner number for the sessions that a learner's connection serves.
 pub(crate) fn owner_of(link: LinkId) -> Owner {
     Owner(link.0)
 }
@@ -53,8 +52,8 @@ pub(crate) fn owner_of(link: LinkId) -> Owner {
 /// Decodes a learner's request. Returns `None` for a request that is dropped without an answer.
 ///
 /// An undecodable body becomes an error transaction with its own zxid, because the learner waits
-/// for a transaction (LearnerHandler, PrepRequestProcessor). A request without identities does,
-/// too. Identities are also missing if they were too long to be kept.
+/// for a transaction (LearnerHandler, PrepRequestProcessor). So does a request without identities.
+/// Identities are also missing if they were too long to be kept.
 pub(crate) fn incoming(
     from: LinkId,
     request: LearnerRequest,
@@ -98,7 +97,7 @@ pub(crate) fn incoming(
         }
         Err(error) => Err(error),
     };
-    // A session must be able to end, whatever arrived with the request.
+    // A session must be able to end, whatever its request contains.
     let needs_identities = !op.is_of_session();
     let request = match write {
         Ok(_) if needs_identities && authinfo.is_none() => {

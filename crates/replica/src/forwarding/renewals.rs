@@ -1,4 +1,4 @@
-//! Sessions that moved to a learner from another server, while they wait for the leader's answer.
+//! Sessions that have moved to a learner from another server and wait for the leader's answer.
 //!
 //! Source: Learner.validateSession.
 
@@ -8,14 +8,14 @@ use proto::SessionId;
 
 use crate::interface::input::Renewal;
 
-/// The pending queries.
+/// Queries that the leader has not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Renewals {
     pending: HashMap<SessionId, Renewal>,
 }
 
 impl Renewals {
-    /// Adds a query. If the client comes again before the answer, it has abandoned its older
+    /// Adds a query. If the client returns again before the answer, it has abandoned its older
     /// connection. Returns the older query.
     pub(crate) fn push(&mut self, renewal: Renewal) -> Option<Renewal> {
         self.pending.insert(renewal.session, renewal)

@@ -1,7 +1,7 @@
 //! Forwarding of clients' requests from a learner to its leader.
 //!
-//! A learner accepts requests like every server. It forwards writes and receives them back as
-//! transactions, which it matches with their requests by session and cxid.
+//! A learner accepts requests like every server. It forwards writes, receives them back as
+//! transactions, and matches these with the requests by session and cxid.
 
 use bytes::Bytes;
 use jute::Encode;
@@ -57,8 +57,8 @@ impl<H: Host> Replica<H> {
             return;
         };
         if let Some(upgrade) = upgrade_of(&request) {
-            // No client waits for this request. The leader orders it before the client's request as
-            // well.
+            // No client waits for this request. The leader must order it before the client's
+            // request, too.
             learner.forward(upgrade, actions);
         }
         let is_new_session = op == OpCode::CreateSession;
@@ -82,7 +82,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles a client's `sync`: a learner forwards it, a leader answers it at its position.
+    /// Handles a client's `sync`. A learner forwards it. A leader answers it at its position.
     pub(crate) fn handle_sync(&mut self, sync: SyncRequest, turn: &mut Turn<'_, H>) {
         let learning = match &mut self.role {
             Role::Leading(_) => return self.sync_own(sync.session, sync.ticket, turn),
@@ -146,7 +146,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_learner(actions, turn);
     }
 
-    /// Forgets the connection on which an ended session last came back.
+    /// Forgets on which connection an ended session last returned.
     pub(crate) fn forget_holder(&mut self, session: SessionId) {
         if let Role::Learning(learning) = &mut self.role
             && let Some(observers) = &mut learning.observers
@@ -155,7 +155,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles the leader's answer about a session.
+    /// Handles the leader's answer to a query about a session.
     pub(crate) fn handle_revalidated(
         &mut self,
         session: SessionId,

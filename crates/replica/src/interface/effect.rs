@@ -1,4 +1,4 @@
-//! Effects of a replica, which its host executes.
+//! Effects that a replica requests from its host.
 
 use std::fmt;
 
@@ -17,46 +17,47 @@ use super::large_bytes::LargeBytes;
 use super::view::View;
 use crate::elections::ElectionEffect;
 
-/// The port on which learners connect.
+/// Port on which learners connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
-    /// Learners of this leader: the quorum port.
+    /// The quorum port, for learners of this leader.
     Learners,
-    /// Observers of this follower: `observerMasterPort`.
+    /// The port `observerMasterPort`, for observers of this follower.
     Observers,
 }
 
-/// Handling of clients' requests.
+/// Handling of clients' requests by this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Service {
-    /// Clients are not served without a leader. Handshakes are refused by closing the connection.
+    /// Clients are not served because there is no leader. Handshakes are refused by closing the
+    /// connection.
     None = 0,
-    /// This server orders the requests.
+    /// This server orders the requests itself.
     Deciding = 1,
     /// Requests are forwarded to the leader.
     Forwarding = 2,
-    /// Reads are answered without a leader, for clients that accept this.
+    /// Only reads are answered because there is no leader. Clients must accept this.
     ReadOnly = 3,
 }
 
-/// A file with a member list.
+/// File that contains a member list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberFile {
-    /// The last list seen (`zoo.cfg.dynamic.next`); `None` removes the file.
+    /// The last list seen (`zoo.cfg.dynamic.next`). `None` removes the file.
     LastSeen(Option<Membership>),
-    /// The committed list (`zoo.cfg.dynamic.<version>`, named by zoo.cfg).
+    /// The committed list (`zoo.cfg.dynamic.<version>`, to which zoo.cfg refers).
     Committed {
-        /// The list.
+        /// List to write.
         list: Membership,
-        /// Whether the list contains this server's client address, so that zoo.cfg omits it.
+        /// Whether the list contains this server's client address, which zoo.cfg must then omit.
         has_client: bool,
-        /// Whether to remove the file of the last list seen.
+        /// Whether to remove the file with the last list seen.
         removes_last_seen: bool,
     },
 }
 
-/// A task of the disk, executed after all earlier appends.
+/// Task for the disk, executed after all earlier appends.
 #[derive(Debug)]
 pub enum DiskOrder {
     /// Make the promised epoch durable. `AcceptedEpochSaved` follows.
@@ -65,7 +66,7 @@ pub enum DiskOrder {
     SaveCurrentEpoch(Epoch),
     /// Make a member list durable, before anything that is appended later.
     SaveMembers {
-        /// The file.
+        /// File to write.
         file: MemberFile,
         /// Whether the server must stop if the file cannot be written.
         is_required: bool,
@@ -73,30 +74,30 @@ pub enum DiskOrder {
     /// Load the tree from disk again. If `keep` is set, first cut the log after that transaction.
     /// `Reloaded` follows.
     Reload {
-        /// The last transaction to keep.
+        /// Last transaction to keep.
         keep: Option<Zxid>,
     },
-    /// Write the current tree to a separate place. The tree does not change during the write.
+    /// Write the current tree to a separate location. The tree does not change during the write.
     /// `TreeKept` follows.
     KeepTree,
     /// Make a leader's tree this server's durable state: remove all records after `last` from the
-    /// log, continue in a new file, write a snapshot and remove all others. `SnapshotWritten`
-    /// follows.
+    /// log, continue in a new file, write a snapshot and remove all other snapshots.
+    /// `SnapshotWritten` follows.
     TakeOver {
-        /// The tree's last transaction.
+        /// Last transaction in the tree.
         last: Zxid,
-        /// The leader's state.
+        /// State received from the leader.
         of: Synchronised,
     },
 }
 
-/// A leader's state that replaces this server's own.
+/// State received from a leader, which replaces this server's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Synchronised {
-    /// The number of the role that requested it, for the report.
+    /// Number of the role that requested it, for the report.
     pub attempt: u64,
     /// Generation of the tree that contains it ([`State::generation`](crate::State::generation)).
-    /// In a later generation, the snapshot is obsolete.
+    /// If the generation has changed, the snapshot is obsolete.
     pub generation: Generation,
 }
 
@@ -106,86 +107,88 @@ pub enum Effect {
     /// Append a record to the log. [`Input::Synced`](crate::Input::Synced) follows once it is on
     /// disk. A host may implement [`Host::append`](crate::Host::append) instead.
     Append(Record),
-    /// Send the packets and sync the log, because this turn does not produce more for now.
+    /// Send the packets and sync the log, because this turn produces no more for now.
     Flush,
-    /// Another task of the disk.
+    /// Execute a task for the disk.
     Disk(DiskOrder),
 
     /// Listen for learners. This effect replaces an earlier `Listen`.
     Listen {
-        /// The port.
+        /// Port to open.
         port: Port,
-        /// Number for `ListenFailed`.
+        /// Number that `ListenFailed` repeats.
         attempt: u64,
-        /// The addresses.
+        /// Addresses to listen on.
         addresses: Vec<HostPort>,
     },
     /// Stop listening, and close the connections.
     StopListening {
-        /// The port.
+        /// Port to close.
         port: Port,
-        /// Whether to send the queued packets first to learners that are up to date.
+        /// Whether to send the queued packets to up-to-date learners first.
         hands_over: bool,
     },
     /// Send a packet to a learner.
     Send {
-        /// The port of the connection.
+        /// Port of the connection.
         port: Port,
-        /// The receiver.
+        /// Learner that receives the packet.
         to: LinkId,
-        /// The packet.
+        /// Packet to send.
         packet: LeaderPacket,
     },
-    /// Send a SNAP packet and the tree. `SnapshotSent` follows.
+    /// Send a SNAP packet and the tree to a learner. `SnapshotSent` follows.
     SendSnapshot {
-        /// The port of the connection.
+        /// Port of the connection.
         port: Port,
-        /// The receiver.
+        /// Learner that receives the tree.
         to: LinkId,
-        /// The last transaction that the tree is sure to contain.
+        /// Last transaction that the tree certainly contains.
         zxid: Zxid,
     },
     /// Read the log for a learner. `LogRecords` or `LogUnusable` follows.
     ReadLog {
-        /// The learner.
+        /// Learner that needs the records.
         to: LinkId,
-        /// The zxid to begin at.
+        /// First zxid that is needed.
         from: Zxid,
         /// Last zxid that is needed.
         upto: Zxid,
     },
-    /// Drop a learner.
+    /// Drop a learner's connection.
     CloseLink {
-        /// The port of the connection.
+        /// Port of the connection.
         port: Port,
-        /// The connection.
+        /// Connection to drop.
         link: LinkId,
-        /// The reason.
+        /// Reason for the log.
         fault: LinkFault,
     },
 
-    /// Connect to the server to learn from. It replaces an earlier connection.
+    /// Connect to the server to learn from. The new connection replaces an earlier one.
     Dial {
         /// Number of the connection.
         attempt: u64,
-        /// The addresses.
+        /// Addresses of the server.
         addresses: Vec<HostPort>,
-        /// Pause before connecting, ms.
+        /// Pause before the connection attempt, ms.
         pause_ms: u64,
     },
     /// Send a packet to the leader.
     SendToLeader(LearnerPacket),
-    /// Read a snapshot from the connection. `SnapshotReceived` or `SnapshotDamaged` follows.
+    /// Read a snapshot from the connection to the leader. `SnapshotReceived` or `SnapshotDamaged`
+    /// follows.
     ReceiveSnapshot,
     /// Close the connection to the leader.
     HangUp,
 
-    /// Stop the server: its data differs from the data of other members, and it cannot or must not
-    /// repair that itself.
+    /// Stop the server, because its data differs from the data of other members and it cannot or
+    /// must not repair the difference itself.
     Stop,
-    /// Execute an effect of elections.
+    /// Execute an effect that elections request.
     Election(ElectionEffect),
-    /// Use these hosts of all members, by name or address, because the member lists have changed.
+    /// Use these hosts as the hosts of all members, by name or address, because the member lists
+    /// have changed.
     SetMemberHosts(Vec<String>),
     /// Query the oracle of two. `Oracle` follows.
     AskOracle,
@@ -194,22 +197,22 @@ pub enum Effect {
     Serve(Service),
     /// Stop the service: every connection ends without another answer.
     StopServing,
-    /// End a connection without another answer.
+    /// End a client's connection without another answer.
     CloseClient(Ticket),
-    /// End the connection that serves this session, if there is one.
+    /// End the connection that serves this session, if any.
     CloseSession(SessionId),
     /// Free the slots of dropped requests.
     Release {
-        /// Number of requests.
+        /// Number of dropped requests.
         requests: usize,
-        /// The requests' share of the host's bounds on large requests.
+        /// The requests' share in the host's bounds on large requests.
         large_bytes: LargeBytes,
     },
-    /// Use the leader's answer about a session.
+    /// Use the leader's answer to a query about a session.
     Renewed {
-        /// The query.
+        /// Query that was answered.
         renewal: Renewal,
-        /// Whether the session is alive.
+        /// Whether the session is live.
         is_valid: bool,
     },
     /// Show this view to operators.
@@ -234,23 +237,23 @@ impl fmt::Display for Effect {
 /// A transaction that was just applied.
 #[derive(Debug)]
 pub struct Applied<'a> {
-    /// The transaction.
+    /// Applied transaction.
     pub record: &'a TxnRecord,
-    /// The outcome.
+    /// Outcome of the transaction.
     pub outcome: &'a Outcome,
-    /// Events for watchers. The host takes them for delivery.
+    /// Events for watchers. The host removes them from here to deliver them.
     pub events: &'a mut Vec<Event>,
-    /// The requested operation. The transaction may be an error instead.
+    /// Requested operation. The transaction may be an error instead.
     pub op: OpCode,
-    /// The connection that waits for the reply.
+    /// Connection that waits for the reply.
     pub origin: Option<Ticket>,
-    /// Whether the transaction was a request of this server's client. Its slot is then free.
+    /// Whether the transaction was requested by a client of this server. Its slot is then free.
     pub is_counted: bool,
-    /// The request's share of the host's bounds on large requests.
+    /// The request's share in the host's bounds on large requests.
     pub large_bytes: LargeBytes,
     /// Whether the tree is released after this transaction.
     pub is_last: bool,
     /// Whether the transaction is known to be committed. Learners treat a record from a leader
-    /// without an established epoch as committed, but the next leader may cut it.
+    /// whose epoch is not established as committed, but the next leader may cut it.
     pub is_committed: bool,
 }

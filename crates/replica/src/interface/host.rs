@@ -12,22 +12,22 @@ use super::input::Ticket;
 use super::note::Note;
 use crate::session::Sessions;
 
-/// The tree, the watches and the sessions. Connections read them as well, so the host guards them.
+/// Tree, watches and sessions. Connections also read them, so the host guards them.
 ///
-/// If there are locks, their order is: tree, then watches or sessions.
+/// If they are guarded by locks, the order is: tree, then watches or sessions.
 pub trait State {
-    /// Holds the tree, shared with readers.
+    /// Locks the tree, shared with readers.
     fn tree(&self) -> impl Deref<Target = Tree>;
 
-    /// Holds the tree exclusively.
+    /// Locks the tree exclusively.
     fn tree_mut(&self) -> impl DerefMut<Target = Tree>;
 
-    /// Replaces the tree, and begins a generation that is not established. Snapshots of the earlier
+    /// Replaces the tree and begins a generation that is not established. Snapshots of the earlier
     /// tree are abandoned.
     fn replace_tree(&self, tree: Tree);
 
-    /// Returns the generation of the tree, while the caller holds the tree. A snapshot that began
-    /// in an earlier generation must not be finished.
+    /// Returns the generation of the tree, which the caller holds. A snapshot that began in an
+    /// earlier generation must not be completed.
     fn generation(&self) -> Generation;
 
     /// Begins a generation that is not established. The replica calls it before the tree contains
@@ -46,60 +46,61 @@ pub trait State {
 
 /// Executes the decisions of a replica.
 pub trait Host {
-    /// The tree, the watches and the sessions.
+    /// Tree, watches and sessions of this host.
     type State: State;
 
-    /// Executes an effect or starts it. Never blocks.
+    /// Executes or starts an effect. Never blocks.
     fn effect(&mut self, effect: Effect);
 
-    /// Appends a transaction to the log, like [`Effect::Append`]. For a host that copies it into a
-    /// buffer for the disk and does not need a record.
+    /// Appends a transaction to the log, like [`Effect::Append`]. A host implements it if it copies
+    /// the record into a buffer for the disk and does not need to own it.
     fn append(&mut self, zxid: Zxid, txn: &[u8]) {
         let txn = Bytes::copy_from_slice(txn);
         self.effect(Effect::Append(Record::new(zxid, txn)));
     }
 
     /// Called before a transaction of this connection is applied. Earlier requests of the
-    /// connection must be answered without it. The tree is held exclusively.
+    /// connection must be answered from the tree without the transaction. The tree is held
+    /// exclusively.
     fn applying(&mut self, _tree: &Tree, _origin: Ticket) {}
 
-    /// Called after a transaction was applied. Events go to the outboxes of watchers, then the
-    /// reply to the client, then answers to reads that waited after it. The tree is held
-    /// exclusively.
+    /// Called after a transaction has been applied. Events go to the outboxes of watchers, then the
+    /// reply to the client, then the answers to reads that waited for the transaction. The tree is
+    /// held exclusively.
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>);
 
-    /// Called when the epoch of this server's role, and so its tree ([`State::establish`]), is
-    /// established. Everything in its files up to `last` is committed, including records that
+    /// Called when the epoch of this server's role, and therefore its tree ([`State::establish`]),
+    /// is established. Everything in its files up to `last` is committed, including records that
     /// [`Host::applied`] did not report.
     fn established(&mut self, last: Zxid);
 
     /// Called to answer the oldest `sync` of a connection from this tree.
     fn answer_sync(&mut self, tree: &Tree, ticket: Ticket);
 
-    /// Called when the tree was released after calls of [`Host::applied`] or [`Host::answer_sync`].
-    /// The host can wake the connections that received something.
+    /// Called when the tree has been released after calls to [`Host::applied`] or
+    /// [`Host::answer_sync`]. The host can wake the connections that received output.
     fn tree_released(&mut self) {}
 
     /// Reports an event for metrics.
     fn note(&mut self, note: Note<'_>);
 }
 
-/// The time of a turn.
+/// Times of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     /// Monotonic time, ms.
     pub ms: i64,
-    /// Wall clock time since 1970, ms. An administrator may change it.
+    /// Wall-clock time since 1970, ms. An administrator may change the clock.
     pub wall_ms: i64,
 }
 
-/// Everything that the replica borrows while it handles one input.
+/// Values that the replica borrows while it handles one input.
 pub struct Turn<'a, H: Host> {
-    /// Time of the turn.
+    /// Times of the turn.
     pub now: Now,
-    /// The tree, the watches and the sessions.
+    /// Tree, watches and sessions.
     pub state: &'a H::State,
-    /// Executes the effects.
+    /// Host that executes the effects.
     pub host: &'a mut H,
 }
 
@@ -112,7 +113,7 @@ impl<H: Host> Turn<'_, H> {
         self.effect(Effect::Disk(order));
     }
 
-    /// Makes the tree, which ends at `last`, this server's durable state.
+    /// Makes the tree this server's durable state. The tree ends at `last`.
     pub(crate) fn take_over(&mut self, attempt: u64, last: Zxid) {
         let generation = self.state.generation();
         let of = Synchronised {
@@ -122,7 +123,7 @@ impl<H: Host> Turn<'_, H> {
         self.disk(DiskOrder::TakeOver { last, of });
     }
 
-    /// Reports that everything in the tree, which ends at `last`, is committed.
+    /// Reports that everything in the tree, up to `last`, is committed.
     pub(crate) fn establish(&mut self, last: Zxid) {
         self.state.establish();
         self.host.established(last);

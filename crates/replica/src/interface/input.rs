@@ -16,7 +16,7 @@ use super::effect::Port;
 use super::large_bytes::LargeBytes;
 use crate::elections::ElectionInput;
 
-/// The host's number for a client's connection. Numbers are not reused.
+/// Number that the host assigned to a client's connection. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
@@ -29,46 +29,46 @@ impl fmt::Display for Ticket {
 /// A client's request for a transaction.
 #[derive(Debug)]
 pub struct ClientRequest {
-    /// The connection that waits for the reply.
+    /// Connection that waits for the reply.
     pub ticket: Ticket,
-    /// The connection's session.
+    /// Session of the connection.
     pub session: SessionId,
-    /// The client's number of the request.
+    /// Number that the client gave the request.
     pub cxid: i32,
     /// Identities of the client when the request arrived.
     pub identities: Arc<[Id]>,
-    /// The decoded request.
+    /// Decoded request.
     pub request: WriteRequest,
-    /// The undecoded record, for a remote leader.
+    /// Undecoded record, for a remote leader.
     pub body: Bytes,
-    /// The request's share of the host's bounds on large requests, until the request is applied or
+    /// The request's share in the host's bounds on large requests, until the request is applied or
     /// dropped.
     pub large_bytes: LargeBytes,
-    /// Timeout of the session in ms, if the session is local and must become global first.
+    /// Timeout in ms if the session is local and must become global first.
     pub upgrade_ms: Option<i32>,
 }
 
 /// A client's `sync`.
 #[derive(Debug)]
 pub struct SyncRequest {
-    /// The connection that waits for the answer.
+    /// Connection that waits for the answer.
     pub ticket: Ticket,
-    /// The connection's session.
+    /// Session of the connection.
     pub session: SessionId,
-    /// The client's number of the request.
+    /// Number that the client gave the request.
     pub cxid: i32,
     /// Identities of the client when the request arrived.
     pub identities: Arc<[Id]>,
-    /// The path, which only the client uses.
+    /// Path, which only the client uses.
     pub path: Option<jute::Str>,
 }
 
-/// A client that came back with a session. Only the leader knows whether the session is alive.
+/// Return of a client with its session. Only the leader knows whether the session is live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renewal {
-    /// The connection that waits for the answer.
+    /// Connection that waits for the answer.
     pub ticket: Ticket,
-    /// The session.
+    /// Session to renew.
     pub session: SessionId,
     /// Timeout negotiated on this connection, ms.
     pub timeout_ms: i32,
@@ -76,29 +76,29 @@ pub struct Renewal {
     pub new_style: bool,
 }
 
-/// Event for the replica.
+/// Event that the replica handles.
 #[derive(Debug)]
 pub enum Input {
-    /// Requests of clients, oldest first. Some of the requests may have arrived together.
+    /// Requests of clients, oldest first. They may have arrived together.
     Requests(Vec<ClientRequest>),
     /// A client's `sync`.
     Sync(SyncRequest),
-    /// A client came back with a session.
+    /// A client has returned with a session.
     Renew(Renewal),
-    /// An event on a connection of elections.
+    /// An event on an election connection.
     Election(ElectionInput),
     /// An event on a learner's connection.
     Learner(Port, LearnerEvent),
-    /// The port for learners could not be opened.
+    /// A port for learners could not be opened.
     ListenFailed {
-        /// The port.
+        /// Port that could not be opened.
         port: Port,
-        /// The number in the effect.
+        /// Number in the effect.
         attempt: u64,
     },
     /// An event on the connection to the leader.
     Leader {
-        /// The number in the effect that opened the connection.
+        /// Number in the effect that opened the connection.
         attempt: u64,
         /// The event.
         event: LeaderEvent,
@@ -117,28 +117,28 @@ pub enum Input {
     /// The requested load of the tree from disk has ended. Without a tree, the log could not be cut
     /// and the disk is unchanged.
     Reloaded {
-        /// The tree.
+        /// Loaded tree.
         tree: Option<Box<Tree>>,
-        /// End of the log.
+        /// Last zxid of the log.
         end: Zxid,
     },
-    /// The snapshot for a synchronisation is on disk, and all files that must not be read together
-    /// with it are removed.
+    /// The snapshot for a synchronisation is on disk. All files that must not be read together with
+    /// it have been removed.
     SnapshotWritten {
-        /// The number of the role that requested it.
+        /// Number of the role that requested it.
         attempt: u64,
-        /// The transaction in the file's name.
+        /// Transaction in the file's name.
         zxid: Zxid,
     },
     /// An operator replaces the tree of a standalone server.
     Restore(Box<Tree>),
-    /// The write of the tree to a separate place by
-    /// [`DiskOrder::KeepTree`](crate::DiskOrder::KeepTree) has ended.
+    /// The write of the tree to a separate location, requested by
+    /// [`DiskOrder::KeepTree`](crate::DiskOrder::KeepTree), has ended.
     TreeKept {
         /// Whether the write succeeded.
         is_kept: bool,
     },
-    /// The disk has failed, so this server must not acknowledge anything any more.
+    /// The disk has failed, so this server must not acknowledge anything more.
     DiskFailed,
     /// The server must stop.
     Shutdown,
@@ -147,38 +147,38 @@ pub enum Input {
 /// Event on a learner's connection.
 #[derive(Debug)]
 pub enum LearnerEvent {
-    /// The learner has connected.
+    /// A learner has connected.
     Connected {
-        /// The number of the connection.
+        /// Number of the connection.
         link: LinkId,
     },
     /// The learner has sent packets.
     Packets {
-        /// The connection.
+        /// Connection of the learner.
         link: LinkId,
-        /// The packets, oldest first.
+        /// Received packets, oldest first.
         packets: Vec<LearnerPacket>,
     },
-    /// The connection has ended.
+    /// A connection has ended.
     Closed {
-        /// The connection.
+        /// Connection that ended.
         link: LinkId,
     },
     /// The requested snapshot has been sent to the learner.
     SnapshotSent {
-        /// The connection.
+        /// Connection of the learner.
         link: LinkId,
     },
     /// Records of the log that a [`ReadLog`](crate::Effect::ReadLog) effect requested.
     LogRecords {
-        /// The learner.
+        /// Learner that needs the records.
         link: LinkId,
-        /// The records. The first is the last one that is not after the requested zxid.
+        /// Records in zxid order. The first is the last one up to the requested zxid.
         records: Vec<Record>,
     },
     /// The log does not contain the requested records.
     LogUnusable {
-        /// The learner.
+        /// Learner that needs the records.
         link: LinkId,
     },
 }

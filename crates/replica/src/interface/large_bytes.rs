@@ -3,10 +3,10 @@
 use std::iter::Sum;
 use std::ops::{AddAssign, SubAssign};
 
-/// Share of one or several requests in the host's two bounds on bytes of large requests.
+/// Share of one or several requests in the host's two bounds on the bytes of large requests.
 ///
 /// The replica passes it from the request to its transaction, sums it for groups, and returns it
-/// when the transaction is applied or dropped. The replica does not use it for decisions.
+/// when the transaction is applied or dropped. The replica's decisions do not depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LargeBytes {
     /// Bytes within the configured bound (`largeRequestMaxBytes`).

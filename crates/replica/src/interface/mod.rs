@@ -1,4 +1,4 @@
-//! Values that cross the border between a replica and its host, and views for operators.
+//! Values exchanged between a replica and its host, and views for operators.
 
 pub(crate) mod effect;
 pub(crate) mod host;

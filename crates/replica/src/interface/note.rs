@@ -7,7 +7,7 @@ use proto::{Sid, Zxid};
 use zab::leader::LinkId;
 use zab::learner::Fault;
 
-/// A piece of work whose duration the host measures.
+/// Work whose duration the host measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Preparation of transactions for this number of requests.
@@ -18,7 +18,7 @@ pub enum Stage {
     TreeAwaited,
 }
 
-/// Event for metrics.
+/// Event that the host counts or measures.
 #[derive(Debug)]
 pub enum Note<'a> {
     /// The work begins.
@@ -29,63 +29,63 @@ pub enum Note<'a> {
     Became(&'a WriteRequest, &'a Txn),
     /// The leader proposes a record.
     Proposed {
-        /// Size of header, transaction and digest.
+        /// Total size of header, transaction and digest, bytes.
         bytes: usize,
     },
     /// A record of this leader is passed to the log.
     Appended {
-        /// The record's zxid.
+        /// Zxid of the record.
         zxid: Zxid,
-        /// Time of its creation, by the leader's wall clock, ms.
+        /// Time at which the record was created, ms by the leader's wall clock.
         stamp_ms: i64,
     },
     /// A proposal has arrived at this follower and is passed to the log.
     Received {
-        /// The record's zxid.
+        /// Zxid of the record.
         zxid: Zxid,
-        /// Time of its creation, by the leader's wall clock, ms.
+        /// Time at which the record was created, ms by the leader's wall clock.
         stamp_ms: i64,
     },
     /// The log is on disk up to this zxid.
     Synced(Zxid),
     /// A server has acknowledged a measured proposal.
     Acknowledged {
-        /// The server.
+        /// Server that acknowledged it.
         sid: Sid,
-        /// Time of the proposal, by the leader's wall clock, ms.
+        /// Time of the proposal, ms by the leader's wall clock.
         stamp_ms: i64,
     },
     /// A proposal is committed.
     Committed {
-        /// Time of the proposal, by the leader's wall clock, ms; `None` if it is not measured.
+        /// Time of the proposal, ms by the leader's wall clock; `None` if it is not measured.
         stamp_ms: Option<i64>,
-        /// Whether this server leads.
+        /// Whether this server is the leader.
         by_leader: bool,
     },
-    /// The leader sends a packet to the learner of this link.
+    /// The leader sends a packet over this learner's link.
     SentByLeader(LinkId, &'a LeaderPacket),
-    /// The link of a learner has ended or is to end.
+    /// A learner's link has ended or is about to end.
     LearnerGone(LinkId),
     /// This learner has received a packet.
     ReceivedByLearner(&'a LeaderPacket),
-    /// A snapshot is sent to the learner of this link.
+    /// A snapshot is sent over this learner's link.
     SnapshotOrdered(LinkId),
     /// A learner's query about a session was answered.
     SessionRevalidated,
-    /// The turn of a leader ends.
+    /// A leader's turn ends.
     LeaderTurnEnds {
-        /// Number of proposals that `sync` requests of learners wait for.
+        /// Number of proposals that learners' `sync` requests wait for.
         pending_syncs: usize,
     },
-    /// The turn of a learner ends.
+    /// A learner's turn ends.
     LearnerTurnEnds,
     /// A new leader begins without proposals.
     LeadingBegins,
-    /// The leader steps down because a voter that elected it looks for a leader again.
+    /// The leader steps down because a voter that elected it is looking for a leader again.
     SupporterLost,
     /// An election is over.
     Elected {
-        /// Duration of the search, ms.
+        /// Duration of the search for a leader, ms.
         took_ms: u64,
     },
     /// This learner leaves its leader for this reason.
@@ -93,7 +93,7 @@ pub enum Note<'a> {
     /// After this committed transaction, the digest of the tree differs from the digest in the
     /// transaction.
     DigestMismatch {
-        /// The transaction.
+        /// Transaction with the digest.
         zxid: Zxid,
     },
     /// A session expires.

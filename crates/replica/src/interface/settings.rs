@@ -6,23 +6,24 @@ use jute::Limits;
 use crate::elections::ElectionSettings;
 use crate::limits;
 
-/// Settings of a member; fixed while it runs.
+/// Settings of a server, fixed while it runs.
 #[derive(Debug, Clone)]
 pub struct ReplicaSettings {
-    /// `tickTime`, ms.
+    /// Length of a tick (`tickTime`), ms.
     pub tick_ms: i64,
     /// Top byte of new session ids: the low byte of `myid`, or 1 on a standalone server.
     pub session_server_id: u8,
     /// Whether new sessions are known to this server only (`localSessionsEnabled`). Always false on
     /// a standalone server.
     pub local_sessions: bool,
-    /// Maximum size of a string or buffer within a transaction.
+    /// Maximum size of a string or buffer within a transaction, bytes.
     pub field_limits: Limits,
-    /// Reaction of a server whose data differs from others' (`zoarium.onDigestMismatch`).
+    /// Reaction of a server whose data differs from the data of others
+    /// (`zoarium.onDigestMismatch`).
     pub on_digest_mismatch: OnDigestMismatch,
     /// Schedule of the checks of containers and TTL znodes.
     pub containers: ContainerSettings,
-    /// Settings of a member; `None` for a standalone server.
+    /// Settings of an ensemble's member; `None` for a standalone server.
     pub ensemble: Option<EnsembleSettings>,
 }
 
@@ -33,7 +34,7 @@ pub struct ContainerSettings {
     pub check_interval_ms: i64,
     /// Pause between two deletions, ms.
     pub min_spacing_ms: i64,
-    /// Age at which a container that never had a child is deleted, ms; 0 for never.
+    /// Age at which a container that has never had a child is deleted, ms; 0 for never.
     pub max_never_used_ms: i64,
 }
 
@@ -42,28 +43,27 @@ pub struct ContainerSettings {
 pub struct EnsembleSettings {
     /// Settings of elections.
     pub election: ElectionSettings,
-    /// Times and limits of leader and learner.
+    /// Times and limits for leader and learner.
     pub zab: zab::Settings,
-    /// Committed transactions kept in memory for learners (`commitLogCount`).
+    /// Number of committed transactions kept in memory for learners (`commitLogCount`).
     pub commit_log_count: usize,
     /// Whether a leader serves clients (`leaderServes`).
     pub leader_serves: bool,
-    /// Sampling interval: the acknowledgements of one in this number of transactions are measured
+    /// Sampling interval: the acknowledgements of every nth transaction are measured
     /// (`leader.ackLoggingFrequency`).
     pub ack_sampling: i64,
     /// Time without a leader after which reads are served, ms; `None` for never.
     pub read_only_after_ms: Option<i64>,
-    /// An observer's choice of the server to learn from.
+    /// Settings for an observer's choice of the server to learn from.
     pub observer: ObserverSettings,
 }
 
-/// An observer's choice of the server to learn from.
+/// Settings for an observer's choice of the server to learn from.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ObserverSettings {
-    /// Maximum of the random pause before it connects (`observer.reconnectDelayMs`), ms.
+    /// Maximum random pause before it connects (`observer.reconnectDelayMs`), ms.
     pub reconnect_delay_ms: u64,
-    /// Maximum of the random pause before it looks for a leader again
-    /// (`observer.election.DelayMs`), ms.
+    /// Maximum random pause before it looks for a leader again (`observer.election.DelayMs`), ms.
     pub election_delay_ms: u64,
     /// Port on which followers serve observers (`observerMasterPort`).
     pub master_port: Option<u16>,
@@ -81,7 +81,7 @@ pub fn field_limits(config: &Config) -> Limits {
 }
 
 impl ReplicaSettings {
-    /// Derives the settings from this configuration.
+    /// Derives the settings from a configuration.
     pub fn new(config: &Config) -> Self {
         let containers = &config.containers;
         let spacing_ms = 60_000u32

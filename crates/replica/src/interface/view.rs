@@ -16,14 +16,14 @@ use crate::replica::Replica;
 use crate::roles::Role;
 use crate::roles::observer_master::Observers;
 
-/// The role and its progress.
+/// Role of a member and the role's progress.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// The role.
+    /// Current role.
     pub role: RoleView,
     /// Whether clients are served.
     pub is_serving: bool,
-    /// The phase of the protocol.
+    /// Current phase of the protocol.
     pub phase: Phase,
     /// The server that this one follows or observes, or itself if it leads.
     pub leader: Option<Sid>,
@@ -31,38 +31,39 @@ pub struct View {
     pub members: Arc<Membership>,
 }
 
-/// Role of a member, with the figures that only this role has.
+/// Role of a member and the figures specific to the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoleView {
-    /// No leader is known.
+    /// Looks for a leader.
     Looking,
-    /// No leader is known. Clients that accept this are served reads.
+    /// Looks for a leader, and serves reads to clients that accept this.
     ReadOnly,
-    /// A voter, or a participant that does not vote yet.
+    /// Follows a leader: a voter, or a participant that does not vote yet.
     Following {
         /// Number of up-to-date observers; `None` if this server does not serve observers.
         synced_observers: Option<u64>,
     },
     /// Learns without a vote.
     Observing {
-        /// The server that it learns from: the leader, or a follower that serves observers.
+        /// Server that it learns from: the leader, or a follower that serves observers.
         master: Sid,
     },
-    /// Proposes.
+    /// Leads and proposes.
     Leading {
-        /// Time at which its epoch began to accept writes, ms on the clock of [`Now`](crate::Now).
+        /// Time at which its epoch began to accept writes, in ms by the clock of
+        /// [`Now`](crate::Now).
         since_ms: i64,
-        /// The connected learners.
+        /// Connected learners.
         learners: Learners,
     },
 }
 
-/// A phase of Zab.
+/// Phase of Zab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// No leader is known.
     Election,
-    /// This server will lead, and its epoch is not fixed yet.
+    /// This server is going to lead, but its epoch is not fixed yet.
     Discovery,
     /// This server is being synchronised.
     Synchronization,
@@ -70,21 +71,21 @@ pub enum Phase {
     Broadcast,
 }
 
-/// The learners of a leader.
+/// Learners of a leader, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Learners {
     /// All connections of learners, synchronised or not.
     pub connected: u64,
-    /// Participants that receive proposals, with and without a vote.
+    /// Participants that receive proposals, voting or not.
     pub synced_followers: u64,
-    /// Participants among these without a vote.
+    /// Non-voting participants among them.
     pub synced_non_voting_followers: u64,
     /// Observers that receive commits.
     pub synced_observers: u64,
 }
 
 impl<H: Host> Replica<H> {
-    /// Shows the role to operators.
+    /// Sends the current role to the host, for operators.
     pub(crate) fn show(&mut self, turn: &mut Turn<'_, H>) {
         self.is_view_stale = false;
         if let Some(view) = self.view() {
@@ -98,8 +99,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Returns whether its log counts in elections: its files contain everything that it may have
-    /// acknowledged.
+    /// Returns whether its log counts in elections, because its files contain everything that it
+    /// may have acknowledged.
     pub fn is_trusted(&self) -> bool {
         self.member.as_ref().is_none_or(|member| member.is_trusted)
     }
@@ -109,7 +110,7 @@ impl<H: Host> Replica<H> {
         self.member.as_ref().map(|member| member.candidate())
     }
 
-    /// Returns the member lists in use; `None` without an ensemble.
+    /// Returns the current member lists; `None` without an ensemble.
     pub fn lists(&self) -> Option<&MemberLists> {
         self.member.as_ref().map(|member| &member.lists)
     }

@@ -8,23 +8,23 @@ use proto::Sid;
 
 use super::{OwnAddresses, role_in};
 
-/// Differences between the installed list and the previous one, for this server.
+/// Differences between the installed list and the previous one that matter to this server.
 ///
 /// If only the version differs, no action is needed. Otherwise the election restarts with the new
-/// members, as does its listener.
+/// members, and the election listener restarts, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembershipChange {
     /// Whether anything but the version differs.
     pub members_differ: bool,
-    /// The new role, if it differs: the current role ends.
+    /// New role, if it differs. The current role then ends.
     pub role: Option<MemberRole>,
-    /// The new client address, if it differs.
+    /// New client address, if it differs.
     pub client: Option<HostPort>,
     /// Whether the addresses for learners differ.
     pub quorum_addresses_differ: bool,
     /// Whether the addresses for elections differ.
     pub election_addresses_differ: bool,
-    /// Servers that vote in both lists and have kept their quorum addresses.
+    /// Servers that vote in both lists and keep their quorum addresses.
     steady_voters: BTreeSet<Sid>,
 }
 
@@ -57,8 +57,8 @@ impl MembershipChange {
         }
     }
 
-    /// Returns whether the previous leader cannot be followed any more. Call it only if no leader
-    /// was designated.
+    /// Returns whether the previous leader can no longer be followed. Call it only if no leader was
+    /// designated.
     pub fn loses_leader(&self, leader: Sid) -> bool {
         self.members_differ && !self.steady_voters.contains(&leader)
     }

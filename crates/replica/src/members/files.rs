@@ -4,7 +4,7 @@
 
 use crate::interface::effect::MemberFile;
 
-/// Suffix of the file with the last list seen, next to zoo.cfg.
+/// Suffix of the file that contains the last list seen, next to zoo.cfg.
 const NEXT: &str = ".dynamic.next";
 
 /// Access to the files next to zoo.cfg, implemented by a host. Each write is atomic, and durable
@@ -19,26 +19,23 @@ pub trait MemberFiles {
     /// If the file cannot be written. It is then unchanged.
     fn replace(&mut self, suffix: &str, text: &str) -> Result<(), Self::Error>;
 
-    /// Removes that file, if it exists.
+    /// Removes the file whose name is zoo.cfg's name with `suffix`, if it exists.
     ///
-    /// # Errors
-    /// If the file cannot be removed.
+    /// # Errors If the file cannot be removed.
     fn remove(&mut self, suffix: &str) -> Result<(), Self::Error>;
 
-    /// Makes zoo.cfg name that file. With `has_client`, the list contains this server's client
-    /// address, and zoo.cfg omits it.
+    /// Makes zoo.cfg refer to the file with `suffix`. If `has_client`, the list contains this
+    /// server's client address, and zoo.cfg omits it.
     ///
-    /// # Errors
-    /// If zoo.cfg cannot be read or written. It is then unchanged.
+    /// # Errors If zoo.cfg cannot be read or written. It is then unchanged.
     fn name_dynamic(&mut self, suffix: &str, has_client: bool) -> Result<(), Self::Error>;
 }
 
 impl MemberFile {
-    /// Makes the list durable. zoo.cfg names a committed list before the file of the last list seen
-    /// is removed, so one of them exists at any time.
+    /// Makes the list durable. zoo.cfg refers to a committed list before the file of the last list
+    /// seen is removed, so one of them exists at any time.
     ///
-    /// # Errors
-    /// If an operation of `files` fails. Earlier operations are not undone.
+    /// # Errors If an operation of `files` fails. Earlier operations are not undone.
     pub fn write<F: MemberFiles>(&self, files: &mut F) -> Result<(), F::Error> {
         match self {
             Self::LastSeen(Some(list)) => files.replace(NEXT, &list.file_text(true)),
@@ -67,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Records the completed steps, and fails at one of them.
+    /// Fake that records the completed steps and fails at one of them.
     struct Noted {
         done: Vec<String>,
         fails_at: usize,

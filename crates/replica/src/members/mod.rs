@@ -11,8 +11,8 @@
 //! The host writes the files. Each change returns a [`MemberFile`], which contains the order of its
 //! writes ([`MemberFile::write`]).
 //!
-//! With `reconfigEnabled=false`, lists of other servers are ignored, and files are not written: the
-//! list from the start stays in force.
+//! With `reconfigEnabled=false`, lists of other servers are ignored, files are not written, and the
+//! initial list stays in force.
 //!
 //! Source: QuorumPeer.setLastSeenQuorumVerifier, setQuorumVerifier, processReconfig; Leader.lead.
 
@@ -37,7 +37,7 @@ pub use plan::PlanFacts;
 
 use crate::interface::effect::MemberFile;
 
-/// The member lists of this server.
+/// Member lists of this server.
 #[derive(Debug)]
 pub struct MemberLists {
     me: Sid,
@@ -46,8 +46,8 @@ pub struct MemberLists {
     committed: Membership,
     /// A list newer than `committed`.
     last_seen: Option<Membership>,
-    /// Addresses of this server. If the server was removed, the addresses in the last list that
-    /// contained it.
+    /// Addresses of this server. If it was removed, the addresses in the last list that contained
+    /// it.
     own: OwnAddresses,
 }
 
@@ -60,7 +60,7 @@ struct OwnAddresses {
 }
 
 impl MemberLists {
-    /// Creates the lists at the start; `None` for a standalone server.
+    /// Creates the lists when the server starts; `None` for a standalone server.
     pub fn new(config: &Config) -> Option<Self> {
         let ensemble = config.ensemble.as_ref()?;
         let features = &config.features;
@@ -101,12 +101,12 @@ impl MemberLists {
         role_in(&self.committed, self.me)
     }
 
-    /// Returns the address for clients, if a list or zoo.cfg contains it.
+    /// Returns the address for clients, if a list or zoo.cfg contains one.
     pub fn client_address(&self) -> Option<&HostPort> {
         self.own.client.as_ref()
     }
 
-    /// Returns the list that decides.
+    /// Returns the committed list.
     pub fn committed(&self) -> &Membership {
         &self.committed
     }
@@ -134,8 +134,7 @@ impl MemberLists {
 
     /// Parses a list from NEWLEADER, a reconfiguration or a notification.
     ///
-    /// # Errors
-    /// If the text is not a member list, or the list does not contain a participant.
+    /// # Errors If the string is not a member list, or if the list contains no participant.
     pub fn parse(&self, text: &[u8]) -> Result<Membership, MembershipError> {
         let text = String::from_utf8_lossy(text);
         let list = Membership::parse(&text, self.rules.multi_address_enabled)?;
@@ -147,10 +146,10 @@ impl MemberLists {
     }
 
     /// Stores a proposed list as seen. It may be acknowledged once the returned file is on disk. If
-    /// the file cannot be written, the list is seen nevertheless, for as long as the server runs.
+    /// the file cannot be written, the list is still seen for as long as the server runs.
     ///
-    /// An older list replaces the last seen one: a new leader does not know that reconfiguration,
-    /// which was therefore never committed.
+    /// An older list replaces the last one seen. In that case, a new leader does not know the later
+    /// reconfiguration, which was therefore never committed.
     pub fn see(&mut self, list: Membership) -> Option<MemberFile> {
         let known = self.last_seen.as_ref().unwrap_or(&self.committed).version;
         if !self.reconfig_enabled || list.version == known {
@@ -165,7 +164,7 @@ impl MemberLists {
     }
 
     /// Puts a committed list in force. Returns the change and the file to write; `None` if the list
-    /// was known already or lists cannot change.
+    /// was already known or if lists cannot change.
     pub fn install(&mut self, list: Membership) -> Option<(MembershipChange, MemberFile)> {
         if !self.reconfig_enabled || list.version <= self.committed.version {
             return None;
@@ -198,10 +197,12 @@ impl MemberLists {
         }
     }
 
-    /// Returns the list with which this server's epoch as leader begins: the last one seen.
+    /// Returns the list with which this server's epoch as leader begins, which is the last one
+    /// seen.
     ///
-    /// A list without a version receives one with the first epoch, so that it takes precedence over
-    /// the lists of unknown servers (ZOOKEEPER-1783). It is then a seen list, like a proposed one.
+    /// A list without a version is given the version of the first epoch, so that it takes
+    /// precedence over the lists of unknown servers (ZOOKEEPER-1783). It is then a seen list, like
+    /// a proposed one.
     pub fn epoch_config(&mut self, epoch: Epoch) -> (EpochConfig, Option<MemberFile>) {
         let mut file = None;
         if self.committed.version == ConfigVersion::default() && self.last_seen.is_none() {
@@ -219,7 +220,7 @@ impl MemberLists {
         (config, file)
     }
 
-    /// Converts a proposed list for this server as leader.
+    /// Converts a proposed list to the form in which this server leads with it.
     pub fn next_config(&self, list: &Membership) -> NextConfig {
         let own = list.participants().find(|member| member.sid == self.me);
         NextConfig {

@@ -24,26 +24,25 @@ const ANY_VERSION: i64 = -1;
 /// Maximum number of participants with which an oracle can help.
 const ORACLE_VOTERS_MAX: usize = 2;
 
-/// State on which a plan depends, in addition to the lists.
+/// State on which a plan depends, besides the lists.
 #[derive(Debug, Clone)]
 pub struct PlanFacts {
-    /// The zxid of the reconfiguration, which becomes the version of the list.
+    /// Zxid of the reconfiguration, which becomes the version of the list.
     pub zxid: Zxid,
     /// Learners that connected as followers, listed or not, are synchronised, and have acknowledged
-    /// within `syncLimit`. Observers are excluded, even those to be promoted.
+    /// within `syncLimit`. Observers are excluded, even if they are to be promoted.
     pub synced_followers: BTreeSet<Sid>,
-    /// Whether the oracle lets one of two continue alone (`oraclePath`).
+    /// Whether the oracle allows one of two members to continue alone (`oraclePath`).
     pub oracle_grants: bool,
 }
 
 impl MemberLists {
-    /// Constructs the list of a reconfiguration, for this server as leader.
+    /// Constructs the new list for a reconfiguration, for this server as leader.
     ///
     /// It does not change the lists. If the reconfiguration is proposed, call [`MemberLists::see`]
     /// first.
     ///
-    /// # Errors
-    /// The code for the client, from the first check that fails.
+    /// # Errors The code for the client, from the first check that fails.
     pub fn plan(
         &self,
         request: &ReconfigRequest,
@@ -97,9 +96,9 @@ impl MemberLists {
     fn is_quorum_synced(&self, list: &Membership, facts: &PlanFacts) -> bool {
         let quorum = list.quorum();
         let voters = quorum.voters();
-        // A follower that becomes an observer leaves the leader as soon as it learns its current
-        // role. If it left before it learned the new role, the quorum would need it while it looks
-        // for the leader as an observer.
+        // A follower that becomes an observer leaves the leader as soon as it learns its new role.
+        // If it left earlier, it would look for the leader as an observer while the quorum still
+        // needs it.
         let is_observer_now = |sid: Sid| {
             let member = self.committed.members.get(&sid);
             member.is_some_and(|member| member.role == MemberRole::Observer)

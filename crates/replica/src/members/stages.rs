@@ -1,4 +1,4 @@
-//! The states of a configuration in a member: proposed, seen, committed, in force.
+//! The states of a member list in this server: proposed, seen, committed, in force.
 //!
 //! Source: QuorumPeer.processReconfig.
 
@@ -60,14 +60,14 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Stores the leader's last seen configuration as seen.
+    /// Stores the configuration that the leader saw last as seen.
     pub(crate) fn see_config(&mut self, text: &[u8], turn: &mut Turn<'_, H>) {
         if let Some(list) = self.parse_list(text) {
             self.see_list(list, turn);
         }
     }
 
-    /// Stores a list as seen. The list is on disk before later appends, and so before their
+    /// Stores a list as seen. The list is on disk before later appends, and therefore before their
     /// acknowledgement.
     fn see_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
@@ -80,10 +80,10 @@ impl<H: Host> Replica<H> {
         self.configure_election(turn);
     }
 
-    /// Installs the leader's configuration if it is committed. One after `upto` is proposed, and
-    /// comes into force with its commit. If this server installed it earlier, it would send it to
-    /// others in the next election, and its voters could decide without a quorum of the
-    /// configuration in force.
+    /// Installs the leader's configuration if it is committed. A configuration after `upto` is only
+    /// proposed, and comes into force when it is committed. If this server installed it earlier, it
+    /// would send it to others in the next election, and the configuration's voters could decide
+    /// without a quorum of the one in force.
     pub(crate) fn install_config(&mut self, text: &[u8], upto: Zxid, turn: &mut Turn<'_, H>) {
         let list = self.parse_list(text);
         if let Some(list) = list.filter(|list| list.version.0 <= upto.0) {
@@ -117,7 +117,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Installs a newer list of another server, received while this one looks for a leader.
+    /// Installs a newer list that another server sent while this one was looking for a leader.
     pub(crate) fn install_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
         self.install(list, None, turn);
     }
@@ -134,8 +134,8 @@ impl<H: Host> Replica<H> {
         let Some((change, file)) = member.lists.install(list) else {
             return;
         };
-        // If the write fails, this server continues, as Java does: the ensemble has decided, and
-        // the other members have the list.
+        // If the write fails, this server continues, as Java does, because the ensemble has decided
+        // and the other members have the list.
         let is_required = false;
         turn.disk(DiskOrder::SaveMembers { file, is_required });
         self.show_config(turn);
@@ -144,7 +144,7 @@ impl<H: Host> Replica<H> {
         self.follow_change(&change, designated_leader, turn);
     }
 
-    /// Writes the list in force into the config znode.
+    /// Writes the list that is in force into the config znode.
     pub(crate) fn show_config(&mut self, turn: &mut Turn<'_, H>) {
         let Some(member) = &self.member else { return };
         let list = member.lists.committed();
@@ -153,7 +153,7 @@ impl<H: Host> Replica<H> {
         tree.set_config(data.as_bytes(), version, turn.now.wall_ms);
     }
 
-    /// Ends the role if the configuration changes this server's role, or removes its leader.
+    /// Ends the role if the configuration changes this server's role or removes its leader.
     fn follow_change(
         &mut self,
         change: &MembershipChange,
@@ -209,7 +209,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// Returns the configuration's text in a reconfiguration.
+/// Returns the configuration that a reconfiguration transaction contains, as text.
 fn config_text(record: &Record) -> Option<Bytes> {
     let mut input = jute::Reader::new(record.txn.clone());
     let txn = <TxnRecord as jute::Decode>::decode(&mut input).ok()?;

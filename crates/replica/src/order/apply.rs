@@ -1,5 +1,5 @@
-//! Application of committed transactions to the tree, and the resulting replies, events and session
-//! changes.
+//! Application of committed transactions to the tree, with the resulting replies, events and
+//! session changes.
 
 use jute::{Decode, Encode, Reader};
 use proto::txn::{Txn, TxnRecord};
@@ -21,7 +21,7 @@ use crate::roles::transitions::begin_unestablished;
 use crate::session::Owner;
 
 impl<H: Host> Replica<H> {
-    /// Applies committed transactions, and answers each `sync` of a leader's own clients at its
+    /// Applies committed transactions. Answers each `sync` of the leader's own clients at its
     /// position among them.
     pub(crate) fn apply_committed(&mut self, turn: &mut Turn<'_, H>) {
         while let Some(before) = self.committed_before_own_sync() {
@@ -82,7 +82,7 @@ impl<H: Host> Replica<H> {
                 turn.state.sessions().remove(session);
                 self.forget_holder(session);
             }
-            // This server serves the new session.
+            // This server will serve the new session.
             Txn::CreateSession { .. }
                 if in_flight.origin.is_some() && outcome.error() == ErrorCode::Ok =>
             {
@@ -107,8 +107,8 @@ impl<H: Host> Replica<H> {
         self.events.clear();
     }
 
-    /// Returns whether the transactions that the role applies are committed. A leader does not
-    /// commit before its epoch is established, and it reports this to a learner by UPTODATE.
+    /// Returns whether the transactions that the role applies are committed. A leader commits only
+    /// after its epoch is established, which it reports to learners by UPTODATE.
     fn is_established(&self) -> bool {
         match &self.role {
             Role::Learning(learning) => {
@@ -127,9 +127,9 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Applies appended, uncommitted transactions. After a restart they would belong to the log, so
-    /// they also do at the end of a role. Clients are not informed, because a later leader may have
-    /// them cut.
+    /// Applies appended, uncommitted transactions at the end of a role. After a restart they would
+    /// be part of the log, so the tree must contain them as well. Clients are not informed, because
+    /// a later leader may have them cut.
     pub(crate) fn apply_uncommitted(&mut self, turn: &mut Turn<'_, H>) {
         for record in std::mem::take(&mut self.undelivered) {
             match self.decode(&record) {
@@ -192,9 +192,9 @@ impl<H: Host> Replica<H> {
 
     /// Answers a `sync` of one of this leader's own clients once every earlier proposal is applied.
     ///
-    /// A commit reaches the learners before this server's own tree contains it, so a learner's
-    /// client may have its answer first. Between two turns, the tree contains every sent commit. A
-    /// client's own writes precede its `sync`. Source: Leader.processSync.
+    /// A commit may reach the learners before this server's own tree contains it, so a learner's
+    /// client may receive its answer first. Between two turns, the tree contains every sent commit.
+    /// A client's own writes precede its `sync`. Source: Leader.processSync.
     pub(crate) fn sync_own(&mut self, session: SessionId, ticket: Ticket, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return turn.effect(Effect::CloseClient(ticket));
@@ -243,7 +243,7 @@ impl<H: Host> Replica<H> {
         turn.host.tree_released();
     }
 
-    /// Drops a learner's appended records up to this one, because they are being applied.
+    /// Drops a learner's appended records up to this transaction, because they are being applied.
     pub(crate) fn forget_undelivered(&mut self, upto: Zxid) {
         while let Some(record) = self.undelivered.front()
             && record.zxid <= upto

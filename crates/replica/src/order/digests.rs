@@ -1,5 +1,5 @@
-//! Comparison of the tree's digest with the digest in each committed transaction. A tree with a
-//! different digest contains other data than the tree of the leader that created the transaction.
+//! Comparison of the tree's digest with the digest in each committed transaction. If the digests
+//! differ, the tree differs from the tree of the leader that created the transaction.
 //!
 //! ```text
 //!   learner                          leader
@@ -34,13 +34,13 @@ use crate::replica::Replica;
 use crate::roles::kept_state::WrongTree;
 use crate::roles::{NextRole, Role};
 
-/// Minimum time between two log lines about a mismatch, ms.
+/// Minimum time between two log lines about mismatches, ms.
 const LOG_PAUSE_MS: i64 = 60_000;
 
 /// Maximum length of a path in a log line.
 const PATH_BYTES_MAX: usize = 256;
 
-/// State of the comparison.
+/// State of the digest comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
     /// Whether the last compared digests differed.
@@ -49,7 +49,7 @@ pub(crate) struct Digests {
     logs_from_ms: Option<i64>,
     /// Time from which the next mismatch may be reported to the leader, ms.
     reports_from_ms: Option<i64>,
-    /// The mismatch to report: the transaction and the digest of the tree.
+    /// Mismatch to report: the transaction and the digest of the tree.
     to_report: Option<(Zxid, u64)>,
 }
 
@@ -81,7 +81,7 @@ impl Digests {
     }
 }
 
-/// Returns whether the pause is over. If so, begins the next pause of `pause_ms`.
+/// Returns whether the pause is over. If so, begins another pause of `pause_ms`.
 fn is_due(from_ms: &mut Option<i64>, now_ms: i64, pause_ms: i64) -> bool {
     let is_due = from_ms.is_none_or(|from_ms| from_ms <= now_ms);
     if is_due {
@@ -101,7 +101,7 @@ fn log(zxid: Zxid, record: Option<&TxnRecord>, mismatch: DigestMismatch) {
 }
 
 impl<H: Host> Replica<H> {
-    /// Reports a mismatch once every committed transaction is applied.
+    /// Reports a mismatch after every committed transaction has been applied.
     pub(crate) fn report_mismatch(&mut self, turn: &mut Turn<'_, H>) {
         let Some((zxid, digest)) = self.digests.to_report.take() else {
             return;
@@ -109,7 +109,7 @@ impl<H: Host> Replica<H> {
         let (now_ms, pause_ms) = (turn.now.ms, self.settings.tick_ms);
         match &mut self.role {
             Role::Leading(_) if self.member.is_none() => {
-                // The tree differs from the tree that this server has prepared.
+                // The tree differs from the tree for which this server prepared the transaction.
                 if self.settings.on_digest_mismatch != OnDigestMismatch::Log {
                     self.stop_for_data(
                         "the tree differs from the transactions that this server has prepared",
@@ -129,7 +129,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Requests digests from the learners, if a comparison is due.
+    /// Requests digests from the learners if a comparison is due.
     pub(crate) fn compare_digests_if_due(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;
@@ -146,7 +146,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Answers the leader's question for the digest of the tree.
+    /// Answers the leader's query for the digest of the tree.
     pub(crate) fn report_digest(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
         let digest = digest_at(zxid, turn);
         if let (Role::Learning(learning), Some(digest)) = (&mut self.role, digest) {
@@ -157,7 +157,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Handles the leader's decision about the reported digest. `agreed` is the digest of a quorum
-    /// with the leader.
+    /// that includes the leader.
     pub(crate) fn handle_digest_judged(
         &mut self,
         zxid: Zxid,
@@ -195,7 +195,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles the decision of a quorum without this leader that its tree is wrong.
+    /// Handles the decision of a quorum without this leader that the leader's tree is wrong.
     pub(crate) fn handle_own_digest_differs(
         &mut self,
         zxid: Zxid,
@@ -231,7 +231,7 @@ impl<H: Host> Replica<H> {
         self.leave_role(next, turn);
     }
 
-    /// Marks the tree as wrong. This server then does not have a vote.
+    /// Marks the tree as wrong. This server then has no vote.
     fn find_wrong_tree(&mut self) {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Found;
@@ -239,8 +239,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Returns whether a role that has ended must wait until the wrong tree is stored in its
-    /// separate place.
+    /// Returns whether the end of a role must wait until the wrong tree is stored separately.
     pub(crate) fn keeps_wrong_tree(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let is_ending = self.is_ending;
         let Some(member) = self.member.as_mut().filter(|_| !is_ending) else {
@@ -253,7 +252,7 @@ impl<H: Host> Replica<H> {
         member.wrong_tree == WrongTree::BeingKept
     }
 
-    /// Handles the end of the host's attempt to store the wrong tree in a separate place.
+    /// Handles the end of the host's attempt to store the wrong tree separately.
     pub(crate) fn handle_tree_kept(&mut self, is_kept: bool, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Kept;
@@ -274,7 +273,7 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// Returns the digest of the tree, if it exists and `zxid` is the tree's last transaction.
+/// Returns the digest of the tree if a digest exists and `zxid` is the tree's last transaction.
 fn digest_at<H: Host>(zxid: Zxid, turn: &Turn<'_, H>) -> Option<u64> {
     let tree = turn.state.tree();
     let has_digest = tree.last_zxid() == zxid && tree.settings().digest_enabled;

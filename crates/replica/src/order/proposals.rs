@@ -1,4 +1,4 @@
-//! Preparation and proposal of transactions from requests.
+//! Preparation of transactions from requests, and their proposal.
 
 use std::collections::VecDeque;
 
@@ -22,20 +22,21 @@ use crate::replica::Replica;
 use crate::roles::Role;
 use crate::session::Owner;
 
-/// A transaction between its proposal and its application.
+/// A transaction between proposal and application.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) record: TxnRecord,
-    /// The requested operation. The transaction may be an error instead.
+    /// Requested operation. The transaction may be an error instead.
     pub(crate) op: OpCode,
     pub(crate) origin: Option<Ticket>,
     pub(crate) large_bytes: LargeBytes,
-    /// Whether the request belongs to a client of this server, and so to a bounded number.
+    /// Whether the request came from a client of this server, and therefore counts toward the limit
+    /// on such requests.
     pub(crate) is_counted: bool,
 }
 
 impl InFlight {
-    /// Creates the entry of a transaction that does not come from a client of this server.
+    /// Creates the entry for a transaction that was not requested by a client of this server.
     pub(crate) fn of_others(record: TxnRecord) -> Self {
         let op = record.txn.op();
         Self {
@@ -51,19 +52,19 @@ impl InFlight {
 /// A request to be ordered that does not come from a client of this server.
 #[derive(Debug)]
 pub(crate) struct ServerRequest {
-    /// The server through which the request came.
+    /// Server through which the request came.
     pub(crate) owner: Owner,
     pub(crate) session: SessionId,
     pub(crate) cxid: i32,
     pub(crate) op: OpCode,
     pub(crate) identities: Vec<Id>,
-    /// An error if the request is refused without a check.
+    /// Error with which the request is refused without a check, if any.
     pub(crate) request: Result<WriteRequest, ErrorCode>,
-    /// The learner's connection; `None` for this server's own request.
+    /// Connection of the learner; `None` for this server's own request.
     pub(crate) link: Option<LinkId>,
     /// Size of the request's record, bytes.
     pub(crate) record_bytes: usize,
-    /// Size of its record and its identities, bytes.
+    /// Total size of its record and its identities, bytes.
     pub(crate) bytes: usize,
 }
 
@@ -93,21 +94,21 @@ impl ServerRequest {
     }
 }
 
-/// A request to be ordered, from any source. It borrows, because requests are large and moving one
-/// costs more than reading it.
+/// Request to be ordered, from any source. It borrows the request, because requests are large and
+/// moving one costs more than reading it.
 #[derive(Debug, Clone, Copy)]
 struct UnorderedRequest<'a> {
     origin: Option<Ticket>,
-    /// The server through which the request came.
+    /// Server through which the request came.
     owner: Owner,
     session: SessionId,
     cxid: i32,
     op: OpCode,
     identities: &'a [Id],
-    /// An error if the request is refused without a check.
+    /// Error with which the request is refused without a check, if any.
     request: Result<&'a WriteRequest, ErrorCode>,
     large_bytes: LargeBytes,
-    /// Size of its record if it is long and limited, bytes; otherwise 0.
+    /// Size of its record if the record is long and limited, bytes; otherwise 0.
     long_bytes: usize,
     is_counted: bool,
 }
@@ -154,7 +155,7 @@ fn upgrade(session: SessionId, timeout_ms: i32) -> ServerRequest {
     ServerRequest::own(session, WriteRequest::CreateSession { timeout_ms })
 }
 
-/// Records passed to the log that are not on disk.
+/// Records that were passed to the log and are not on disk yet.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     records: VecDeque<NotSynced>,
@@ -192,7 +193,7 @@ impl Backlog {
         self.bytes
     }
 
-    /// Returns the time since which the oldest record waits, ms.
+    /// Returns the time since which the oldest record has been waiting, ms.
     pub(crate) fn since_ms(&self) -> Option<i64> {
         self.records.front().map(|first| first.since_ms)
     }
@@ -210,7 +211,8 @@ impl<H: Host> Replica<H> {
                 let stage = Stage::Preparation(requests.len());
                 turn.note(Note::Begins(stage));
                 let actions = self.order_all(requests, turn);
-                // Before the disk begins: replies may be sent at any time afterwards.
+                // This must happen before the disk begins, because replies may be sent at any time
+                // afterwards.
                 turn.note(Note::Ends(stage));
                 self.carry_out_leader(actions, turn);
             }
@@ -310,7 +312,7 @@ impl<H: Host> Replica<H> {
         }
         drop(tree);
         if is_any && actions.is_empty() {
-            // A `sync` alone: this call answers it.
+            // For a single `sync`, which this call answers.
             self.apply_committed(turn);
         }
     }
@@ -355,7 +357,7 @@ impl<H: Host> Replica<H> {
         let mut next = None;
         let record = self.prepare(tree, &asked, zxid, &mut next, turn);
         self.last_zxid = zxid;
-        // The length is known only after encoding. A growing buffer would be moved each time.
+        // The length is known only after encoding. A buffer that grew would be moved each time.
         self.scratch.clear();
         self.scratch.shrink_to(limits::SCRATCH_BYTES_KEPT);
         record.encode(&mut self.scratch);
@@ -373,7 +375,7 @@ impl<H: Host> Replica<H> {
                 });
             }
             Err(error) => {
-                // Its client will lose its connection, like all clients.
+                // The client will lose its connection, like all clients.
                 log_limiter::limited!(warn, %zxid, err = %error, "cannot propose a request");
                 turn.effect(Effect::Release {
                     requests: usize::from(asked.is_counted),
@@ -383,8 +385,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Proposes the encoded transaction. A standalone server does not send it: it goes from the
-    /// buffer into the log.
+    /// Proposes the encoded transaction. A standalone server does not send it, so the buffer goes
+    /// directly into the log.
     fn propose_scratch(
         &mut self,
         zxid: Zxid,
@@ -411,7 +413,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Prepares the transaction for a request. `next` receives its configuration, if there is one.
+    /// Prepares the transaction for a request. `next` receives the transaction's configuration, if
+    /// any.
     fn prepare(
         &mut self,
         tree: &Tree,
@@ -507,11 +510,11 @@ fn check_session<H: Host>(
     turn: &Turn<'_, H>,
 ) -> Result<SessionKind, ErrorCode> {
     match asked.request {
-        // These requests begin and end a session.
+        // These requests begin or end a session.
         Ok(WriteRequest::CreateSession { .. } | WriteRequest::CloseSession) => {
             Ok(SessionKind::Global)
         }
-        // The server's own request.
+        // This is the server's own request.
         Ok(WriteRequest::DeleteContainer { .. }) if asked.session == SessionId::NONE => {
             Ok(SessionKind::Global)
         }

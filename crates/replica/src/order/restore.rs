@@ -5,9 +5,9 @@
 //!           --> the tree is replaced --TakeOver--> its snapshot is on disk --> serving
 //! ```
 //!
-//! A crash before the snapshot has its name leaves the old state, and a later crash the new tree.
-//! Clients must not see an older zxid, and the log must continue after its end. The tree therefore
-//! receives the later of its own last zxid and this server's last zxid. Source:
+//! After a crash before the snapshot has its final name, the old state is loaded; after a later
+//! crash, the new tree. Clients must not see an older zxid, and the log must continue after its
+//! end. The tree's last zxid is therefore set to the later of its own and this server's. Source:
 //! ZooKeeperServer.restoreFromSnapshot, which does not change the files.
 
 use proto::Zxid;
@@ -17,21 +17,22 @@ use crate::interface::host::{Host, State, Turn};
 use crate::replica::Replica;
 use crate::roles::Role;
 
-/// Progress of a restoration.
+/// Progress of a restore.
 #[derive(Debug)]
 pub(crate) enum Restoring {
     /// Earlier proposals are not applied yet.
     Waiting(Box<Tree>),
     /// The tree is replaced, and its snapshot is being written.
     Writing {
-        /// The number of the effect.
+        /// Number in the effect.
         attempt: u64,
     },
 }
 
 impl<H: Host> Replica<H> {
-    /// Restores this tree. A member of an ensemble ignores the call, because the leader's log
-    /// decides. It is also ignored during another restoration, or when the server stops.
+    /// Restores this tree. A member of an ensemble ignores the call, because its state is
+    /// determined by the leader's log. It is also ignored during another restore and while the
+    /// server stops.
     pub(crate) fn handle_restore(&mut self, tree: Box<Tree>, turn: &mut Turn<'_, H>) {
         if !self.is_alone() || self.is_ending || self.restoring.is_some() {
             tracing::error!(
@@ -44,7 +45,7 @@ impl<H: Host> Replica<H> {
         self.restoring = Some(Restoring::Waiting(tree));
     }
 
-    /// Continues once all proposals are applied and synced.
+    /// Continues after all proposals are applied and synced.
     pub(crate) fn restore_if_idle(&mut self, turn: &mut Turn<'_, H>) {
         let is_idle = self.in_flight.is_empty() && self.synced >= self.appended;
         if !is_idle || !matches!(self.restoring, Some(Restoring::Waiting(_))) {

@@ -17,25 +17,25 @@ use crate::members::MemberLists;
 /// Contents of the epoch files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Epochs {
-    /// The newest promised epoch (`acceptedEpoch`).
+    /// Newest promised epoch (`acceptedEpoch`).
     pub accepted: Epoch,
-    /// The newest epoch whose log this server has (`currentEpoch`).
+    /// Newest epoch whose log this server has (`currentEpoch`).
     pub current: Epoch,
 }
 
-/// Recovered state of a member.
+/// Recovered state of an ensemble's member.
 #[derive(Debug)]
 pub struct MemberStart {
     /// The member lists.
     pub lists: MemberLists,
     /// The epoch files.
     pub epochs: Epochs,
-    /// The last transaction of the log, which is on disk.
+    /// Last transaction in the log, which is on disk.
     pub last_logged: Zxid,
-    /// Zxid from which on the log files do not have a hole.
+    /// Zxid from which on the log files have no gap.
     pub log_whole_from: Zxid,
-    /// Whether this server may vote. False for a data directory that is unexpectedly empty, until
-    /// the server has a leader's snapshot.
+    /// Whether this server may vote. False if the data directory is unexpectedly empty, until the
+    /// server has a leader's snapshot.
     pub is_trusted: bool,
 }
 
@@ -49,39 +49,39 @@ impl MemberStart {
     }
 }
 
-/// State of a tree whose data differs from a quorum, until a leader's snapshot replaces it.
+/// Handling of a tree whose data differs from a quorum's, until a leader's snapshot replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WrongTree {
     /// The tree is not known to be wrong.
     None,
-    /// The host must first store the tree in a separate place.
+    /// The host must first store the tree separately.
     Found,
-    /// The host is storing the tree in a separate place.
+    /// The host is storing the tree separately.
     BeingKept,
-    /// The host has stored the tree in a separate place.
+    /// The host has stored the tree separately.
     Kept,
 }
 
-/// State of a server of an ensemble, independent of its role.
+/// State of an ensemble's member that does not depend on its role.
 pub(crate) struct MemberState {
     pub(crate) settings: EnsembleSettings,
     pub(crate) lists: MemberLists,
     pub(crate) elections: Elections,
     pub(crate) epochs: Epochs,
-    /// The newest committed transactions, while a role does not own them.
+    /// Newest committed transactions, unless a role owns them.
     pub(crate) committed: CommittedLog,
-    /// The last transaction of the log. Between two roles, that transaction is on disk.
+    /// Last transaction in the log. Between two roles, that transaction is on disk.
     pub(crate) last_logged: Zxid,
-    /// Zxid from which on the log files do not have a hole.
+    /// Zxid from which on the log files have no gap.
     pub(crate) log_whole_from: Zxid,
-    /// See [`MemberStart::is_trusted`].
+    /// Whether this server may vote. See [`MemberStart::is_trusted`].
     pub(crate) is_trusted: bool,
-    /// Whether its tree differs from a quorum.
+    /// Handling of a tree that differs from a quorum's.
     pub(crate) wrong_tree: WrongTree,
-    /// The epoch whose leader must send a snapshot, because a cut failed.
+    /// Epoch whose leader must send a snapshot, because a cut failed.
     pub(crate) truncation_failed_in: Option<Epoch>,
-    /// An epoch that a voter has accepted from a leader that never led. The next epoch must be
-    /// above it. Not persistent.
+    /// Epoch that a voter has accepted from a leader that never led. The next epoch must be higher.
+    /// Not persistent.
     pub(crate) accepted_floor: Epoch,
     /// Number of the current role.
     pub(crate) attempt: u64,
@@ -91,7 +91,7 @@ pub(crate) struct MemberState {
     pub(crate) masters: MasterChoice,
     /// Pause between this role and the next election, ms.
     pub(crate) look_pause_ms: i64,
-    /// Time to look for a leader again after a pause, ms.
+    /// Time at which to look for a leader again after a pause, ms.
     pub(crate) look_at_ms: Option<i64>,
     /// Time from which reads are served while this server looks for a leader, ms.
     pub(crate) read_only_at_ms: Option<i64>,
@@ -112,8 +112,8 @@ impl MemberState {
         let is_proposed = |seen: &Membership| seen.version == known_list;
         let is_known = !proposed.as_ref().is_some_and(is_proposed);
         let mut elections = Elections::new(election, committed, proposed, start.candidate())?;
-        // An operator has provided a list without a version. If the list has a version, that
-        // version is the minimum: a newer list in the tree may only be a proposal.
+        // An operator has provided a list without a version. If the known list has a version, that
+        // version is the minimum, because a newer list in the tree may only be a proposal.
         if !has_version && is_known {
             elections.take_no_list_before(known_list);
         }
@@ -162,7 +162,7 @@ impl MemberState {
         self.elections.appoint(state, vote);
     }
 
-    /// Addresses on which a server listens for learners; `None` for a server that is not in a list.
+    /// Addresses on which a server listens for learners; `None` if the server is not in a list.
     pub(crate) fn quorum_addresses(&self, sid: Sid) -> Option<Vec<HostPort>> {
         let lists = [Some(self.lists.committed()), self.lists.last_seen()];
         let mut members = lists

@@ -1,7 +1,7 @@
 //! The leader's role.
 //!
 //! The replica executes the decisions of [`Leader`] in order, with one exception: it applies
-//! commits to the tree in groups, after it has sent the packets of the turn.
+//! commits to the tree in groups, after sending the packets of the turn.
 
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
@@ -23,11 +23,11 @@ use crate::replica::Replica;
 use crate::session::Sessions;
 use crate::session::{Owner, SessionTracker};
 
-/// The sid of a standalone server in `zab`.
+/// Sid of a standalone server in `zab`.
 const STANDALONE: Sid = Sid(0);
 
 impl<H: Host> Replica<H> {
-    /// Begins the role of a standalone server: a leader of one, from its start to its end.
+    /// Begins the role of a standalone server, which is a leader of one until it stops.
     pub(crate) fn begin_standalone(&mut self, turn: &mut Turn<'_, H>) {
         let leader = Leader::standalone(STANDALONE, self.last_zxid);
         self.role = Role::Leading(Box::new(Leading {
@@ -97,7 +97,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_leader(actions, turn);
     }
 
-    /// Calls the leader and executes its actions. Does nothing in another role.
+    /// Calls the leader and executes its actions. Does nothing in any other role.
     pub(crate) fn with_leader(
         &mut self,
         turn: &mut Turn<'_, H>,
@@ -142,7 +142,7 @@ impl<H: Host> Replica<H> {
         self.step_down_if_log_lags(turn);
     }
 
-    /// Counts a sync of this server's own log, like an acknowledgement of another voter.
+    /// Counts a sync of this server's own log like an acknowledgement from another voter.
     pub(crate) fn handle_leader_synced(
         &mut self,
         before: Zxid,
@@ -193,13 +193,13 @@ impl<H: Host> Replica<H> {
     }
 
     /// Steps down if the leader's own log lags. A leader can commit with a quorum of other disks.
-    /// If its own disk hangs, all those transactions would wait for it in memory.
+    /// If its own disk hangs, all those transactions wait for it in memory.
     fn step_down_if_log_lags(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Leading(_), Some(member)) = (&self.role, &self.member) else {
             return;
         };
         let bytes = self.backlog.bytes();
-        // Long requests wait for the disk, and would wait without end if it hangs.
+        // Long requests wait for the disk, and would wait indefinitely if it hangs.
         let waits_ms = if self.long_requests.is_empty() {
             0
         } else {
@@ -297,8 +297,8 @@ impl<H: Host> Replica<H> {
         self.committed += 1;
     }
 
-    /// Announces the accepted epoch, which is on disk, to the learners, with the configuration at
-    /// its beginning.
+    /// Announces the accepted epoch, which is on disk, to the learners, together with the
+    /// configuration with which it begins.
     pub(crate) fn announce_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -313,7 +313,7 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// Starts to lead, because the epoch is established. Clients are served from now on.
+    /// Starts leading, because the epoch is established. Clients are served from now on.
     fn lead(&mut self, epoch: Epoch, designated_leader: Option<Sid>, turn: &mut Turn<'_, H>) {
         let last = turn.state.tree().last_zxid();
         turn.establish(last);
@@ -336,7 +336,7 @@ impl<H: Host> Replica<H> {
             .as_ref()
             .is_some_and(|member| member.settings.leader_serves);
         let Role::Leading(leading) = &mut self.role else {
-            // The configuration that came into force with the epoch names another leader.
+            // The configuration that came into force with the epoch designates another leader.
             return;
         };
         leading.since_ms = turn.now.ms;
@@ -350,8 +350,8 @@ impl<H: Host> Replica<H> {
         self.end_orphans(orphans);
     }
 
-    /// Ends sessions that own ephemerals but are missing in the tree. Each ends by a transaction,
-    /// so that log and tree stay equal.
+    /// Ends sessions that own ephemeral znodes but are missing from the tree. Each ends by a
+    /// transaction, so that log and tree stay equal.
     fn end_orphans(&mut self, orphans: Vec<proto::SessionId>) {
         for session in orphans {
             tracing::warn!(%session, "deleting ephemeral znodes whose session no longer exists");
@@ -397,9 +397,9 @@ impl<H: Host> Replica<H> {
         self.leave_role(NextRole::Look, turn);
     }
 
-    /// Handles the oracle's answer. `age_ms` is the age of the question, which may come from an
-    /// earlier role; the answer is valid nevertheless. If the process hung and the answer is late,
-    /// it may be obsolete, and does not grant anything.
+    /// Handles the oracle's answer. `age_ms` is the age of the query. An answer to a query of an
+    /// earlier role is valid as well. An answer that is late because the process hung may be
+    /// obsolete, and grants nothing.
     pub(crate) fn handle_leaders_oracle(
         &mut self,
         grants: bool,
@@ -444,8 +444,8 @@ impl<H: Host> Replica<H> {
         turn.effect(Effect::AskOracle);
     }
 
-    /// Queries the oracle immediately if a decision waits for it that the last query did not cover.
-    /// A refused decision is queried again half a tick later.
+    /// Queries the oracle immediately if a decision waits for it that arose after the last query.
+    /// After a refusal, the query is repeated half a tick later.
     fn ask_oracle_if_wanted(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;
@@ -474,17 +474,18 @@ impl<H: Host> Replica<H> {
 }
 
 /// Returns the newest zxid up to `upto` whose acknowledgements are measured: one in `sampling`
-/// zxids. `None` if `sampling` is below one. Source: Leader.processAck
+/// zxids. Returns `None` if `sampling` is below one. Source: Leader.processAck
 /// (`leader.ackLoggingFrequency`).
 fn newest_sampled(upto: Zxid, sampling: i64) -> Option<Zxid> {
     (sampling > 0).then(|| Zxid(upto.0 - upto.0 % sampling))
 }
 
-/// Returns whether `next` acknowledges everything that `packet` does, and more. A log does not have
-/// holes. A follower sends one acknowledgement per transaction, and dozens arrive together.
+/// Returns whether `next` acknowledges everything that `packet` does, and more. This holds for
+/// later zxids because a log has no gaps. A follower sends one acknowledgement per transaction, and
+/// dozens arrive together.
 fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
     match (packet, next) {
-        // Counter 0 does not belong to a proposal.
+        // No proposal has counter 0.
         (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {
             zxid.counter() != 0 && zxid.epoch() == next.epoch() && zxid < next
         }

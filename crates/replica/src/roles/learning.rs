@@ -1,4 +1,4 @@
-//! The learner's role: packets of the leader, and reports of the disk.
+//! The learner's role: packets from the leader, and reports from the disk.
 
 use config::members::MemberRole;
 use proto::leader::LeaderPacket;
@@ -115,7 +115,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Passes waiting packets to the learner, unless its tree is being replaced, or too much waits
+    /// Passes waiting packets to the learner, unless its tree is being replaced or too much waits
     /// for the log. (The next `Synced` calls this function again.)
     pub(crate) fn read_packets(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Learning(learning) = &mut self.role else {
@@ -138,7 +138,7 @@ impl<H: Host> Replica<H> {
         self.carry_out_learner(actions, turn);
     }
 
-    /// Calls the learner and executes its actions. Does nothing in another role.
+    /// Calls the learner and executes its actions. Does nothing in any other role.
     pub(crate) fn with_learner(
         &mut self,
         turn: &mut Turn<'_, H>,
@@ -201,7 +201,8 @@ impl<H: Host> Replica<H> {
             Action::Truncate { zxid } => self.reload(Some(zxid), turn),
             Action::WriteSnapshot => self.take_over_tree(turn),
             Action::Append(record) => {
-                // An observer does not acknowledge, and transactions of a synchronisation are old.
+                // An observer does not acknowledge, and transactions from a synchronisation are
+                // old.
                 let is_measured = !learning.is_observer && learner.is_live();
                 if let Some(stamp_ms) = record.stamp_ms().filter(|_| is_measured) {
                     let zxid = record.zxid;
@@ -252,10 +253,10 @@ impl<H: Host> Replica<H> {
         self.read_packets(turn);
     }
 
-    /// Handles the completed cut of the log and the reload of the tree.
+    /// Handles the completed cut of the log and the reloaded tree.
     pub(crate) fn handle_truncated(&mut self, end: Zxid, turn: &mut Turn<'_, H>) {
         if let Role::Learning(learning) = &mut self.role {
-            // From here on, committed transactions go into the tree first.
+            // From here on, committed transactions are applied to the tree first.
             learning.is_tree_replaced = true;
         }
         self.with_learner(turn, |learner, now_ms, out| {
@@ -275,7 +276,7 @@ impl<H: Host> Replica<H> {
             return;
         };
         if learning.attempt != attempt {
-            // A snapshot of an earlier role does not describe the current tree.
+            // A snapshot requested by an earlier role does not describe the current tree.
             return;
         }
         learning.is_tree_replaced = false;
@@ -359,15 +360,15 @@ impl<H: Host> Replica<H> {
         let next = match (fault, &self.role) {
             (Fault::EpochBehind { proposed, accepted }, Role::Learning(learning)) => {
                 if learning.is_observer {
-                    // For a voter, the leader steps down, and the next epoch is above the accepted
-                    // one.
+                    // If this server is a voter, the leader steps down, and the next epoch is
+                    // higher than the accepted one.
                     tracing::warn!(%proposed, %accepted, "this observer cannot join until the ensemble's epoch reaches this observer's accepted epoch. Unless this observer's data is newer than the ensemble's data, stop this observer, move its data away and start it again");
                 }
                 NextRole::LookLater
             }
             (Fault::LeaderBehind { .. }, _) => NextRole::LookLater,
-            // The leader may lack the quorum without this server. An election would begin another
-            // epoch, in which the leader requests the cut again.
+            // The leader may lack a quorum without this server. An election would begin another
+            // epoch, whose leader requests the cut again.
             (Fault::CannotTruncate { .. }, Role::Learning(learning)) => {
                 NextRole::Follow(learning.leader)
             }
@@ -398,7 +399,7 @@ impl<H: Host> Replica<H> {
         let Some(learner) = learning.learner else {
             return false;
         };
-        // Until the snapshot has arrived completely, the tree is the earlier one.
+        // The tree is unchanged until the snapshot has arrived completely.
         let reloads = learner.is_tree_unsaved() && learning.is_tree_replaced;
         member.committed = learner.into_committed();
         reloads

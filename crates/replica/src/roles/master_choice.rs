@@ -1,5 +1,5 @@
 //! An observer's choice of the server to learn from, and the pauses that spread the reconnects of
-//! many observers.
+//! many observers over time.
 //!
 //! With `observerMasterPort`, an observer connects to that port of the voters in turn, in a random
 //! order. The leader does not listen there, so the connection fails. The observer tries the next
@@ -15,19 +15,19 @@ use proto::{ConfigVersion, Sid};
 
 use crate::interface::settings::ObserverSettings;
 
-/// State of an observer's choice.
+/// State of an observer's choice of the server to learn from.
 #[derive(Debug)]
 pub(crate) struct MasterChoice {
     settings: ObserverSettings,
     rng: Rng,
-    /// Servers that serve observers, in the order of the attempts.
+    /// Servers that serve observers, in the order in which they are tried.
     masters: Vec<(Sid, Vec<HostPort>)>,
     /// Version of the list that contains them.
     version: Option<ConfigVersion>,
     next: usize,
 }
 
-/// The server to learn from.
+/// Server to learn from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Master {
     pub(crate) sid: Sid,
@@ -48,7 +48,8 @@ impl MasterChoice {
     }
 
     /// Returns the server to learn from now: the leader, or the next server that serves observers.
-    /// There is a pause before the leader, and each time after all others have been tried.
+    /// There is a pause before each connection to the leader, and before another round of attempts
+    /// after all servers have been tried.
     pub(crate) fn next(&mut self, list: &Membership, leader: Master) -> Master {
         let Some(port) = self.settings.master_port else {
             return Master {
@@ -59,7 +60,7 @@ impl MasterChoice {
         if self.version != Some(list.version) {
             self.version = Some(list.version);
             self.masters = masters(list, port);
-            // Spread the observers over the servers.
+            // Spreads the observers over the servers.
             self.rng.shuffle(&mut self.masters);
             self.next = 0;
         }

@@ -1,13 +1,13 @@
 //! Observers of a follower with `observerMasterPort`.
 //!
 //! Observers' requests go to the leader over this follower's own connection, in order of arrival.
-//! This order assigns the answers.
+//! Answers arrive in this order and are matched by it.
 //!
-//! The leader distinguishes the connections of a session by the member's connection on which
-//! requests arrive. This follower and all its observers share one such connection. The follower
-//! itself must therefore distinguish them: after a session came back over one connection, it is not
-//! served over another. Apache ZooKeeper lacks this check. There, a late request of an old
-//! connection may be executed after requests of the new one.
+//! The leader distinguishes a session's connections by the member connection on which requests
+//! arrive. This follower and all its observers share one such connection. The follower itself must
+//! therefore distinguish them: after a session came back over one connection, it is not served over
+//! another. Apache ZooKeeper lacks this check. There, a late request of an old connection may be
+//! executed after requests of the new one.
 //!
 //! Source: ObserverMaster, FollowerZooKeeperServer.
 
@@ -33,12 +33,13 @@ use crate::interface::host::{Host, State, Turn};
 use crate::interface::input::LearnerEvent;
 use crate::replica::Replica;
 
-/// The observers of this follower, and their pending requests.
+/// Observers of this follower and their pending requests.
 pub(crate) struct Observers {
     master: ObserverMaster,
-    /// Sessions that the leader was queried about, with the querying observer, oldest first.
+    /// Sessions about which the leader was queried, oldest first, each with the observer that
+    /// asked.
     revalidations: VecDeque<(LinkId, Touch)>,
-    /// The connection on which each live session last came back.
+    /// Connection on which each live session last returned.
     holders: HashMap<SessionId, SessionHolder>,
     /// Late requests whose replacement the leader has not answered yet.
     refused: VecDeque<RefusedRequest>,
@@ -52,12 +53,13 @@ struct RefusedRequest {
     cxid: i32,
 }
 
-/// The connection on which a session last came back.
+/// Connection on which a session last returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionHolder {
     /// A client's connection to this follower.
     Client,
-    /// An observer's connection.
+    /// Records that a session has returned and that the leader is being queried about it. From now
+    /// on, requests over another connection are late.
     Observer(LinkId),
 }
 
@@ -79,15 +81,15 @@ impl Observers {
     }
 
     /// Replaces the leader's answer to a [`refusal`] by the error that the session has moved. The
-    /// observer then ends the connection, and a client that is still there reconnects. Late
-    /// requests are normal: a server may still know a client that has left, while the next server
+    /// observer then ends the connection, and a client that still uses it reconnects. Late requests
+    /// are normal, because a server may still know a client that has left while the next server
     /// already serves it (ZOOKEEPER-710).
     fn told_otherwise(&mut self, record: &TxnRecord) -> Option<(LinkId, TxnRecord)> {
         let TxnHeader { session, cxid, .. } = record.header;
         let is_it = |refused: &RefusedRequest| (refused.session, refused.cxid) == (session, cxid);
         let at = self.refused.iter().position(is_it)?;
         let RefusedRequest { link, .. } = self.refused.remove(at)?;
-        // The leader may have a different result, for example that the session is over.
+        // The leader may return a different result, for example that the session is over.
         let is_refusal = record.txn == Txn::error(ErrorCode::BadArguments);
         let txn = Txn::error(ErrorCode::SessionMoved);
         is_refusal.then(|| {
@@ -101,8 +103,8 @@ impl Observers {
         })
     }
 
-    /// Returns whether a request is late: its session has come back over another connection. Every
-    /// connection may end a session.
+    /// Returns whether a request is late because its session has returned over another connection.
+    /// Every connection may end a session.
     pub(crate) fn is_late(&self, session: SessionId, op: OpCode, from: SessionHolder) -> bool {
         let is_bound = !op.is_of_session() && op != OpCode::Sync;
         let holder = self.holders.get(&session);
@@ -119,7 +121,7 @@ impl Observers {
 }
 
 impl<H: Host> Replica<H> {
-    /// Starts to serve observers on an up-to-date follower, if it is configured.
+    /// Starts serving observers on an up-to-date follower, if configured.
     pub(crate) fn begin_serving_observers(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Learning(learning), Some(member)) = (&mut self.role, &self.member) else {
             return;
@@ -182,7 +184,7 @@ impl<H: Host> Replica<H> {
         turn.effect(Effect::Flush);
     }
 
-    /// Handles the deadlines of the observers.
+    /// Handles the deadlines for the observers.
     pub(crate) fn handle_observers_deadline(&mut self, turn: &mut Turn<'_, H>) {
         self.with_observers(turn, |master, _, now_ms, out| {
             master.handle_deadline(now_ms, out);
@@ -190,7 +192,7 @@ impl<H: Host> Replica<H> {
         turn.effect(Effect::Flush);
     }
 
-    /// Informs the observers of a transaction that the leader has committed.
+    /// Informs the observers about a transaction that the leader has committed.
     pub(crate) fn inform_observers(
         &mut self,
         record: &Record,
@@ -218,13 +220,13 @@ impl<H: Host> Replica<H> {
         Some((link, Record::new(record.zxid, own.to_bytes())))
     }
 
-    /// Forwards the leader's question for the digest of the tree at `zxid`.
+    /// Forwards the leader's query for the digest of the tree at `zxid`.
     pub(crate) fn ask_observers_digests(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
         self.with_observers(turn, |master, _, _, out| master.ask_digests(zxid, out));
     }
 
-    /// Informs the observers that this server's digest at `zxid` is the digest of a quorum with the
-    /// leader.
+    /// Informs the observers that this server's digest at `zxid` is the digest of a quorum that
+    /// includes the leader.
     pub(crate) fn judge_observers_digests(
         &mut self,
         zxid: Zxid,
@@ -241,8 +243,8 @@ impl<H: Host> Replica<H> {
         self.with_observers(turn, |master, _, _, out| master.handle_sync_done(to, out));
     }
 
-    /// Forwards the leader's answer about a session, if an observer asked for it. Returns whether
-    /// it did.
+    /// Forwards the leader's answer about a session if an observer asked for it. Returns whether it
+    /// did.
     pub(crate) fn answer_observers_question(
         &mut self,
         session: SessionId,
@@ -389,7 +391,7 @@ fn serving(role: &mut Role) -> Option<(&mut Observers, &mut Learner)> {
 
 /// Replaces a request that must not be executed by one that every leader answers with the error
 /// [`ErrorCode::BadArguments`], because the root cannot be deleted. Without a transaction, the
-/// observer would wait for its answer without end. The leader cannot return SessionMoved itself,
+/// observer would wait indefinitely for its answer. The leader cannot return SessionMoved itself,
 /// because it does not distinguish the follower from its observers.
 fn refusal(request: LearnerRequest) -> LearnerRequest {
     let root = PathVersionRequest {

@@ -1,7 +1,7 @@
 //! Reads without a leader (`readonlymode.enabled`).
 //!
-//! A member that has looked for a leader for a while serves reads from its current tree, for
-//! clients that accepted this at the handshake. The election continues meanwhile. When it ends,
+//! A member that has been looking for a leader for a while serves reads from its current tree to
+//! clients that accepted this in the handshake. The election continues meanwhile. When it ends,
 //! whatever the result, these clients lose their connections and their sessions, which were local.
 //!
 //! Source: QuorumPeer.run, ReadOnlyZooKeeperServer.
@@ -12,7 +12,7 @@ use crate::interface::host::{Host, Turn};
 use crate::replica::Replica;
 
 impl<H: Host> Replica<H> {
-    /// Schedules the reads when this server begins to look for a leader.
+    /// Schedules the start of reads when this server begins to look for a leader.
     pub(crate) fn plan_read_only(&mut self, now_ms: i64) {
         if let Some(member) = &mut self.member {
             // A member without a trusted log cannot serve reads.
@@ -22,7 +22,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Serves reads if this server has looked for long enough.
+    /// Serves reads if this server has been looking for a leader long enough.
     pub(crate) fn begin_read_only_if_due(&mut self, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -32,7 +32,7 @@ impl<H: Host> Replica<H> {
         if due.is_some() && matches!(self.role, Role::Looking) {
             self.serve(Service::ReadOnly, turn);
             self.show(turn);
-            // Test suites of clients wait for the first four words. Source:
+            // Test suites of clients wait for the first four words of this line. Source:
             // ReadOnlyZooKeeperServer.
             tracing::info!(
                 zxid = %self.last_zxid,
@@ -41,7 +41,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Ends the reads, because a leader is known or appointed: read-only clients have to find it.
+    /// Ends the reads because a leader is known or designated, which read-only clients have to
+    /// find.
     pub(crate) fn end_read_only(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
             member.read_only_at_ms = None;

@@ -87,16 +87,16 @@ impl<H: Host> Replica<H> {
         self.show(turn);
     }
 
-    /// Starts to serve clients.
+    /// Starts serving clients.
     pub(crate) fn serve(&mut self, service: Service, turn: &mut Turn<'_, H>) {
         self.service = service;
         self.expiry.begin(turn.now.ms);
         turn.effect(Effect::Serve(service));
     }
 
-    /// Stops serving clients. Connections end first, so that a connection that finds the session
-    /// table changed is already closed. Local sessions are over, and another server decides about
-    /// the others.
+    /// Stops serving clients. Connections end first, so a connection that finds a changed session
+    /// table is already closed. Local sessions are over, and another server decides about the
+    /// others.
     pub(crate) fn stop_serving(&mut self, turn: &mut Turn<'_, H>) {
         self.service = Service::None;
         self.expiry.end();
@@ -104,8 +104,8 @@ impl<H: Host> Replica<H> {
         *turn.state.sessions() = Sessions::reporting(self.settings.tick_ms);
     }
 
-    /// Ends the role: clients are not served, and requests are not ordered. Appended records become
-    /// part of the durable state before anything new begins.
+    /// Ends the role. Clients are no longer served, and requests are no longer ordered. Appended
+    /// records become part of the durable state before a new role begins.
     pub(crate) fn leave_role(&mut self, next: NextRole, turn: &mut Turn<'_, H>) {
         self.apply_committed(turn);
         self.apply_delivered(turn);
@@ -138,7 +138,7 @@ impl<H: Host> Replica<H> {
         self.drain(turn);
     }
 
-    /// Continues the end of a role if the disk has finished its work.
+    /// Continues the end of a role after the disk has finished its work.
     pub(crate) fn drain(&mut self, turn: &mut Turn<'_, H>) {
         turn.effect(Effect::Flush);
         let Role::Draining(draining) = &self.role else {
@@ -193,7 +193,7 @@ impl<H: Host> Replica<H> {
         self.show(turn);
     }
 
-    /// Requests a load of the tree from disk, after a cut if `keep` is set.
+    /// Requests that the tree be loaded from disk, after a cut if `keep` is set.
     pub(crate) fn reload(&mut self, keep: Option<Zxid>, turn: &mut Turn<'_, H>) {
         self.is_reloading = true;
         // A snapshot in progress belongs to the old tree.
@@ -201,8 +201,8 @@ impl<H: Host> Replica<H> {
         turn.disk(DiskOrder::Reload { keep });
     }
 
-    /// Handles the tree loaded from disk, after a cut or because it was unreliable. `tree` is
-    /// `None` if the cut was refused and the disk is unchanged.
+    /// Handles the tree that was loaded from disk, after a cut or because it was unreliable. `tree`
+    /// is `None` if the cut was refused and the disk is unchanged.
     pub(crate) fn handle_reloaded(
         &mut self,
         tree: Option<Box<Tree>>,
@@ -231,7 +231,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Replaces the tree by one with another log.
+    /// Replaces the tree by one that belongs to another log.
     pub(crate) fn replace_tree(&mut self, tree: Tree, turn: &mut Turn<'_, H>) {
         let zxid = tree.last_zxid();
         turn.state.replace_tree(tree);

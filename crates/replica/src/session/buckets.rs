@@ -1,4 +1,4 @@
-//! Deadlines rounded up to whole ticks, so that many sessions share one.
+//! Deadlines rounded up to whole ticks, so that many sessions share a deadline.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use proto::SessionId;
 
 /// Sessions by the time of their next check.
 ///
-/// A session is in one bucket and stores its position ([`BucketPosition`]), so removing it does not need a
-/// search. Empty buckets are removed.
+/// A session is in one bucket and stores its position ([`BucketPosition`]), so it can be removed
+/// without a search. Empty buckets are removed.
 #[derive(Debug, Clone)]
 pub(crate) struct Buckets {
     tick_ms: i64,
     by_deadline: BTreeMap<i64, Vec<SessionId>>,
 }
 
-/// Position of a session.
+/// Position of a session in the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BucketPosition {
-    /// The bucket's time, a multiple of the tick.
+    /// Time of the bucket, a multiple of the tick, ms.
     pub(crate) deadline_ms: i64,
     index: usize,
 }
@@ -30,8 +30,8 @@ impl Buckets {
         }
     }
 
-    /// Returns the first multiple of the tick after `now + timeout`: always later, by up to one
-    /// tick.
+    /// Returns the first multiple of the tick after `now + timeout`. The result is always later, by
+    /// up to one tick.
     ///
     /// Source: ExpiryQueue.roundToNextInterval.
     pub(crate) fn deadline(&self, timeout_ms: i32, now_ms: i64) -> i64 {
@@ -50,8 +50,8 @@ impl Buckets {
         }
     }
 
-    /// Removes the session at `place`. Returns the session that has moved to `place`; the caller
-    /// must update its stored position.
+    /// Removes the session at `place`. Returns the session that has moved to `place`, whose stored
+    /// position the caller must update.
     pub(crate) fn remove(&mut self, place: BucketPosition) -> Option<SessionId> {
         let bucket = self.by_deadline.get_mut(&place.deadline_ms)?;
         if place.index < bucket.len() {

@@ -4,15 +4,15 @@ use std::collections::{HashSet, VecDeque};
 
 use proto::SessionId;
 
-/// Number of remembered sessions. A request that arrives after the end of this number of sessions
-/// is as late as a request of an unknown session.
+/// Number of remembered sessions. When this number of sessions has ended after a session, a request
+/// for it is treated like a request for an unknown session.
 const REMEMBERED_MAX: usize = 8192;
 
 /// Ids of the global sessions that ended last, at most [`REMEMBERED_MAX`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EndedSessions {
     ids: HashSet<SessionId>,
-    /// Ids in the order of their ends, oldest first.
+    /// Ids in the order in which the sessions ended, oldest first.
     order: VecDeque<SessionId>,
 }
 

@@ -1,5 +1,5 @@
-//! Expiry of sessions. Global ones end by a transaction if this server decides about them, local
-//! ones immediately.
+//! Expiry of sessions. Global sessions end by a transaction if this server decides about them;
+//! local ones end immediately.
 
 use proto::request::WriteRequest;
 
@@ -44,7 +44,7 @@ impl<H: Host> Replica<H> {
             (sessions.expire(now_ms), sessions.next_deadline())
         };
         // Sessions expire at multiples of a tick, so earlier checks are useless. A session that
-        // begins meanwhile lives for longer than a tick.
+        // begins meanwhile lives longer than a tick.
         let in_a_tick_ms = now_ms.saturating_add(self.settings.tick_ms);
         let next_ms = next_ms.unwrap_or(in_a_tick_ms);
         self.expiry.next_ms = Some(next_ms.clamp(now_ms + 1, in_a_tick_ms.max(now_ms + 1)));

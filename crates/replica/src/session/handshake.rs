@@ -1,8 +1,8 @@
 //! Decision about a connecting client: refuse it, create a session, or renew its session.
 //!
-//! A host calls [`HandshakeRules::kind`], and then [`HandshakeRules::judge`]. The kind may set the
-//! client's cost if handshakes are throttled. [`ComingBack::decide`] decides about a returning
-//! client.
+//! A host calls [`HandshakeRules::kind`], and then [`HandshakeRules::judge`]. The kind may
+//! determine the client's cost if handshakes are throttled. [`ComingBack::decide`] decides about a
+//! returning client.
 //!
 //! Source: ZooKeeperServer.processConnectRequest, ZooKeeperServer.reopenSession,
 //! LearnerZooKeeperServer.revalidateSession, ReadOnlyZooKeeperServer.
@@ -24,7 +24,7 @@ use crate::session::{Passwords, negotiate};
 /// State of the server that applies to all handshakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandshakeRules {
-    /// The current service for clients.
+    /// Current service for clients.
     pub service: Service,
     /// Whether new sessions are known to this server only (`localSessionsEnabled`).
     pub local_sessions: bool,
@@ -41,7 +41,7 @@ pub enum HandshakeKind {
     New,
     /// A new session that is unknown to other servers.
     NewLocal,
-    /// Renewal of a session.
+    /// A renewal of an existing session.
     Renewal,
 }
 
@@ -50,29 +50,29 @@ pub enum HandshakeKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeRefusal {
-    /// Clients are not served.
+    /// Clients are not served at the moment.
     #[error("no leader is known")]
     NoLeader,
-    /// Only reads are served, and the client does not accept that.
+    /// Only reads are served, and the client does not accept this.
     #[error("no leader is known, and the client did not request a read-only session")]
     NotForReads,
-    /// The client has seen a transaction elsewhere that this server does not have yet.
+    /// The client has seen a transaction on another server that this server lacks.
     #[error("the client has seen zxid {seen}, but the last zxid of this server is {last}")]
     ClientAhead {
-        /// The newest zxid that the client has seen.
+        /// Newest zxid that the client has seen.
         seen: Zxid,
-        /// The last zxid of this server.
+        /// Last zxid of this server.
         last: Zxid,
     },
-    /// The tree contains the client's session, but only a leader knows whether it is alive.
+    /// The tree contains the client's session, but only a leader knows whether the session is live.
     #[error("no leader is known that can validate session {session}")]
     NobodyToAsk {
-        /// The session.
+        /// Session of the client.
         session: SessionId,
     },
 }
 
-/// Result for a client that is not refused.
+/// Result for an accepted client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
     /// A new session.
@@ -93,11 +93,12 @@ pub struct NewSession {
 }
 
 /// A client that returns with its session. Other connections of the session end before
-/// [`ComingBack::decide`], and so before the check of the password, as in Java. Anyone with the id
-/// can therefore cut the connection. The owner then reconnects with the correct password.
+/// [`ComingBack::decide`], and therefore before the password is checked, as in Java. Anyone who
+/// knows the id can therefore cut the connection. The owner then reconnects with the correct
+/// password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ComingBack {
-    /// The session.
+    /// Session of the client.
     pub session: SessionId,
     /// Timeout negotiated on this connection, ms.
     pub timeout_ms: i32,
@@ -110,20 +111,21 @@ pub struct ComingBack {
 /// Answer to a returning client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenewalStep {
-    /// The leader decides, after a query by [`Input::Renew`](crate::Input::Renew).
+    /// The leader decides, after it is queried by [`Input::Renew`](crate::Input::Renew).
     AskLeader(Renewal),
     /// The session continues.
     Renewed,
-    /// The session is over, or does not belong to the client.
+    /// The session is over or does not belong to the client.
     Over,
-    /// The connection ends without an answer. The role has ended meanwhile, so the current session
-    /// table differs from the one of the decision.
+    /// The connection ends without an answer. The role has ended meanwhile, so the session table is
+    /// not the one on which the decision was based.
     Nothing,
 }
 
 impl HandshakeRules {
-    /// Returns whether new sessions are local. Without a leader, all are: Apache ZooKeeper answers
-    /// a read-only client's handshake by an error reply, unless `localSessionsEnabled`.
+    /// Returns whether new sessions are local. Without a leader, all new sessions are. (Apache
+    /// ZooKeeper answers a read-only client's handshake with an error reply, unless
+    /// `localSessionsEnabled`.)
     pub fn makes_local_sessions(&self) -> bool {
         self.local_sessions || self.service == Service::ReadOnly
     }
@@ -145,10 +147,9 @@ impl HandshakeRules {
 
     /// Decides about a handshake.
     ///
-    /// # Errors
-    /// If clients are not served, or if the client must try another server: it does not accept
-    /// reads only, it has seen a newer transaction, or only a leader knows whether its session is
-    /// alive.
+    /// # Errors If clients are not served, or if the client must try another server because it does
+    /// not accept read-only service, has seen a newer transaction, or has a session that only a
+    /// leader knows to be live.
     pub fn judge(
         &self,
         request: &ConnectRequest,
@@ -238,8 +239,7 @@ impl NewSession {
 
 impl ComingBack {
     /// Decides about the session. `is_cut` returns whether the client's connection was closed. It
-    /// is called after the check of the sessions, because a role that ends closes connections
-    /// first.
+    /// is called after the sessions are checked, because a role that ends closes connections first.
     pub fn decide(
         &self,
         ticket: Ticket,
@@ -265,7 +265,7 @@ impl ComingBack {
                         new_style,
                     });
                 }
-                // An unknown session may live with a majority elsewhere. Like Apache ZooKeeper,
+                // An unknown session may be live at a majority elsewhere. Like Apache ZooKeeper,
                 // this server accepts it unless `localSessionsEnabled`.
                 Service::ReadOnly => {
                     let is_taken = is_local || !self.local_sessions;

@@ -2,8 +2,8 @@
 
 use proto::SessionId;
 
-/// Generates session ids: the server's id in the top byte, the start in the next five, a counter
-/// from 0 in the last two (which may overflow into the start's bits).
+/// Generates session ids. The top byte is the server's id, the next five bytes are the start, and
+/// the last two are a counter from 0 (which may overflow into the start's bits).
 ///
 /// Source: SessionTrackerImpl.initializeNextSessionId. Differs: the start is a time there, and 0 is
 /// never used, because it means "no session" on the wire.
@@ -16,13 +16,13 @@ impl SessionIds {
     /// Server id of a standalone server, whatever its `myid`.
     pub const STANDALONE_SERVER: u8 = 1;
 
-    /// Creates the ids for one run of a server.
+    /// Creates the generator for one run of a server.
     ///
     /// `server_id` is the low byte of the server's `myid`. `start` must differ at every start on
-    /// the same data, or ids repeat. The caller skips ids of living sessions. A repeated id would
+    /// the same data, or ids repeat. The caller skips ids of live sessions. A repeated id would
     /// still be a danger: its password depends on the id only, so the client of an ended session
-    /// could take over the new one. A wall clock is not sufficient, because it may show an equal
-    /// time at each start. Only the low 39 bits are used, so the counter cannot reach the server's
+    /// could take over the new one. A wall clock is not sufficient, because it may show the same
+    /// time at two starts. Only the low 39 bits are used, so the counter cannot reach the server's
     /// byte.
     pub fn new(server_id: u8, start: u64) -> Self {
         let start = (start & Self::START_MASK) << 16;
@@ -36,7 +36,7 @@ impl SessionIds {
 
     /// Returns the next id.
     ///
-    /// Skips the value that marks a container when it is an ephemeral owner.
+    /// Skips the id that, as an ephemeral owner, would mark a container.
     #[allow(clippy::should_implement_trait, reason = "this generator never ends")]
     pub fn next(&mut self) -> SessionId {
         while matches!(self.next, 0 | i64::MIN) {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_first_id_holds_server_and_start() {
-        // The recorded id.
+        // The id in the recording.
         let mut ids = SessionIds::new(SessionIds::STANDALONE_SERVER, 0x0015_ccec);
         assert_eq!(ids.next(), SessionId(0x0100_0015_ccec_0000));
         assert_eq!(ids.next(), SessionId(0x0100_0015_ccec_0001));

@@ -1,9 +1,9 @@
 //! Effect of a client's write on its session, before the write is ordered.
 //!
-//! A local session does not need a transaction. Its writes are ordered like all others. Before the
-//! first write that creates an ephemeral, the session becomes global: a createSession with its id
-//! is ordered first. A local session ends without a transaction, too. It never outlives its
-//! server's role.
+//! A local session needs no transaction. Its writes are ordered like all others. Before the first
+//! write that creates an ephemeral, the session becomes global: a createSession with its id is
+//! ordered first. A local session also ends without a transaction. It never outlives its server's
+//! role.
 //!
 //! Source: QuorumZooKeeperServer, UpgradeableSessionTracker.
 
@@ -22,9 +22,9 @@ pub enum WriteStep {
     Order,
     /// The write is ordered after a createSession with this timeout in ms.
     UpgradeAndOrder(i32),
-    /// The write is ordered, and answered by this error whatever the outcome.
+    /// The write is ordered and answered by this error, whatever the outcome.
     OrderInVain(ErrorCode),
-    /// The write ends a local session here.
+    /// The write ends a local session without a transaction.
     CloseLocal,
     /// The write is answered by this error immediately.
     Refuse(ErrorCode),
@@ -41,8 +41,8 @@ pub struct SessionRules {
     pub is_read_only: bool,
 }
 
-/// Returns the treatment of a write of this session, and begins the upgrade of the session if
-/// necessary. `lock` locks the session table, and is called only if the table matters.
+/// Returns the treatment of a write of this session, and begins the session's upgrade if necessary.
+/// `lock` locks the session table and is called only if the treatment depends on the table.
 pub fn write_step<S: DerefMut<Target = Sessions>>(
     rules: SessionRules,
     session: SessionId,
@@ -77,7 +77,7 @@ pub fn write_step<S: DerefMut<Target = Sessions>>(
             None => WriteStep::Order,
         }
     } else if sessions.is_local(session) && !matches!(request, WriteRequest::Multi(_)) {
-        // A remote leader finds another reason. For a multi, the leader's answer is used.
+        // A remote leader finds a different error. For a multi, the leader's answer is used.
         WriteStep::OrderInVain(ErrorCode::EphemeralOnLocalSession)
     } else {
         WriteStep::Order
@@ -85,7 +85,7 @@ pub fn write_step<S: DerefMut<Target = Sessions>>(
 }
 
 /// Returns whether a request needs a global session. createTTL and createContainer do not, whatever
-/// their flags. Source: QuorumZooKeeperServer.checkUpgradeSession.
+/// their flags are. Source: QuorumZooKeeperServer.checkUpgradeSession.
 fn creates_ephemeral(request: &WriteRequest) -> bool {
     match request {
         WriteRequest::Create { op, request, .. } => {

@@ -17,24 +17,25 @@ const MULTIPLIER: u64 = 0x5_deec_e66d;
 const INCREMENT: u64 = 0xb;
 const MASK: u64 = (1 << 48) - 1;
 
-/// Derivation of a session's password from its id.
+/// Derivation of a session's password from the session's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasswordRule {
-    /// The public formula of Apache ZooKeeper. Anyone with an id can compute its password.
+    /// The public formula of Apache ZooKeeper. Anyone who knows an id can compute its password.
     Legacy,
     /// An HMAC of the id with this secret.
     Secret(Secret),
 }
 
-/// The passwords of sessions. The first rule creates them, and the passwords of all rules are
-/// accepted.
+/// Rules for session passwords. The first rule creates passwords, and the passwords of all rules
+/// are accepted.
 ///
-/// All members of an ensemble must have equal rules. Otherwise a session does not survive a move.
+/// All members of an ensemble must have the same rules. Otherwise a session does not survive a
+/// move.
 #[derive(Clone)]
 pub struct Passwords(Arc<[PasswordRule]>);
 
 impl Default for Passwords {
-    /// Returns the rules with only Apache ZooKeeper's formula.
+    /// Creates rules that contain only Apache ZooKeeper's formula.
     fn default() -> Self {
         Self(Arc::new([PasswordRule::Legacy]))
     }
@@ -47,7 +48,7 @@ impl fmt::Debug for Passwords {
 }
 
 impl Passwords {
-    /// Returns the rules of this configuration.
+    /// Creates the rules of a configuration.
     pub fn configured(config: &Config) -> Self {
         let secrets = config.sessions.secrets.iter();
         Self::new(secrets.map(|secret| match secret {
@@ -56,7 +57,8 @@ impl Passwords {
         }))
     }
 
-    /// Creates the rules in this order. Without rules, only Apache ZooKeeper's formula applies.
+    /// Creates the rules in this order. If the list is empty, only Apache ZooKeeper's formula
+    /// applies.
     pub fn new(rules: impl IntoIterator<Item = PasswordRule>) -> Self {
         let rules: Arc<[PasswordRule]> = rules.into_iter().collect();
         if rules.is_empty() {
@@ -74,7 +76,7 @@ impl Passwords {
     }
 
     /// Returns whether `given` is a password of `id` by any of the rules. Null, a wrong length and
-    /// session 0 never match. The duration does not reveal the bytes.
+    /// session 0 never match. The comparison takes the same time whatever the bytes are.
     pub fn matches(&self, id: SessionId, given: Option<&[u8]>) -> bool {
         let given = given.unwrap_or_default();
         let is_right = self.0.iter().fold(false, |is_right, rule| {
@@ -84,8 +86,8 @@ impl Passwords {
         id != SessionId::NONE && is_right
     }
 
-    /// Returns a hash of the rules and their order, by which members compare them. It does not
-    /// reveal a secret, because secrets are too long to be guessed.
+    /// Returns a hash of the rules and their order, by which members can compare them. It reveals
+    /// no secret, because secrets are too long to be guessed.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new_with_prefix("zoarium session passwords");
         for rule in &*self.0 {
@@ -109,7 +111,7 @@ impl PasswordRule {
         let Self::Secret(secret) = self else {
             return password(id);
         };
-        // Keys of any length are accepted, so this case cannot occur.
+        // Keys of any length are accepted, so this error cannot occur.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()) else {
             return password(id);
         };
@@ -123,8 +125,8 @@ impl PasswordRule {
 
 /// Returns the password of a session by Apache ZooKeeper's formula.
 ///
-/// It depends on the id only, so it protects against mix-ups and not against attackers. An Apache
-/// ZooKeeper server before or after Zoarium on the same data computes equal bytes.
+/// It depends only on the id, so it protects against mix-ups but not against attackers. An Apache
+/// ZooKeeper server that runs on the same data before or after Zoarium computes the same bytes.
 ///
 /// Source: ZooKeeperServer.generatePasswd over java.util.Random.
 pub fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_negative_id_has_its_own_password() {
-        // The salt is a Java long: its upper half is zero, so the id's sign survives the xor.
+        // The salt is a Java long whose upper half is zero, so the id's sign survives the xor.
         assert_ne!(password(SessionId(-1)), password(SessionId(0xffff_ffff)));
     }
 
@@ -208,7 +210,8 @@ mod tests {
         let (a, b) = (with([secret('a')]), with([secret('b')]));
         let legacy = Passwords::default();
         assert_eq!(legacy.password(id), password(id));
-        // Steps to introduce, rotate and remove a secret. Each accepts the previous passwords.
+        // Steps that introduce, rotate and remove a secret. Each step accepts the previous
+        // passwords.
         let steps = [
             legacy.clone(),
             with([PasswordRule::Legacy, secret('a')]),

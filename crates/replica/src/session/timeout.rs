@@ -2,9 +2,9 @@
 
 /// Returns a session's timeout: the requested one, limited to the server's bounds.
 ///
-/// All times are in ms. If `min_ms` is above `max_ms`, `max_ms` wins. A request of zero or less
-/// receives the minimum. Applied at every handshake, including renewals. Source:
-/// ZooKeeperServer.processConnectRequest.
+/// All times are in ms. If `min_ms` is above `max_ms`, `max_ms` takes precedence. A requested
+/// timeout of zero or less yields the minimum. Applied at every handshake, including renewals.
+/// Source: ZooKeeperServer.processConnectRequest.
 pub fn negotiate(requested_ms: i32, min_ms: i32, max_ms: i32) -> i32 {
     requested_ms.max(min_ms).min(max_ms)
 }

@@ -1,6 +1,6 @@
 //! Requests that a learner has forwarded to its leader and whose commit has not arrived yet.
 //!
-//! A leader takes the requests of one connection in order, and answers each by a transaction with
+//! A leader handles the requests of one connection in order, and answers each by a transaction with
 //! the session and cxid of the request, possibly an error. Each session therefore has a queue, and
 //! an arriving answer belongs to its head.
 //!
@@ -21,7 +21,7 @@ use proto::txn::{Txn, TxnRecord};
 use crate::interface::input::Ticket;
 use crate::interface::large_bytes::LargeBytes;
 
-/// A forwarded request.
+/// Request that was forwarded to the leader.
 #[derive(Debug)]
 pub(crate) struct Forwarded {
     pub(crate) cxid: i32,
@@ -38,12 +38,12 @@ pub(crate) struct ForwardedRequests {
     large_bytes: LargeBytes,
 }
 
-/// The request that a committed transaction answers.
+/// Requests that a committed transaction answers.
 #[derive(Debug)]
 pub(crate) struct Matched {
-    /// The request, if this server forwarded it.
+    /// Answered request, if this server forwarded it.
     pub(crate) request: Option<Forwarded>,
-    /// Earlier requests of the session that the leader left out. They will not be answered, so
+    /// Earlier requests of the session that the leader left out. They will never be answered, so
     /// their connection must end.
     pub(crate) skipped: Vec<Forwarded>,
 }
@@ -93,13 +93,13 @@ impl ForwardedRequests {
         self.len
     }
 
-    /// Returns the requests' share of the host's bounds on large requests.
+    /// Returns the requests' share in the host's bounds on large requests.
     pub(crate) fn large_bytes(&self) -> LargeBytes {
         self.large_bytes
     }
 }
 
-/// Returns whether the request can have become this transaction, judged by path and data. Every
+/// Returns whether the request can have become this transaction, judging by path and data. Every
 /// request can become an error.
 fn comes_of(txn: &Txn, request: &WriteRequest) -> bool {
     match (txn, request) {
@@ -136,7 +136,7 @@ fn is_created_by(request: &CreateRequest, path: &Str, data: Option<&Bytes>) -> b
     .contains(&request.flags);
     let asked = request.path.as_deref().unwrap_or_default();
     let is_path = if is_sequential {
-        // The sequence number may have more than its ten digits.
+        // The sequence number may have more than ten digits.
         path.len() > asked.len() && path.starts_with(asked)
     } else {
         **path == *asked
@@ -144,7 +144,7 @@ fn is_created_by(request: &CreateRequest, path: &Str, data: Option<&Bytes>) -> b
     is_path && same(data, request.data.as_ref())
 }
 
-/// Missing data and empty data are equal: not every leader distinguishes them.
+/// Missing data and empty data are equal, because not every leader distinguishes them.
 fn same(data: Option<&Bytes>, asked: Option<&Bytes>) -> bool {
     data.map(AsRef::<[u8]>::as_ref).unwrap_or_default()
         == asked.map(AsRef::<[u8]>::as_ref).unwrap_or_default()

@@ -91,7 +91,7 @@ fn multi(first: &str) -> WriteRequest {
     WriteRequest::Multi(Ok(vec![set("/a", first), create("/b-", "2", 2)]))
 }
 
-/// Requests with their transactions.
+/// Requests and their transactions.
 fn simple_pairs() -> Vec<(WriteRequest, Txn)> {
     let (container, ttl) = (4, 5);
     vec![
@@ -182,14 +182,14 @@ fn each_request_matches_only_its_own_transaction() {
     assert!(comes_of(&refused, &multi("1")));
 }
 
-/// Two connections of one session at two members, which both count from 1.
+/// Two connections of one session at two members. Both count their requests from 1.
 #[test]
 fn an_equal_cxid_of_another_connection_is_not_an_answer() {
     let mut all = waiting(vec![(1, set("/a", "old"))]);
     let matched = all.take(&record(1, was_set("/a", "new")));
     assert!(matched.request.is_none() && matched.skipped.is_empty());
     assert_eq!((all.len(), all.large_bytes().counted), (1, 10));
-    // SessionMoved.
+    // The error code SessionMoved.
     let matched = all.take(&record(1, Txn::Error { code: -118 }));
     assert_eq!(matched.request.map(|one| one.origin), Some(Ticket(1)));
 }

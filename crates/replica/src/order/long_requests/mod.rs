@@ -1,11 +1,11 @@
 //! Long requests at a leader: the limit on their bytes in progress, and the queue for requests
 //! above it.
 //!
-//! A leader has several copies of a transaction until it is committed and on disk: for its log and
-//! for each learner. Its host bounds its own clients, and other members of Zoarium bound theirs. A
-//! learner of another kind forwards every request of its clients. A leader therefore does not order
-//! a long request before others have left. It continues to read packets of its learners, because
-//! acknowledgements must not wait after requests that wait for acknowledgements.
+//! A leader keeps several copies of a transaction until it is committed and on disk, for its log
+//! and for each learner. Its host bounds its own clients, and other members of Zoarium bound
+//! theirs. A learner of another kind forwards every request of its clients. A leader therefore does
+//! not order a long request before earlier ones are confirmed. It continues to read packets of its
+//! learners, because acknowledgements must not wait after requests that wait for acknowledgements.
 //!
 //! ```text
 //!   a request --> [waiting: long ones, and later ones of their sessions] --> ordered
@@ -16,7 +16,7 @@
 //!
 //! Waiting requests keep their order of arrival. A short request does not wait, except after a
 //! waiting request of its session. A learner's `sync` also waits after earlier ones of its
-//! connection, because the learner takes each answer for its oldest `sync`.
+//! connection, because the learner matches each answer with its oldest `sync`.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,35 +33,35 @@ use crate::limits::{
 };
 use crate::session::Owner;
 
-/// An item that a leader must order.
+/// Item that a leader must order.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A request that does not come from a client of this server.
     Order(ServerRequest),
     /// A learner's `sync`.
     Sync {
-        /// The learner's connection.
+        /// Connection of the learner.
         link: LinkId,
-        /// The session.
+        /// Session that requested the `sync`.
         session: SessionId,
     },
     /// A learner's query about a session. A request that makes the session global may precede it.
     /// The query does not wait for long requests, because a returning client must not wait for
-    /// others. A session that a waiting request will make global is already known
+    /// other clients. A session that a waiting request will make global is already known
     /// ([`Sessions::expect`](crate::session::Sessions::expect)).
     Revalidate {
-        /// The learner's connection.
+        /// Connection of the learner.
         link: LinkId,
-        /// The session.
+        /// Session that is queried.
         touch: Touch,
     },
-    /// A request of a client of this server.
+    /// A request from a client of this server.
     Client(Box<ClientRequest>),
-    /// A `sync` of a client of this server.
+    /// A `sync` from a client of this server.
     OwnSync {
-        /// The client's connection.
+        /// Connection of the client.
         ticket: Ticket,
-        /// The session.
+        /// Session that requested the `sync`.
         session: SessionId,
     },
 }
@@ -76,7 +76,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the learner's connection.
+    /// Returns the connection of the learner, if a learner sent the item.
     fn link(&self) -> Option<LinkId> {
         match self {
             Self::Order(order) => order.link,
@@ -85,7 +85,8 @@ impl Incoming {
         }
     }
 
-    /// Returns the session that a learner's request makes global, its timeout in ms, and the owner.
+    /// Returns the session that a learner's request makes global, with its timeout in ms and its
+    /// owner.
     pub(crate) fn upgrade(&self) -> Option<(SessionId, i32, Owner)> {
         match self {
             Self::Order(order) => match order.request {
@@ -107,7 +108,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the size of a long request, bytes; 0 for any other.
+    /// Returns the size of a long request, bytes; 0 for other items.
     fn long_bytes(&self) -> usize {
         match self {
             Self::Order(order) => order.long_bytes(),
@@ -122,7 +123,7 @@ pub(crate) fn long_bytes(bytes: usize) -> usize {
     if bytes > LONG_REQUEST_BYTES { bytes } else { 0 }
 }
 
-/// Long requests that are proposed, until they are confirmed.
+/// Long requests that are proposed and not confirmed.
 #[derive(Debug)]
 struct UnderWay {
     bytes_max: usize,
@@ -139,7 +140,7 @@ impl UnderWay {
         }
     }
 
-    /// Returns whether a request fits. A single request always does, however long it is.
+    /// Returns whether a request fits. A single request always does, whatever its size.
     fn has_room(&self, bytes: usize) -> bool {
         self.bytes == 0 || self.bytes.saturating_add(bytes) <= self.bytes_max
     }
@@ -159,7 +160,7 @@ impl UnderWay {
     }
 }
 
-/// Waiting items of a learner's connection.
+/// Items of a learner's connection that wait.
 #[derive(Debug, Default)]
 struct OfLink {
     requests: usize,
@@ -167,18 +168,18 @@ struct OfLink {
     bytes: usize,
 }
 
-/// State of the long requests. See the documentation of the module.
+/// State of the long requests. See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct LongRequests {
     waiting: VecDeque<Incoming>,
-    /// Number of waiting items of each session.
+    /// Number of waiting items per session.
     sessions: HashMap<SessionId, usize>,
     links: HashMap<LinkId, OfLink>,
-    /// Size of learners' waiting requests, bytes.
+    /// Total size of learners' waiting requests, bytes.
     bytes: usize,
-    /// Whether a request was refused since the queue was last empty.
+    /// Whether a request has been refused since the queue was last empty.
     has_refused: bool,
-    /// Requests that are not committed yet, or not yet in this server's log.
+    /// Requests that are not yet both committed and in this server's log.
     here: UnderWay,
     /// Requests that are not yet in the logs of the followers.
     at_followers: UnderWay,
@@ -204,12 +205,12 @@ impl LongRequests {
         self.waiting.is_empty()
     }
 
-    /// Returns whether proposed long requests are not confirmed yet.
+    /// Returns whether any proposed long request is not confirmed yet.
     pub(crate) fn are_under_way(&self) -> bool {
         self.here.bytes > 0 || self.at_followers.bytes > 0
     }
 
-    /// Returns the item if it may be ordered now, and queues it otherwise.
+    /// Returns the item if it may be ordered now. Otherwise queues it.
     pub(crate) fn admit(&mut self, incoming: Incoming) -> Option<Incoming> {
         let long_bytes = incoming.long_bytes();
         let waits = match long_bytes {
@@ -223,7 +224,7 @@ impl LongRequests {
         None
     }
 
-    /// Removes and returns the next item, if it may be ordered now.
+    /// Removes and returns the next item if it may be ordered now.
     pub(crate) fn next(&mut self) -> Option<Incoming> {
         let long_bytes = self.waiting.front()?.long_bytes();
         if long_bytes > 0 && !self.has_room(long_bytes) {
@@ -243,16 +244,16 @@ impl LongRequests {
         self.at_followers.push(zxid, bytes);
     }
 
-    /// Records the zxid up to which everything is committed and in this server's log, and the zxid
-    /// up to which everything is in the logs of the followers.
+    /// Records up to which zxid everything is committed and in this server's log, and up to which
+    /// zxid everything is in the logs of the followers.
     pub(crate) fn done(&mut self, here: Zxid, at_followers: Zxid) {
         self.here.done(here);
         self.at_followers.done(at_followers);
     }
 
     /// Drops the waiting requests of a learner's closed connection, because their answers could not
-    /// be delivered. A request that makes a session global stays: its client may have come back
-    /// elsewhere.
+    /// be delivered. A request that makes a session global stays, because its client may have
+    /// returned elsewhere.
     pub(crate) fn drop_link(&mut self, link: LinkId) {
         if self.links.contains_key(&link) {
             let is_dropped =
@@ -302,7 +303,7 @@ impl LongRequests {
     }
 
     /// Turns the request into a refusal if too much waits. The refusal keeps its position in the
-    /// queue, because answers must be in order.
+    /// queue, because answers must stay in order.
     fn refuse_if_too_much(&mut self, order: &mut ServerRequest) {
         let Some(link) = order.link else {
             return;

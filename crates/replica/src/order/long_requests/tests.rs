@@ -23,7 +23,7 @@ fn sync(link: u64, session: i64) -> Incoming {
     Incoming::Sync { link, session }
 }
 
-/// Returns the session and cxid of the item, and whether it is refused.
+/// Returns the session and cxid of the item, and whether the item is refused.
 fn named(incoming: &Incoming) -> (i64, i32, bool) {
     match incoming {
         Incoming::Order(order) => (order.session.0, order.cxid, order.request.is_err()),
@@ -31,7 +31,7 @@ fn named(incoming: &Incoming) -> (i64, i32, bool) {
     }
 }
 
-/// Requests in progress, without room for another long one.
+/// Requests in progress that leave no room for another long one.
 fn full() -> LongRequests {
     let mut requests = LongRequests::default();
     requests.proposed(Zxid(1), 2 * LONG_BYTES_AHEAD_OF_FOLLOWERS);
@@ -73,7 +73,7 @@ fn short_requests_pass_long_ones_of_other_sessions() {
     assert!(requests.admit(order(1, 1, 3, 100)).is_some());
 }
 
-/// The learner takes an answer for its oldest `sync`.
+/// The learner matches an answer with its oldest `sync`.
 #[test]
 fn syncs_of_a_connection_stay_in_order() {
     let mut requests = full();

@@ -14,7 +14,7 @@ use tree::SessionKind;
 
 use crate::session::{Owner, Role, SessionScope, SessionTracker};
 
-/// Sessions, as far as this server's role needs them.
+/// Sessions that this server knows, in the form that its role needs.
 #[derive(Debug)]
 pub enum Sessions {
     /// This server decides about all sessions that it knows.
@@ -23,7 +23,7 @@ pub enum Sessions {
     Reporting(Reporting),
 }
 
-/// Sessions of a learner, or of a server that serves only reads.
+/// Sessions of a learner or of a server that only serves reads.
 #[derive(Debug)]
 pub struct Reporting {
     /// Global sessions that were active since the leader's last PING, each with its timeout in ms.
@@ -31,21 +31,21 @@ pub struct Reporting {
     local: SessionTracker,
 }
 
-/// Expired sessions.
+/// Sessions that have expired.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Expired {
-    /// Global sessions, marked as closing. A transaction ends them.
+    /// Global sessions, marked as closing. A transaction must end them.
     pub global: Vec<SessionId>,
-    /// Local sessions, already ended.
+    /// Local sessions that have already ended.
     pub local: Vec<SessionId>,
 }
 
 impl Sessions {
-    /// Creates the sessions of a learner, without an active one.
+    /// Creates the sessions of a learner, none of them active.
     pub fn reporting(tick_ms: i64) -> Self {
         Self::Reporting(Reporting {
             touched: HashMap::new(),
-            // This tracker contains only local sessions, for which this is the only server.
+            // This tracker contains only local sessions, which no other server knows.
             local: SessionTracker::new(tick_ms, Role::Standalone),
         })
     }
@@ -65,7 +65,7 @@ impl Sessions {
         }
     }
 
-    /// Begins a global session, makes a local one global, or touches a known one.
+    /// Adds a global session, makes a local one global, or touches a known one.
     pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
         match self {
             Self::Deciding(tracker) => {
@@ -78,14 +78,14 @@ impl Sessions {
         }
     }
 
-    /// Begins a session that other servers do not know.
+    /// Adds a session that other servers do not know.
     pub fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
         let tracker = self.tracker_mut();
         tracker.add_local(id, timeout_ms, now_ms);
         tracker.set_owner(id, Owner::THIS_SERVER);
     }
 
-    /// Records that the session was active. Returns `false` if it is known to be over.
+    /// Records that a session was active. Returns `false` if the session is known to be over.
     pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.touch(id, timeout_ms, now_ms),
@@ -98,9 +98,9 @@ impl Sessions {
         }
     }
 
-    /// Records that a connection of this server that serves the session was active. Returns `false`
-    /// if the session is known to be over or has moved to another server. The connection must end
-    /// in both cases, because its pings would keep a session alive that its client has left.
+    /// Records activity on a connection of this server that serves the session. Returns `false` if
+    /// the session is known to be over or has moved to another server. In both cases the connection
+    /// must end, because its pings would keep a session live that its client has left.
     ///
     /// Source: PrepRequestProcessor, which checks the owner for each request, and
     /// FinalRequestProcessor, which ends the connection after a SessionMovedException.
@@ -111,34 +111,34 @@ impl Sessions {
         }
     }
 
-    /// Moves the session to another connection of this server. Returns `false` if it is over, or if
-    /// only another server can know it.
+    /// Moves the session to another connection of this server. Returns `false` if the session is
+    /// over or if only another server can know it.
     pub fn renew(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         let tracker = self.tracker_mut();
         tracker.touch(id, timeout_ms, now_ms) && tracker.set_owner(id, Owner::THIS_SERVER)
     }
 
-    /// Returns whether the session is local to this server, and is not becoming global.
+    /// Returns whether the session is local to this server and is not becoming global.
     pub fn is_local(&self, id: SessionId) -> bool {
         let session = self.tracker().get(id);
         session.is_some_and(|session| session.kind == SessionScope::Local)
     }
 
-    /// Begins to make a local session global. Returns the timeout for its createSession; `None` for
-    /// every other session.
+    /// Begins the upgrade of a local session to a global one. Returns the timeout for its
+    /// createSession; `None` for every other session.
     pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let timeout_ms = self.tracker_mut().upgrade(id)?;
         if let Self::Reporting(known) = self {
-            // From the createSession on, the leader decides about it. Its activity is reported
-            // meanwhile.
+            // From the createSession on, the leader decides about the session. Its activity is
+            // reported meanwhile.
             known.local.remove(id);
             known.touched.insert(id, timeout_ms);
         }
         Some(timeout_ms)
     }
 
-    /// Returns whether `owner` may write for the session, and the kind of the session. A learner
-    /// leaves this check to its leader.
+    /// Returns whether `owner` may write for the session, and the kind of session. A learner
+    /// delegates this check to its leader.
     pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<SessionKind, ErrorCode> {
         let Self::Deciding(tracker) = self else {
             return Ok(SessionKind::Global);
@@ -168,8 +168,8 @@ impl Sessions {
         }
     }
 
-    /// Makes `owner` the holder of the session's connection after its request for the upgrade,
-    /// unless the session has moved meanwhile.
+    /// Makes `owner` the holder of the session's connection after its upgrade request, unless the
+    /// session has moved meanwhile.
     pub fn claim(&mut self, id: SessionId, owner: Owner) {
         match self {
             Self::Deciding(tracker) => tracker.claim(id, owner),
@@ -178,13 +178,13 @@ impl Sessions {
     }
 
     /// Moves the session to a learner's client: touches it and makes `owner` its holder. Returns
-    /// `false` if it is over, or local and so useless for another server.
+    /// `false` if the session is over, or if it is local and therefore useless to another server.
     pub fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {
         let id = touch.session;
         !self.is_local(id) && self.touch(id, touch.timeout_ms, now_ms) && self.set_owner(id, owner)
     }
 
-    /// Records that the session's end is decided.
+    /// Records that the end of the session is decided.
     pub fn set_closing(&mut self, id: SessionId) {
         if let Self::Deciding(tracker) = self {
             tracker.set_closing(id);
@@ -199,8 +199,7 @@ impl Sessions {
         }
     }
 
-    /// Removes and returns the expired sessions, without sessions that another server decides
-    /// about.
+    /// Removes and returns the expired sessions about which this server decides.
     pub fn expire(&mut self, now_ms: i64) -> Expired {
         let tracker = self.tracker_mut();
         let mut expired = Expired::default();
@@ -218,13 +217,13 @@ impl Sessions {
         expired
     }
 
-    /// Returns the time of the next possible expiry.
+    /// Returns the time of the next possible expiry, ms.
     pub fn next_deadline(&self) -> Option<i64> {
         self.tracker().next_deadline()
     }
 
-    /// Returns the live local sessions, or the global sessions that this server decides about, by
-    /// their expiry.
+    /// Returns the live local sessions, or the global sessions about which this server decides,
+    /// grouped by expiry.
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         self.tracker().by_deadline(local)
     }
@@ -251,7 +250,7 @@ impl Sessions {
                 timeout_ms,
             })
             .collect();
-        // The order of the hash map differs between two runs, and a simulated run must repeat itself.
+        // The hash map's order differs between two runs, but a simulated run must be repeatable.
         touched.sort_unstable_by_key(|touch| touch.session);
         touched
     }

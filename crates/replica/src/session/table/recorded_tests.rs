@@ -1,4 +1,4 @@
-//! Local sessions of recorded Apache ZooKeeper 3.9.5 servers
+//! Local sessions in a recording of Apache ZooKeeper 3.9.5 servers
 //! (`vectors/ensemble/local-sessions.jsonl`): a follower, an observer and their leader. Zoarium's
 //! session tables must agree with theirs at every step.
 
@@ -98,7 +98,8 @@ impl Replay {
             return;
         }
         if record["cxid"].as_i64() < Some(3) {
-            // The client's first write: its handshake with this server is not in the recording.
+            // This is the client's first write. Its handshake with this server is not in the
+            // recording.
             learner.add_local(session, TIMEOUT_MS, now_ms);
         }
         if record["request"]["flags"] == 1 {

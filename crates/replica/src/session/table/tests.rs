@@ -1,4 +1,4 @@
-//! Sessions of leaders and learners.
+//! Tests of the session tables of leaders and learners.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The sessions that a server tracks.
+//! Sessions that a server tracks.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use proto::{ErrorCode, SessionId};
 use super::buckets::{BucketPosition, Buckets};
 use super::ended::EndedSessions;
 
-/// Holder of a session's connection, as seen by the server that decides about sessions.
+/// Holder of a session's connection, from the view of the server that decides about sessions.
 ///
 /// Source: ServerCnxn.me, LearnerHandler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(pub u64);
 
 impl Owner {
-    /// The deciding server itself. Learners are owners with other numbers.
+    /// Number of the deciding server itself. Learners have other numbers.
     pub const THIS_SERVER: Self = Self(0);
 }
 
-/// Treatment of unknown sessions by a tracker.
+/// Rules by which a tracker treats unknown sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The only server: unknown sessions do not exist.
+    /// A standalone server, for which unknown sessions do not exist.
     Standalone,
-    /// Leader of an ensemble.
+    /// The leader of an ensemble.
     Leader {
         /// Low byte of the leader's `myid`.
         server_id: u8,
@@ -33,14 +33,14 @@ pub enum Role {
     },
 }
 
-/// Servers that know a session.
+/// Set of servers that know a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionScope {
     /// All servers: a createSession transaction created it.
     Global,
     /// Only this server, which also expires it.
     Local,
-    /// Still local. Its createSession transaction is in progress.
+    /// Only this server for now, because its createSession transaction is still in progress.
     Upgrading,
 }
 
@@ -55,31 +55,33 @@ pub struct Session {
     pub kind: SessionScope,
     /// Whether the end of the session is decided.
     pub is_closing: bool,
-    /// Holder of the session's connection; `None` until its first use.
+    /// Holder of the session's connection; `None` until the session is first used.
     pub owner: Option<Owner>,
-    /// Bucket of the session, never later than `deadline_ms`; `None` if the session is closing.
+    /// Position in the buckets, never in a bucket later than `deadline_ms`; `None` if the session
+    /// is closing.
     place: Option<BucketPosition>,
 }
 
-/// Sessions with their expiry and holders.
+/// Sessions with their deadlines and holders.
 ///
-/// A touch only stores the new deadline. The session stays in its older bucket, and is moved when
+/// A touch only stores the new deadline. The session stays in its older bucket and is moved when
 /// that bucket is due. However often a session is touched, it moves at most once per timeout, so a
 /// touch costs one lookup and does not allocate.
 ///
 /// Times are ms of any monotonic clock. Invariants: a session that is not closing is in exactly one
-/// bucket, at or before its deadline; a closing one is not in a bucket.
+/// bucket, at or before its deadline; a closing session is in no bucket.
 #[derive(Debug, Clone)]
 pub struct SessionTracker {
     role: Role,
     sessions: HashMap<SessionId, Session>,
     buckets: Buckets,
-    /// Ended sessions, which cannot be local sessions of other servers.
+    /// Ended sessions, which therefore cannot be local sessions of other servers.
     ended: EndedSessions,
 }
 
 impl SessionTracker {
-    /// Creates a tracker without sessions. `tick_ms` is the width of an expiry bucket, at least 1.
+    /// Creates a tracker without sessions. `tick_ms` is the width of an expiry bucket in ms, at
+    /// least 1.
     pub fn new(tick_ms: i64, role: Role) -> Self {
         Self {
             role,
@@ -89,11 +91,8 @@ impl SessionTracker {
         }
     }
 
-    /// Begins a global session, or makes a known one global. Returns whether the session was
-    /// unknown.
-    ///
-    /// A known session receives the timeout and is touched, unless it is closing: creating it again
-    /// does not save it. Source: SessionTrackerImpl.trackSession.
+    /// Adds a session that only this server knows. Returns whether it was unknown. A known session
+    /// keeps its kind.
     pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         self.add_kind(id, SessionScope::Global, timeout_ms, now_ms)
     }
@@ -105,7 +104,7 @@ impl SessionTracker {
     }
 
     /// Adds a session that a request of `owner` will make global, and that is local to another
-    /// server until then. A client that returns with it meanwhile finds it alive. A known session
+    /// server until then. A client that returns with it meanwhile finds it live. A known session
     /// does not change. [`add`](Self::add) ends the upgrade.
     pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
         if !self.contains(id) {
@@ -141,14 +140,15 @@ impl SessionTracker {
         true
     }
 
-    /// Touches the session: it now lives for `timeout_ms` from `now_ms`, and up to a tick longer.
-    /// Returns `false` if it is unknown or closing. Its request must then be dropped.
+    /// Touches the session, which then lives for `timeout_ms` from `now_ms` and up to a tick
+    /// longer. Returns `false` if the session is unknown or closing. Its request must then be
+    /// dropped.
     pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         self.touch_if(id, timeout_ms, now_ms, |_| true)
     }
 
-    /// Touches the session like [`touch`](Self::touch), unless another owner than `owner` holds its
-    /// connection. Returns `false` in that case, too.
+    /// Touches the session like [`touch`](Self::touch), unless an owner other than `owner` holds
+    /// its connection. Returns `false` in that case, too.
     pub fn touch_by(&mut self, id: SessionId, owner: Owner, timeout_ms: i32, now_ms: i64) -> bool {
         self.touch_if(id, timeout_ms, now_ms, |session| {
             session.owner.is_none_or(|current| current == owner)
@@ -178,7 +178,7 @@ impl SessionTracker {
         true
     }
 
-    /// Puts a session into the bucket of its deadline, after removing it from `old`.
+    /// Puts a session into the bucket for its deadline, after removing it from `old`.
     fn file(&mut self, id: SessionId, old: Option<BucketPosition>) {
         if let Some(old) = old {
             self.unfile(old);
@@ -196,8 +196,8 @@ impl SessionTracker {
         }
     }
 
-    /// Decides the session's end: it cannot be touched, used, or expire any more. Returns `false`
-    /// if it is unknown or was closing already.
+    /// Marks the session as closing: it can no longer be touched, be used, or expire. Returns
+    /// `false` if the session is unknown or was already closing.
     pub fn set_closing(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id).filter(|s| !s.is_closing) else {
             return false;
@@ -209,8 +209,8 @@ impl SessionTracker {
         true
     }
 
-    /// Removes an ended session: its closeSession was applied, or it was local. Returns its last
-    /// state.
+    /// Removes a session that has ended because its closeSession was applied or because it was
+    /// local. Returns its last state.
     pub fn remove(&mut self, id: SessionId) -> Option<Session> {
         let session = self.sessions.remove(&id)?;
         if session.kind == SessionScope::Global {
@@ -279,7 +279,7 @@ impl SessionTracker {
     }
 
     /// Makes `owner` the holder of the session's connection if there is none. A local session that
-    /// becomes global may have moved since its request was made.
+    /// becomes global may have moved after its request was made.
     pub fn claim(&mut self, id: SessionId, owner: Owner) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.owner.get_or_insert(owner);
@@ -300,8 +300,8 @@ impl SessionTracker {
         Some(session.timeout_ms)
     }
 
-    /// Marks the due sessions as closing and returns them, in order of deadline and id. Each needs
-    /// a closeSession transaction (or, if local, a `remove`).
+    /// Marks the due sessions as closing and returns them, ordered by deadline and id. Each needs a
+    /// closeSession transaction (or, if local, a `remove`).
     pub fn expire(&mut self, now_ms: i64) -> Vec<SessionId> {
         let mut expired = Vec::new();
         while let Some(due) = self.buckets.pop_due(now_ms) {
@@ -322,8 +322,8 @@ impl SessionTracker {
         expired.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Returns the time of the next call of [`expire`](Self::expire); `None` without live sessions.
-    /// Sessions do not expire before it, but because of touches, a call may return nothing.
+    /// Returns the time of the next call to [`expire`](Self::expire); `None` without live sessions.
+    /// No session expires earlier, but because of touches, a call may return nothing.
     pub fn next_deadline(&self) -> Option<i64> {
         self.buckets.first_deadline()
     }
@@ -343,7 +343,7 @@ impl SessionTracker {
         self.get(id).map(|session| session.timeout_ms)
     }
 
-    /// Returns whether the session is known and its end decided.
+    /// Returns whether the session is known and its end is decided.
     pub fn is_closing(&self, id: SessionId) -> bool {
         self.get(id).is_some_and(|session| session.is_closing)
     }
@@ -358,7 +358,7 @@ impl SessionTracker {
         self.sessions.len()
     }
 
-    /// Returns whether there are no sessions.
+    /// Returns whether the tracker contains no sessions.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
@@ -368,8 +368,8 @@ impl SessionTracker {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }
 
-    /// Returns the live local sessions, or the live global sessions, by their expiry, with ids in
-    /// order: the output of `dump`. Visits every session.
+    /// Returns the live local sessions, or the live global sessions, grouped by expiry, with sorted
+    /// ids, for the output of `dump`. Visits every session.
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         let mut sets = BTreeMap::<i64, Vec<SessionId>>::new();
         for (id, session) in self.iter().filter(|(_, session)| !session.is_closing) {

@@ -115,7 +115,7 @@ fn an_unknown_session_is_judged_by_the_servers_role() {
     );
 }
 
-/// A request that waited on a slow path, while its client moved and closed the session.
+/// Models a request that waited on a slow path while its client moved and closed the session.
 #[test]
 fn a_late_request_of_an_ended_global_session_is_refused() {
     let elsewhere = SessionId(0x0200_0000_0000_0000);
@@ -178,10 +178,10 @@ fn the_dump_shows_live_sessions_under_their_true_deadlines() {
     assert_eq!((sessions.len(), sessions.iter().count()), (5, 5));
 }
 
-/// A slow reference implementation of the tracker.
+/// Slow reference implementation of the tracker.
 #[derive(Default)]
 struct Model {
-    /// Id, last touch, timeout, closing.
+    /// Id, last touch, timeout, and whether it is closing.
     sessions: BTreeMap<i64, (i64, i32, bool)>,
 }
 
