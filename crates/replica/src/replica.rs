@@ -94,7 +94,8 @@ pub struct Replica<H: Host> {
 impl<H: Host> Replica<H> {
     /// Creates a replica with this state. It is passive until [`Replica::begin`].
     ///
-    /// # Errors If the member lists cannot be used for an election.
+    /// # Errors
+    /// If the member lists cannot be used for an election.
     pub fn new(start: Start, state: &H::State, now: Now) -> Result<Self, ElectorateError> {
         let (overlay, last_zxid, known_list) = {
             let tree = state.tree();

@@ -131,7 +131,8 @@ pub enum WriteAnswer {
 impl Responder<'_> {
     /// Encodes the answer to a read into the connection's outbox, including the last applied zxid.
     ///
-    /// # Errors If the reply exceeds `room`: its size in bytes. The outbox is then unchanged.
+    /// # Errors
+    /// If the reply exceeds `room`: its size in bytes. The outbox is then unchanged.
     pub(super) fn read<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,

@@ -150,7 +150,8 @@ impl<N> ClientConnection<N> {
 
     /// Adds the identities that the connection lacks.
     ///
-    /// # Errors If the identities would exceed a limit. The connection is then unchanged.
+    /// # Errors
+    /// If the identities would exceed a limit. The connection is then unchanged.
     pub fn add_identities(&mut self, added: Vec<Id>) -> Result<(), TooManyIdentities> {
         self.identities = identities::joined(&self.identities, added)?;
         Ok(())

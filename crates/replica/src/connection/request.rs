@@ -94,8 +94,9 @@ impl RequestKind {
 ///
 /// The request is built in place, because each move would copy several hundred bytes.
 ///
-/// # Errors If the frame must end the connection: it is too short for a header, or its credentials
-/// or token cannot be decoded.
+/// # Errors
+/// If the frame must end the connection: it is too short for a header, or its credentials or token
+/// cannot be decoded.
 pub fn decode_into<X>(
     incoming: &mut VecDeque<Incoming<X>>,
     frame: Bytes,

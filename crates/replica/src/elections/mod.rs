@@ -181,8 +181,8 @@ impl Elections {
     /// `proposed` is used if it is newer than `committed`. Servers that query this one before its
     /// first round receive `candidate`.
     ///
-    /// # Errors If the lists contain no server that can be elected, or if the encoded list is too
-    /// long.
+    /// # Errors
+    /// If the lists contain no server that can be elected, or if the encoded list is too long.
     pub fn new(
         settings: ElectionSettings,
         committed: Membership,

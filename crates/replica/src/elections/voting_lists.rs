@@ -45,8 +45,9 @@ impl Lists {
 
     /// Converts the lists for the election.
     ///
-    /// # Errors If one of the lists contains no participant, or if the encoded committed list is
-    /// too long for a notification.
+    /// # Errors
+    /// If one of the lists contains no participant, or if the encoded committed list is too long
+    /// for a notification.
     pub(crate) fn electorate(&self) -> Result<Electorate, ElectorateError> {
         let text = self.committed.node_data();
         if text.len() > CONFIG_BYTES_MAX {

@@ -21,13 +21,15 @@ pub trait MemberFiles {
 
     /// Removes the file whose name is zoo.cfg's name with `suffix`, if it exists.
     ///
-    /// # Errors If the file cannot be removed.
+    /// # Errors
+    /// If the file cannot be removed.
     fn remove(&mut self, suffix: &str) -> Result<(), Self::Error>;
 
     /// Makes zoo.cfg refer to the file with `suffix`. If `has_client`, the list contains this
     /// server's client address, and zoo.cfg omits it.
     ///
-    /// # Errors If zoo.cfg cannot be read or written. It is then unchanged.
+    /// # Errors
+    /// If zoo.cfg cannot be read or written. It is then unchanged.
     fn name_dynamic(&mut self, suffix: &str, has_client: bool) -> Result<(), Self::Error>;
 }
 
@@ -35,7 +37,8 @@ impl MemberFile {
     /// Makes the list durable. zoo.cfg refers to a committed list before the file of the last list
     /// seen is removed, so one of them exists at any time.
     ///
-    /// # Errors If an operation of `files` fails. Earlier operations are not undone.
+    /// # Errors
+    /// If an operation of `files` fails. Earlier operations are not undone.
     pub fn write<F: MemberFiles>(&self, files: &mut F) -> Result<(), F::Error> {
         match self {
             Self::LastSeen(Some(list)) => files.replace(NEXT, &list.file_text(true)),

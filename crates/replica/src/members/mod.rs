@@ -134,7 +134,8 @@ impl MemberLists {
 
     /// Parses a list from NEWLEADER, a reconfiguration or a notification.
     ///
-    /// # Errors If the string is not a member list, or if the list contains no participant.
+    /// # Errors
+    /// If the string is not a member list, or if the list contains no participant.
     pub fn parse(&self, text: &[u8]) -> Result<Membership, MembershipError> {
         let text = String::from_utf8_lossy(text);
         let list = Membership::parse(&text, self.rules.multi_address_enabled)?;

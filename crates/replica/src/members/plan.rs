@@ -42,7 +42,8 @@ impl MemberLists {
     /// It does not change the lists. If the reconfiguration is proposed, call [`MemberLists::see`]
     /// first.
     ///
-    /// # Errors The code for the client, from the first check that fails.
+    /// # Errors
+    /// The code for the client, from the first check that fails.
     pub fn plan(
         &self,
         request: &ReconfigRequest,

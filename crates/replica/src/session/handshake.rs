@@ -147,9 +147,10 @@ impl HandshakeRules {
 
     /// Decides about a handshake.
     ///
-    /// # Errors If clients are not served, or if the client must try another server because it does
-    /// not accept read-only service, has seen a newer transaction, or has a session that only a
-    /// leader knows to be live.
+    /// # Errors
+    /// If clients are not served, or if the client must try another server because it does not
+    /// accept read-only service, has seen a newer transaction, or has a session that only a leader
+    /// knows to be live.
     pub fn judge(
         &self,
         request: &ConnectRequest,
