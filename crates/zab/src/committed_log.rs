@@ -1,8 +1,8 @@
-//! The newest committed transactions, kept in memory.
+//! Newest committed transactions, kept in memory.
 //!
 //! A learner that was disconnected for a moment misses a few transactions. They are still in this
-//! list, so the leader sends them without reading a file. A server keeps the list in every role: a
-//! follower may lead later, and its learners then miss the same few transactions.
+//! list, so the leader sends them without reading a file. A server keeps the list in every role,
+//! because a follower may lead later, and its learners then miss the same few transactions.
 //!
 //! Source: ZKDatabase.addCommittedProposal.
 
@@ -12,13 +12,13 @@ use proto::Zxid;
 
 use crate::Record;
 
-/// Maximum size of the kept transactions, in bytes. The newest transaction is kept even if it is
-/// larger. A learner that misses more receives it from the log files.
+/// Maximum size of the kept transactions, bytes. The newest transaction is kept even if it is
+/// larger. A learner that misses more is synchronised from the log files.
 const BYTES_MAX: usize = 4 << 20;
 
-/// The newest committed transactions, oldest first, at most a given number of them and 4 MiB.
+/// The newest committed transactions, oldest first, at most a given number and 4 MiB of them.
 ///
-/// Invariant: inside an epoch, zxids rise without a hole. A transaction that would leave a hole
+/// Invariant: within an epoch, zxids increase without a gap. A transaction that would leave a gap
 /// clears the list first.
 #[derive(Debug, Clone)]
 pub struct CommittedLog {
@@ -41,8 +41,8 @@ impl CommittedLog {
         }
     }
 
-    /// Adds the next committed transaction. A transaction that is already in the list changes
-    /// nothing: after a snapshot that ran ahead, a learner receives some transactions twice.
+    /// Adds the next committed transaction. A transaction that is already in the list has no
+    /// effect. After a snapshot that ran ahead, a learner receives some transactions twice.
     pub fn push(&mut self, record: Record) {
         if let Some(last) = self.max() {
             if record.zxid <= last {
@@ -64,7 +64,7 @@ impl CommittedLog {
         }
     }
 
-    /// Removes everything, because a snapshot has replaced the log.
+    /// Removes all transactions, because a snapshot has replaced the log.
     pub fn clear(&mut self) {
         self.records.clear();
         self.bytes = 0;

@@ -2,7 +2,7 @@
 //!
 //! Zab has three phases. A prospective leader collects the accepted epochs (discovery),
 //! synchronises its learners with its own log (synchronisation), and then orders every change
-//! (broadcast). This crate does not read a clock, a socket or a disk. Durability is an *input*: a
+//! (broadcast). This crate reads no clock, socket or disk. Durability is an *input*: a
 //! server is counted only after the host has reported a sync. An acknowledgement before the sync is
 //! therefore impossible.
 //!
@@ -11,8 +11,8 @@
 //! * [`observer_master::ObserverMaster`] is the part of a follower that serves observers.
 //! * [`sync`] decides how a learner is synchronised. [`CommittedLog`] contains the transactions for
 //!   it.
-//! * [`broadcast`] counts acknowledgements of proposals. A standalone server needs it, too: it is
-//!   the leader of an ensemble of one.
+//! * [`broadcast`] counts acknowledgements of proposals. A standalone server also needs it, because
+//!   it is the leader of an ensemble of one.
 //!
 //! To drive a state machine, pass each event to a method `handle_*`, with the time and a list. Then
 //! execute the actions in the list, in order. Call `handle_deadline` when `deadline_ms` is reached.

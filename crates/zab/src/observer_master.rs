@@ -5,17 +5,17 @@
 //!             *LEADERINFO                        *DIFF, TRUNC or SNAP, NEWLEADER   *UPTODATE
 //! ```
 //!
-//! To an observer, it is a leader, with a few differences. Its epoch is established, so nothing
+//! An observer sees it as a leader, with a few differences. Its epoch is established, so nothing
 //! waits for a quorum. It learns from the leader which transactions are committed. It forwards
 //! requests, syncs and session queries to the leader. It informs an observer of a transaction when
 //! it receives the commit itself. An observer receives everything from the moment at which its
-//! opening packet is decided, so it does not miss a transaction. The committed log is therefore
-//! enough, without a list of recent packets.
+//! opening packet is decided, so it misses no transaction. The committed log is therefore enough,
+//! without a list of recent packets.
 //!
-//! Observers of Zoarium report digests like other learners ([`crate::leader`]). The follower
-//! forwards reports of differences to the leader, and the leader's questions to its observers. It
-//! informs them of the digest of a quorum with the leader. If no quorum agrees, it does not send
-//! them a digest.
+//! Zoarium observers report digests like other learners ([`crate::leader`]). The follower forwards
+//! reports of differences to the leader, and the leader's queries to its observers. It informs them
+//! of the digest of a quorum that includes the leader. If no quorum agrees, it sends them no
+//! digest.
 //!
 //! Differs from Apache ZooKeeper 3.9.5:
 //!
@@ -40,27 +40,27 @@ use crate::learner::LearnerKind;
 use crate::sync::{self, LeaderLog, SyncOpening, SyncPlan};
 use crate::{CommittedLog, Record, Settings};
 
-/// The follower's present knowledge.
+/// State of the follower that its observers depend on.
 pub struct FollowerFacts<'a> {
-    /// The newest committed transactions that the follower has received.
+    /// Newest committed transactions that the follower has received.
     pub committed: &'a CommittedLog,
-    /// The version of the configuration in force.
+    /// Version of the configuration in force.
     pub config_version: i64,
-    /// The text of the configuration in force.
+    /// Text of the configuration in force.
     pub config: &'a dyn Fn() -> Bytes,
 }
 
-/// A question of the leader, forwarded to the observers.
+/// A query from the leader for digests, forwarded to the observers.
 #[derive(Debug)]
 struct DigestQuestion {
     zxid: Zxid,
-    /// The digest of a quorum with the leader, once it is known.
+    /// Digest of a quorum that includes the leader, once it is known.
     agreed: Option<u64>,
     /// Digests of observers that answered before `agreed` was known.
     answers: BTreeMap<LinkId, u64>,
 }
 
-/// The observers of a follower.
+/// Observers of a follower.
 ///
 /// Its actions are a leader's actions. It uses `Send`, `SendSnapshot`, `Close`, `Request`, `Touch`,
 /// `Revalidate` and `CompareDigests`.
@@ -69,19 +69,19 @@ pub struct ObserverMaster {
     sid: Sid,
     settings: Settings,
     epoch: Epoch,
-    /// The last transaction that is known to be committed.
+    /// Last transaction that is known to be committed.
     last: Zxid,
     links: BTreeMap<LinkId, LearnerLink>,
     pinged_ms: i64,
     /// Whether the leader compares digests.
     leader_compares: bool,
-    /// The last question about digests.
+    /// Last query for digests.
     question: Option<DigestQuestion>,
 }
 
 impl ObserverMaster {
-    /// Creates it for a follower that is up to date in `epoch`, with everything committed up to
-    /// `last`. `leader_compares` states whether the leader compares digests.
+    /// Creates the observers' state for a follower that is up to date in `epoch`, with everything
+    /// committed up to `last`. `leader_compares` states whether the leader compares digests.
     pub fn new(
         sid: Sid,
         epoch: Epoch,
@@ -102,7 +102,7 @@ impl ObserverMaster {
         }
     }
 
-    /// Handles a new connection of an observer.
+    /// Handles an observer's new connection.
     pub fn handle_connected(&mut self, link: LinkId, now_ms: i64) {
         let mut new = LearnerLink::new(now_ms);
         new.kind = LearnerKind::Observer;
@@ -134,8 +134,8 @@ impl ObserverMaster {
                 self.activate(link, &packet, now_ms, out)
             }
             LinkState::Broadcasting => self.relay(link, packet, out),
-            // Only learners of a leader have these states. They wait for a quorum or for the log
-            // files.
+            // Only learners of a leader have these states, in which they wait for a quorum or for
+            // the log files.
             LinkState::AwaitingEpoch
             | LinkState::AwaitingEpochAcks { .. }
             | LinkState::ReadingLog { .. }
@@ -146,7 +146,7 @@ impl ObserverMaster {
         }
     }
 
-    /// Handles the end of a snapshot transfer. From now on, an answer is due.
+    /// Handles the end of a snapshot transfer. From now on, the observer must answer.
     pub fn handle_snapshot_sent(&mut self, link: LinkId, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link)
             && link.state == LinkState::SendingSnapshot
@@ -157,7 +157,8 @@ impl ObserverMaster {
     }
 
     /// Handles a commit from the leader. `designated_leader` is set for a reconfiguration. Call it
-    /// in order, once or twice per transaction. `otherwise` replaces the record for one observer.
+    /// in zxid order, once or twice per transaction. `otherwise` replaces the record for one
+    /// observer.
     pub fn handle_committed(
         &mut self,
         record: &Record,
@@ -215,7 +216,7 @@ impl ObserverMaster {
         }
     }
 
-    /// Returns the time at which to call [`ObserverMaster::handle_deadline`]; `None` without
+    /// Returns the time at which to call [`ObserverMaster::handle_deadline`], ms; `None` without
     /// observers.
     pub fn deadline_ms(&self) -> Option<i64> {
         let links = self.links.values();
@@ -245,7 +246,7 @@ impl ObserverMaster {
         }
     }
 
-    /// Forwards the leader's question for the digest of the tree at `zxid` to the observers that
+    /// Forwards the leader's query for the digest of the tree at `zxid` to the observers that
     /// support it.
     pub fn ask_digests(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.question = Some(DigestQuestion {
@@ -261,7 +262,7 @@ impl ObserverMaster {
         }
     }
 
-    /// Handles the digest that a quorum with the leader, and this follower, have at `zxid`.
+    /// Handles the digest at `zxid` that this follower and a quorum with the leader have.
     pub fn handle_digest_judged(&mut self, zxid: Zxid, agreed: u64, out: &mut Vec<Action>) {
         let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
         let Some(question) = question else {
@@ -350,7 +351,7 @@ impl ObserverMaster {
         else {
             return Err(unexpected(packet));
         };
-        // All transactions of this epoch that an observer has are committed, and this follower has
+        // All transactions of this epoch that an observer has are committed, but this follower has
         // not received those commits yet. After a cut, the observer's clients would see an older
         // state. The snapshot with which it began may also contain parts of the transactions to be
         // cut.
@@ -443,7 +444,7 @@ impl ObserverMaster {
         self.pinged_ms.saturating_add(half_tick_ms)
     }
 
-    /// Forwards a packet from an observer that is up to date.
+    /// Forwards a packet from an up-to-date observer.
     fn relay(
         &mut self,
         from: LinkId,
@@ -451,8 +452,8 @@ impl ObserverMaster {
         out: &mut Vec<Action>,
     ) -> Result<(), LinkFault> {
         match packet {
-            // The second acknowledgement of the epoch, after UPTODATE. Observers do not have to
-            // send other acknowledgements.
+            // This is the second acknowledgement of the epoch, after UPTODATE. Observers do not
+            // have to send other acknowledgements.
             LearnerPacket::Ack { zxid } if zxid.counter() == 0 => {}
             LearnerPacket::Ack { .. } => return Err(unexpected(&packet)),
             LearnerPacket::Ping { touched, .. } => {

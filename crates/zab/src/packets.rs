@@ -1,4 +1,4 @@
-//! Packets as one line of text, for traces and scripts.
+//! Formatting of packets as one line, for traces and scripts.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Epoch, Sid};
 
-/// Prints a packet from a leader.
+/// Formats a packet from a leader.
 pub struct ShowLeader<'a>(pub &'a LeaderPacket);
 
-/// Prints a packet from a learner.
+/// Formats a packet from a learner.
 pub struct ShowLearner<'a>(pub &'a LearnerPacket);
 
 impl fmt::Display for ShowLeader<'_> {

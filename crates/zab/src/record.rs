@@ -5,13 +5,13 @@ use std::fmt;
 use bytes::Bytes;
 use proto::{OpCode, Zxid};
 
-/// A transaction. Zab does not interpret it. It therefore stays in the form of a PROPOSAL and of
-/// the log: header, body, digest ([`proto::txn::TxnRecord`] decodes it).
+/// A transaction, which Zab does not interpret. It therefore keeps the form that it has in a
+/// PROPOSAL and in the log: header, body, digest ([`proto::txn::TxnRecord`] decodes it).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Position of the transaction in the order of all changes.
     pub zxid: Zxid,
-    /// Header, body, and the digest if there is one.
+    /// Header, body, and the digest if any.
     pub txn: Bytes,
 }
 
@@ -22,16 +22,16 @@ impl Record {
         Self { zxid, txn }
     }
 
-    /// Returns the time at which the leader created the transaction, by the leader's wall clock,
-    /// ms; `None` if the header is cut.
+    /// Returns the time at which the leader created the transaction, in ms by the leader's wall
+    /// clock; `None` if the header is truncated.
     pub fn stamp_ms(&self) -> Option<i64> {
         const TIME_AT: usize = 20;
         let time = self.txn.get(TIME_AT..).and_then(|rest| rest.first_chunk());
         time.map(|time| i64::from_be_bytes(*time))
     }
 
-    /// Returns whether the header names a reconfiguration. Only this kind of transaction changes
-    /// the voters.
+    /// Returns whether the header specifies a reconfiguration. Only this kind of transaction
+    /// changes the voters.
     pub fn is_reconfig(&self) -> bool {
         const OP_AT: usize = 28;
         let op = self.txn.get(OP_AT..).and_then(|rest| rest.first_chunk());
@@ -45,10 +45,10 @@ impl fmt::Display for Record {
     }
 }
 
-/// Returns whether `next` may follow `before` in a log: the next zxid of the epoch, or the first
-/// zxid of a later epoch. A hole inside an epoch is a lost transaction (ZOOKEEPER-4925). A hole at
-/// its start is, too: every leader begins with counter 1, and recovery refuses a log with another
-/// number.
+/// Returns whether `next` may follow `before` in a log: it must be the next zxid of the epoch, or
+/// the first zxid of a later epoch. A gap inside an epoch is a lost transaction (ZOOKEEPER-4925).
+/// So is a gap at its start, because every leader begins with counter 1, and recovery refuses a log
+/// with another number.
 pub(crate) fn follows(before: Zxid, next: Zxid) -> bool {
     next == before.next() || (next.epoch() > before.epoch() && next.counter() == 1)
 }

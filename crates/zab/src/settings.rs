@@ -1,38 +1,38 @@
-//! The part of the configuration that Zab uses.
+//! Settings that Zab uses.
 
 /// Times and limits of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// `tickTime`, ms. A leader pings twice a tick.
+    /// Length of a tick (`tickTime`), ms. A leader pings twice per tick.
     pub tick_ms: i64,
-    /// `initLimit`, ticks: maximum duration of each wait in discovery and synchronisation.
+    /// Maximum duration of each wait in discovery and synchronisation (`initLimit`), ticks.
     pub init_limit: i64,
-    /// `syncLimit`, ticks: maximum silence of a peer, and maximum delay of an acknowledgement.
+    /// Maximum silence of a peer, and maximum delay of an acknowledgement (`syncLimit`), ticks.
     pub sync_limit: i64,
-    /// `zookeeper.leader.maxTimeToWaitForEpoch`, ms. A leader without a quorum for its epoch after
-    /// that time steps down as soon as a voter that elected it looks for a leader again.
+    /// Time after which a leader without a quorum for its epoch steps down as soon as a voter that
+    /// elected it looks for a leader again (`zookeeper.leader.maxTimeToWaitForEpoch`), ms.
     pub epoch_wait_max_ms: Option<i64>,
-    /// `zookeeper.forceSnapshotSync`: every learner receives a snapshot.
+    /// Whether every learner receives a snapshot (`zookeeper.forceSnapshotSync`).
     pub force_snapshot: bool,
     /// Whether learners may be synchronised from the log files (`zookeeper.snapshotSizeFactor` is
-    /// not negative). The host limits the bytes to read by
+    /// not negative). The host limits the number of bytes to read by calling
     /// [`crate::leader::Leader::handle_log_unusable`].
     pub use_disk_log: bool,
-    /// `zookeeper.leader.maxConcurrentSnapSyncs`: maximum number of concurrent snapshots. Further
+    /// Maximum number of concurrent snapshots (`zookeeper.leader.maxConcurrentSnapSyncs`). Further
     /// observers are refused.
     pub snap_syncs_max: usize,
-    /// `zookeeper.leader.maxConcurrentDiffSyncs`: maximum number of concurrent synchronisations
-    /// without a snapshot. Further observers are refused.
+    /// Maximum number of concurrent synchronisations without a snapshot
+    /// (`zookeeper.leader.maxConcurrentDiffSyncs`). Further observers are refused.
     pub diff_syncs_max: usize,
     /// Maximum size of the transactions that a learner holds back during synchronisation, bytes. At
-    /// this bound, it passes on committed ones, or stops reading until it may. A sync plan of this
-    /// size or less reaches the log in one batch, with NEWLEADER. Before NEWLEADER, uncommitted
-    /// proposals may exceed it: the leader has them in memory, too.
+    /// this bound, it passes on committed transactions, or stops reading until it may do so. A sync
+    /// plan of this size or less reaches the log in one batch, with NEWLEADER. Before NEWLEADER,
+    /// uncommitted proposals may exceed the bound, because the leader has them in memory, too.
     pub held_back_bytes_max: usize,
 }
 
 impl Settings {
-    /// Creates settings with Apache ZooKeeper's defaults, where it has one.
+    /// Creates settings with Apache ZooKeeper's defaults, where they exist.
     pub fn new(tick_ms: i64, init_limit: i64, sync_limit: i64) -> Self {
         Self {
             tick_ms,

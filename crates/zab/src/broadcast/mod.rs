@@ -9,11 +9,11 @@
 //!
 //! A leader proposes in zxid order and commits in zxid order. A proposal is committed once a quorum
 //! of servers has it on disk *and* every earlier proposal is committed. The leader is one of these
-//! servers, without precedence: it counts itself when its own log reports the record as synced.
+//! servers and has no precedence. It counts itself when its own log reports the record as synced.
 //!
-//! A log does not have holes, and learners acknowledge in log order over one connection. An
-//! acknowledgement therefore covers all earlier proposals, and this value stores only one position
-//! per server, for any number of outstanding proposals.
+//! A log has no gaps, and learners acknowledge in log order over one connection. An acknowledgement
+//! therefore covers all earlier proposals, and only one position per server is stored, for any
+//! number of outstanding proposals.
 //!
 //! While a reconfiguration is pending, later proposals need a quorum of the old *and* of the new
 //! configuration. [`Proposals::join`] marks the zxid from which this applies. A proposal made
@@ -36,11 +36,11 @@ use proto::{Sid, Zxid};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("server {sid} acknowledges {zxid}, but the last proposal is {last_proposed}")]
 pub struct NeverProposed {
-    /// The server that acknowledged.
+    /// Server that sent the acknowledgement.
     pub sid: Sid,
-    /// The acknowledged zxid.
+    /// Acknowledged zxid.
     pub zxid: Zxid,
-    /// The newest proposal.
+    /// Zxid of the newest proposal.
     pub last_proposed: Zxid,
 }
 
@@ -71,17 +71,17 @@ pub struct Proposals {
     /// configuration must be applied first.
     barrier: Option<Zxid>,
     leader: Sid,
-    /// The newest acknowledgement of each voter that has sent one.
+    /// Newest acknowledgement of each voter that has sent one.
     acked: BTreeMap<Sid, Zxid>,
     outstanding: VecDeque<Zxid>,
     last_proposed: Zxid,
     last_committed: Zxid,
-    /// Connected followers that the leader must not decide without while an oracle lets it decide
+    /// Connected followers without which the leader must not decide, while an oracle lets it decide
     /// alone. `None` without a grant.
     alone_without: Option<BTreeSet<Sid>>,
 }
 
-/// The quorums that proposals from a certain zxid on need.
+/// Quorums that proposals from a certain zxid on need.
 #[derive(Debug)]
 struct Era {
     from: Zxid,
@@ -89,13 +89,14 @@ struct Era {
 }
 
 impl Proposals {
-    /// Creates a value without proposals. Every later zxid must be greater than `last_committed`:
-    /// the last zxid of the recovered log, or a new epoch with counter 0.
+    /// Creates an instance without proposals. Every later zxid must be greater than
+    /// `last_committed`, which is the last zxid of the recovered log, or a new epoch with counter
+    /// 0.
     pub fn new(quorum: impl QuorumVerifier + 'static, leader: Sid, last_committed: Zxid) -> Self {
         Self::shared(Arc::new(quorum), leader, last_committed)
     }
 
-    /// Like [`Proposals::new`], for a quorum verifier that others also use.
+    /// Creates an instance like [`Proposals::new`], with a quorum verifier that others also use.
     pub fn shared(quorum: Arc<dyn QuorumVerifier>, leader: Sid, last_committed: Zxid) -> Self {
         Self {
             eras: VecDeque::from([Era {
@@ -116,8 +117,8 @@ impl Proposals {
     /// counted for it yet.
     ///
     /// # Panics
-    /// If the zxid is not greater than the zxid of the previous proposal: the order of all changes
-    /// would be lost.
+    /// If the zxid is not greater than the zxid of the previous proposal, because the order of all
+    /// changes would be lost.
     pub fn propose(&mut self, zxid: Zxid) {
         assert!(
             zxid > self.last_proposed,
@@ -145,8 +146,8 @@ impl Proposals {
     /// committed zxids in order. The caller sends COMMIT and applies the transactions in this
     /// order.
     ///
-    /// Acknowledgements from servers without a vote do not change anything. An acknowledgement of a
-    /// committed zxid does not either, for example an acknowledgement of NEWLEADER (counter 0).
+    /// Acknowledgements from servers without a vote have no effect. Neither does an acknowledgement
+    /// of a committed zxid, for example of NEWLEADER (counter 0).
     ///
     /// # Errors
     /// If `zxid` is above the last proposal.
@@ -176,7 +177,7 @@ impl Proposals {
         Ok(self.outstanding.drain(..committed))
     }
 
-    /// Requires a quorum of `next`, too, for all proposals from `from` on. `from` is the
+    /// Requires a quorum of `next` as well for all proposals from `from` on. `from` is the
     /// reconfiguration that contains `next`. Commits stop after `from` until
     /// [`Proposals::replace`].
     pub fn join(&mut self, from: Zxid, next: Arc<dyn QuorumVerifier>) {
@@ -189,11 +190,11 @@ impl Proposals {
         self.eras.push_back(Era { from, quorums });
     }
 
-    /// Puts the last joined configuration in force. From now on it decides alone, also for the
+    /// Puts the last joined configuration in force. From now on it decides alone, even about the
     /// proposals made since it joined.
     ///
-    /// A removed voter does not acknowledge any more. Without this rule, those proposals and all
-    /// later ones could wait without end. The rule is safe: a quorum of the old configuration has
+    /// A removed voter no longer acknowledges. Without this rule, those proposals and all later
+    /// ones could wait indefinitely. The rule is safe because a quorum of the old configuration has
     /// the reconfiguration on disk. Every later leader therefore knows the new configuration and
     /// needs a quorum of it.
     pub fn replace(&mut self) {
@@ -205,15 +206,15 @@ impl Proposals {
         }
     }
 
-    /// Forgets a server's acknowledgements, when it disconnects or starts a new synchronisation. It
-    /// may have to cut its log, so its earlier acknowledgements do not prove anything about its
-    /// current disk.
+    /// Discards a server's acknowledgements when it disconnects or starts a new synchronisation. It
+    /// may have to cut its log, so its earlier acknowledgements prove nothing about its current
+    /// disk.
     pub fn forget(&mut self, sid: Sid) {
         self.acked.remove(&sid);
     }
 
     /// Sets whether an oracle lets the leader of two decide alone. `present` lists the connected
-    /// followers that it must not decide without. `None` means that the leader needs a quorum.
+    /// followers without which it must not decide. `None` means that the leader needs a quorum.
     pub fn set_alone_without(&mut self, present: Option<BTreeSet<Sid>>) {
         self.alone_without = present;
     }
@@ -246,7 +247,7 @@ impl Proposals {
     /// era.
     fn durable_in(&self, era: &Era, proposals: Range<usize>) -> usize {
         let Range { mut start, mut end } = proposals;
-        // Test the last proposal first: usually the disks have all of them.
+        // Test the last proposal first, because usually the disks have all of them.
         let mut middle = end.saturating_sub(1);
         while start < end {
             let zxid = self.outstanding.get(middle);
@@ -277,7 +278,7 @@ impl Proposals {
         quorums.any(|quorum| quorum.is_voter(sid))
     }
 
-    /// Drops the eras in which every proposal is committed.
+    /// Removes the eras in which every proposal is committed.
     fn drop_past_eras(&mut self) {
         while let Some(second) = self.eras.get(1) {
             if second.from > self.last_committed.next() {

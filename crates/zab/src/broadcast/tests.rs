@@ -102,8 +102,8 @@ fn a_zxid_is_not_proposed_twice() {
     propose(&mut ensemble(1), [2, 2]);
 }
 
-/// Seed 1097 of the simulator: a reconfiguration made a voter an observer. That voter had not
-/// acknowledged the later proposals, and the leader never committed anything again.
+/// Seed 1097 of the simulator: a reconfiguration turned a voter into an observer. That voter had
+/// not acknowledged the later proposals, and the leader never committed anything again.
 #[test]
 fn seed_1097_proposals_after_a_reconfiguration_need_only_the_new_voters() {
     let mut proposals = Proposals::new(Majority::new([Sid(1), Sid(2)]), Sid(1), Zxid(0));
@@ -111,7 +111,7 @@ fn seed_1097_proposals_after_a_reconfiguration_need_only_the_new_voters() {
     proposals.join(Zxid(1), Arc::new(Majority::new([Sid(1), Sid(3)])));
     propose(&mut proposals, [2, 3]);
     // Both quorums decide about the reconfiguration. No later proposal is committed together with
-    // the reconfiguration.
+    // it.
     assert_eq!(ack(&mut proposals, 1, 3), []);
     assert_eq!(ack(&mut proposals, 3, 3), []);
     assert_eq!(ack(&mut proposals, 2, 1), [1]);
@@ -142,7 +142,7 @@ fn groups_decide_as_their_verifier_says() {
     assert_eq!(ack(&mut proposals, 5, 1), [1]);
 }
 
-/// A reference implementation with a set of servers for each proposal.
+/// Reference implementation with a set of servers for each proposal.
 struct Slow {
     voters: BTreeSet<i64>,
     proposals: Vec<(i64, BTreeSet<i64>)>,

@@ -1,4 +1,4 @@
-//! Actions of a leader for its host, and the reasons to drop a learner or to step down.
+//! Actions that a leader requests from its host, and the reasons to drop a learner or to step down.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use proto::{Epoch, Sid, Zxid};
 use crate::Record;
 use crate::packets::ShowLeader;
 
-/// The host's number for a connection of a learner. Numbers are not reused.
+/// Number that the host assigned to a learner's connection. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u64);
 
@@ -19,109 +19,109 @@ impl fmt::Display for LinkId {
     }
 }
 
-/// An action that the host must execute, in the order of the list.
+/// Action that the host must execute, in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Send a packet to a learner.
     Send {
-        /// The receiver.
+        /// Learner that receives the packet.
         to: LinkId,
-        /// The packet.
+        /// Packet to send.
         packet: LeaderPacket,
     },
     /// Send a SNAP packet with this zxid, then the tree with its signature, before any later packet
     /// to this learner. The tree must contain everything delivered so far. It may contain more.
     /// Then call `handle_snapshot_sent`.
     SendSnapshot {
-        /// The receiver.
+        /// Learner that receives the tree.
         to: LinkId,
-        /// The last transaction that the tree is sure to contain.
+        /// Last transaction that the tree certainly contains.
         zxid: Zxid,
     },
-    /// Read the log files, beginning at the last transaction that is not after `from`. Call
+    /// Read the log files, beginning at the last transaction up to `from`. Call
     /// `handle_log_records` with some records each time the connection has room for them. If the
-    /// files do not contain such a transaction, or there are too many to send, call
+    /// files contain no such transaction, or if there are too many records to send, call
     /// `handle_log_unusable`.
     ReadLog {
-        /// The learner that needs the records.
+        /// Learner that needs the records.
         to: LinkId,
-        /// The zxid to begin at.
+        /// First zxid that is needed.
         from: Zxid,
         /// Last zxid that is needed.
         upto: Zxid,
     },
-    /// Drop the connection.
+    /// Drop a learner's connection.
     Close {
-        /// The connection.
+        /// Connection to drop.
         link: LinkId,
-        /// The reason.
+        /// Reason for the log.
         fault: LinkFault,
     },
     /// Make the epoch durable, then call `handle_accepted_epoch_saved`.
     SaveAcceptedEpoch(Epoch),
     /// Make the epoch durable, then call `handle_current_epoch_saved`.
     SaveCurrentEpoch(Epoch),
-    /// Append to the log. Once it is on disk, call `handle_synced`.
+    /// Append a record to the log. Once it is on disk, call `handle_synced`.
     Append(Record),
     /// Apply the committed record to the tree. A standalone server receives only the zxid of the
-    /// last one, which covers all earlier ones.
+    /// last record, which covers all earlier ones.
     Deliver(Record),
-    /// Start to serve, because the epoch is established. Zxids begin after counter 0 of the epoch.
+    /// Start serving, because the epoch is established. Zxids begin after counter 0 of the epoch.
     Lead {
-        /// The epoch for the votes of this server.
+        /// Epoch for the votes of this server.
         epoch: Epoch,
-        /// The leader named by a configuration that comes into force with the epoch.
+        /// Leader designated by a configuration that comes into force with the epoch.
         designated_leader: Option<Sid>,
     },
     /// Use the configuration of a committed reconfiguration.
     ActivateConfig {
-        /// The reconfiguration.
+        /// Transaction with the reconfiguration.
         record: Record,
-        /// The leader from now on. If it is another server, this server does not commit any more.
-        /// All packets that the learners still need precede this action.
+        /// Leader from now on. If it is another server, this server commits nothing more. All
+        /// packets that the learners still need precede this action.
         designated_leader: Sid,
     },
-    /// A request from a client of a learner.
+    /// Order a request from a client of a learner.
     Request {
-        /// The learner's connection. The host must check that the session belongs to this learner.
+        /// Connection of the learner. The host must check that the session belongs to this learner.
         from: LinkId,
-        /// The request, with its body not yet decoded.
+        /// Forwarded request, whose body is not decoded yet.
         request: LearnerRequest,
     },
-    /// Sessions that are alive.
+    /// Touch sessions that were active.
     Touch {
-        /// The learner's connection.
+        /// Connection of the learner.
         from: LinkId,
-        /// Each session with its timeout.
+        /// Active sessions with their timeouts.
         sessions: Vec<Touch>,
     },
-    /// Check whether this session is alive, and answer by `revalidated`. A live session moves to
-    /// the learner.
+    /// Check whether this session is live, and answer by calling `revalidated`. A live session
+    /// moves to the learner.
     Revalidate {
-        /// The connection of the learner that asks.
+        /// Connection of the learner that asks.
         from: LinkId,
-        /// The session and its timeout.
+        /// Session and its timeout.
         session: Touch,
     },
     /// Compare digests, because a learner's digest differs from the digest in a transaction. Call
-    /// `compare_digests` once the tree contains everything that was delivered. A follower also
-    /// reports differences of its observers to the leader.
+    /// `compare_digests` after everything that was delivered has been applied to the tree. A
+    /// follower also reports differences of its observers to the leader.
     CompareDigests {
-        /// The transaction.
+        /// Transaction with the differing digest.
         zxid: Zxid,
         /// Digest of the learner's tree.
         digest: u64,
     },
-    /// A quorum of voters without this server agrees on a digest, and this server's tree has a
-    /// different one.
+    /// React to a wrong tree: a quorum of voters without this server agrees on a digest, and this
+    /// server's tree has a different one.
     OwnDigestDiffers {
-        /// The last transaction of the trees that were compared.
+        /// Last transaction in the compared trees.
         zxid: Zxid,
-        /// That transaction, if it is in memory.
+        /// Record of that transaction, if it is in memory.
         record: Option<Record>,
         /// Digest of this server's tree.
         own: u64,
-        /// Digest of the quorum.
+        /// Digest on which the quorum agrees.
         theirs: u64,
     },
     /// Stop leading: close all connections, stop serving, and look for a leader.
@@ -176,41 +176,41 @@ pub enum LinkFault {
     /// ACKEPOCH after LEADERINFO, or no acknowledgement of NEWLEADER.
     #[error("unexpected {packet}")]
     Unexpected {
-        /// The packet as text.
+        /// Text form of the packet.
         packet: String,
     },
     /// The learner does not support LEADERINFO and ACKEPOCH (before 3.4). Zoarium refuses such a
-    /// learner, Apache ZooKeeper serves it.
+    /// learner, whereas Apache ZooKeeper serves it.
     #[error("protocol version {version:#x} is no longer supported")]
     ProtocolVersion {
-        /// The learner's version.
+        /// Protocol version of the learner.
         version: i32,
     },
-    /// The learner's configuration is newer, so this server must not lead it.
+    /// The learner's configuration is newer than the leader's, so this server must not lead it.
     #[error(
         "the learner's member list has version {theirs:#x}, which is newer than this server's version {ours:#x}"
     )]
     ConfigAhead {
-        /// The learner's version.
+        /// Configuration version of the learner.
         theirs: i64,
-        /// The leader's version.
+        /// Configuration version of the leader.
         ours: i64,
     },
-    /// The learner has the leader's own sid: two servers have one `myid`. The leader would count
-    /// this learner's acknowledgements as its own.
+    /// The learner has the leader's own sid, because two servers have the same `myid`. The leader
+    /// would count this learner's acknowledgements as its own.
     #[error("the learner has this server's own sid {sid}")]
     OwnSid {
-        /// The sid.
+        /// Sid of both servers.
         sid: Sid,
     },
-    /// An epoch without a valid next epoch. No leader can have had it.
+    /// The learner reports an epoch that has no valid successor. No leader can have had it.
     #[error("the learner's accepted epoch {accepted} is implausibly high")]
     EpochImplausible {
-        /// The claimed epoch.
+        /// Reported epoch.
         accepted: Epoch,
     },
-    /// The learner's log is longer than the leader's, and no quorum has shown yet that the surplus
-    /// is uncommitted.
+    /// The learner's log is longer than the leader's, and no quorum has shown yet that the
+    /// additional records are uncommitted.
     #[error(
         "the learner's log is newer than the leader's log: current epoch {current_epoch}, last zxid {last_logged}"
     )]
@@ -229,10 +229,10 @@ pub enum LinkFault {
         /// Duration of the silence.
         silent_ms: i64,
     },
-    /// The learner answers, but does not acknowledge.
+    /// The learner answers but does not acknowledge.
     #[error("the learner has not acknowledged {zxid} after {lag_ms} ms")]
     AckLag {
-        /// The oldest proposal without its acknowledgement.
+        /// Oldest proposal that it has not acknowledged.
         zxid: Zxid,
         /// Time since that proposal was sent.
         lag_ms: i64,
@@ -240,17 +240,18 @@ pub enum LinkFault {
     /// Too many learners are being synchronised, and this one is an observer.
     #[error("too many learners are syncing")]
     Throttled,
-    /// The server opened a newer connection.
+    /// The server has opened a newer connection.
     #[error("server {sid} has connected again")]
     Replaced {
-        /// The server.
+        /// Server that connected again.
         sid: Sid,
     },
     /// The learner forwarded a request that cannot be decoded. Such a request stops an Apache
     /// leader permanently.
     #[error("the learner forwarded a request that cannot be decoded")]
     UndecodableRequest,
-    /// The log files ended or broke off while the learner was being synchronised from them.
+    /// The log files ended or could not be read further while the learner was being synchronised
+    /// from them.
     #[error("cannot read the log files to the end")]
     LogUnusable,
 }
@@ -283,8 +284,8 @@ pub enum StepDown {
     /// Too few voters connected within `initLimit`.
     #[error("no quorum of voters joined the new epoch")]
     NoEpochQuorum,
-    /// The wait for a quorum is longer than `leader.maxTimeToWaitForEpoch`, and a voter that
-    /// elected this server looks for a leader again.
+    /// The wait for a quorum has lasted longer than `leader.maxTimeToWaitForEpoch`, and a voter
+    /// that elected this server is looking for a leader again.
     #[error("a voter searched for another leader before a quorum joined the new epoch")]
     SupporterLooks,
     /// Too few voters accepted the epoch within `initLimit`.
@@ -296,22 +297,23 @@ pub enum StepDown {
     /// Too few voters are connected.
     #[error("the connection to a quorum of voters was lost")]
     LostQuorum,
-    /// The counter of the epoch is used up, so a new epoch is needed. Sessions survive.
+    /// The counter of the epoch is exhausted, so a new epoch is needed. Sessions survive.
     #[error("the zxids of this epoch are used up")]
     CounterExhausted,
     /// A voter has accepted a later epoch from a prospective leader that never led. It must not
-    /// accept an earlier epoch, so it would stay out as long as this server leads. The loss of one
-    /// more server could then cost the quorum. The next epoch must be above the accepted one. Pass
-    /// it to every later role as [`accepted_floor`](super::LeaderStart::accepted_floor). This also
-    /// limits the step-down to one.
+    /// accept an earlier epoch, so it would stay excluded as long as this server leads. The loss of
+    /// one more server could then cost the quorum. The next epoch must be above the accepted one.
+    /// Pass the accepted one to every later role as
+    /// [`accepted_floor`](super::LeaderStart::accepted_floor). This also ensures that the leader
+    /// steps down only once.
     #[error("voter {sid} has accepted epoch {accepted}, so the leader needs a later epoch")]
     VoterAhead {
-        /// The voter.
+        /// Voter that accepted the later epoch.
         sid: Sid,
-        /// The epoch that the voter has accepted.
+        /// Epoch that the voter has accepted.
         accepted: Epoch,
     },
-    /// A quorum of voters has different data than this server.
+    /// A quorum of voters has different data from this server.
     #[error("a quorum of voters holds different data")]
     DataDiffers,
     /// The host ends the role.

@@ -1,10 +1,10 @@
 //! Comparison of the digests of all members that are up to date.
 //!
 //! A learner has reported a digest that differs from the digest in a transaction. Two members
-//! therefore differ, but this does not show which one is right. The leader requests from all
-//! learners the digest at its last committed transaction. It sends the question after the commit of
-//! that transaction, so each learner answers with its tree at the same transaction. It then counts
-//! the answers:
+//! therefore differ, but it is unknown which one is right. The leader requests from all learners
+//! the digest at its last committed transaction. It sends the query after the commit of that
+//! transaction, so each learner answers with its tree at the same transaction. It then counts the
+//! answers:
 //!
 //! ```text
 //!   a quorum with the leader has one digest      each learner is informed of it
@@ -12,13 +12,13 @@
 //!   neither                                      each learner with another digest is informed
 //! ```
 //!
-//! A learner that received a snapshot in this role is not a witness for the leader: its tree is a
-//! copy of the leader's tree, right or wrong.
+//! A learner that received a snapshot in this role does not count for the leader, because its tree
+//! is a copy of the leader's tree, right or wrong.
 //!
 //! A follower with `observerMasterPort` also queries its observers ([`crate::observer_master`]).
 //!
-//! Only Zoarium supports these packets. If any learner lacks this support, the leader does not
-//! compare anything.
+//! Only Zoarium supports these packets. If any learner lacks this support, the leader compares
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -28,15 +28,15 @@ use proto::{Sid, Zxid};
 use super::link::LinkState;
 use super::{Action, Leader, LinkId};
 
-/// A comparison in progress.
+/// A comparison of digests in progress.
 #[derive(Debug)]
 pub(super) struct Comparison {
     zxid: Zxid,
     /// Digest of the leader's tree.
     own: u64,
-    /// Each queried learner with the digest that it has reported.
+    /// Queried learners, each with the digest that it has reported.
     asked: BTreeMap<LinkId, Option<u64>>,
-    /// Time at which the leader decides with the answers that it has, ms.
+    /// Time at which the leader decides from the answers that have arrived, ms.
     until_ms: i64,
     /// Whether the answers are counted. The next comparison must wait until `until_ms`.
     is_judged: bool,
@@ -54,7 +54,8 @@ impl Comparison {
 }
 
 impl Leader {
-    /// Handles a report that a learner's digest differs from the digest in a transaction.
+    /// Returns whether all learners support the packets, no comparison is in progress, and the
+    /// pause after the last one is over.
     pub(super) fn handle_digest_differs(&mut self, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
         let is_wanted = |action: &Action| matches!(action, Action::CompareDigests { .. });
         if self.may_compare() && !out.iter().any(is_wanted) {
@@ -70,8 +71,7 @@ impl Leader {
         self.is_leading() && self.digests.is_none() && all_know
     }
 
-    /// Requests the digest of their trees from the learners. `own` is the digest of this server's
-    /// tree, which ends at [`Leader::last_committed`].
+    /// Handles a learner's answer with its digest.
     pub fn compare_digests(&mut self, own: u64, now_ms: i64, out: &mut Vec<Action>) {
         if !self.may_compare() {
             return;
@@ -112,7 +112,7 @@ impl Leader {
         }
     }
 
-    /// Decides with the current answers if the time is over, and permits the next comparison.
+    /// Decides from the current answers if the time is over, and permits the next comparison.
     pub(super) fn end_comparison_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let is_answered = self.digests.as_ref().is_some_and(Comparison::is_answered);
         let is_due = |comparison: &Comparison| comparison.until_ms <= now_ms;
@@ -120,7 +120,7 @@ impl Leader {
             self.judge(out);
             self.digests = None;
         } else if is_answered {
-            // The learners without an answer have disconnected.
+            // The learners that have not answered have disconnected.
             self.judge(out);
         }
     }
@@ -169,7 +169,7 @@ impl Leader {
             });
         }
         let agreed = is_right.then_some(own);
-        // A follower forwards the digest of a quorum to its observers.
+        // A follower forwards the quorum's digest to its observers.
         for (to, _) in answers
             .into_iter()
             .filter(|(_, digest)| is_right || *digest != own)

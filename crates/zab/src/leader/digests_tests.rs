@@ -13,7 +13,7 @@ const OTHER: u64 = 8;
 const THIRD: u64 = 9;
 
 /// Creates server 5, which leads epoch 1 and has committed a transaction. Servers 1 to `followers`
-/// follow, each over the link with its number and with this version.
+/// follow, each over the link with the same number and with this version.
 fn leading(followers: i64, version: impl Fn(i64) -> i32) -> Leader {
     let start = LeaderStart {
         sid: Sid(5),
@@ -89,8 +89,8 @@ fn differs(leader: &mut Leader, sid: i64, out: &mut Vec<Action>) {
     leader.handle_packet(link(sid), packet, 0, out);
 }
 
-/// Returns the leader's actions after followers have answered with these digests (`None`: without
-/// an answer) and the time is over.
+/// Returns the leader's actions after followers have answered with these digests (`None` for a
+/// follower that does not answer) and the time is over.
 fn judged(answers: &[Option<u64>]) -> Vec<String> {
     let followers = i64::try_from(answers.len()).expect("some");
     let mut leader = leading(followers, ours);
@@ -130,12 +130,12 @@ fn a_quorum_decides_who_is_wrong() {
         (&[other, third, own, own], by_leader(&[1, 2, 3, 4])),
         (&[other, other, other, own], vec![own_is_wrong.clone()]),
         (&[other, other, other, other], vec![own_is_wrong.clone()]),
-        // Two and two, and one of neither.
+        // Two have one digest, two have another, and one has neither.
         (
             &[other, other, third, own],
             vec![told(1, by_none), told(2, by_none), told(3, by_none)],
         ),
-        // Servers without an answer do not count.
+        // Servers that do not answer do not count.
         (&[other, own, own, None], by_leader(&[1, 2, 3])),
         (&[other, other, other, None], vec![own_is_wrong]),
         (&[other, own, None, None], vec![told(1, by_none)]),
@@ -173,7 +173,7 @@ fn one_comparison_at_a_time_and_a_learner_that_leaves_is_not_waited_for() {
     leader.compare_digests(OWN, 0, &mut out);
     assert!(out.is_empty(), "{out:?}");
     for (sid, zxid, digest) in [
-        // Answers to a question that was never sent.
+        // These answers belong to a query that was never sent.
         (1, Zxid(LAST.0 - 1), OTHER),
         (1, LAST, OTHER),
         (2, LAST, OWN),
@@ -189,7 +189,7 @@ fn one_comparison_at_a_time_and_a_learner_that_leaves_is_not_waited_for() {
         lines(std::mem::take(&mut out)),
         ["link 1: send DIGESTJUDGED 0x100000001 no quorum"]
     );
-    // The next comparison may begin when the time of this one is over.
+    // The next comparison may begin when the time of the current one is over.
     differs(&mut leader, 1, &mut out);
     assert!(out.is_empty(), "{out:?}");
     leader.end_comparison_if_due(1000, &mut out);
@@ -202,7 +202,7 @@ fn a_learner_with_the_leaders_snapshot_does_not_vote_on_its_digest() {
     for (copies, expected) in [(0, "digest=0x7"), (1, "digest=0x7"), (2, "no quorum")] {
         let mut leader = leading(4, ours);
         for sid in 1..=copies {
-            // The learner connects again without any data.
+            // The learner connects again with an empty log.
             let info = LearnerPacket::FollowerInfo {
                 accepted_epoch: Epoch(1),
                 info: Some(LearnerInfo {

@@ -1,12 +1,12 @@
-//! Choice of a new epoch: it is above every epoch that a quorum of voters has accepted, and then a
-//! quorum accepts it.
+//! Choice of a new epoch: it is above every epoch that a quorum of voters has accepted, and a
+//! quorum then accepts it.
 //!
 //! A voter outside that quorum may have accepted a later epoch from a prospective leader that never
-//! led. It cannot accept this leader, and it reconnects without end. When it does, the leader steps
+//! led. It cannot accept this leader and reconnects indefinitely. When it does, the leader steps
 //! down once, and the next epoch is above the accepted one. This interrupts a working ensemble for
-//! the time of an election. Without it, the voter would be missing until the leader changes for
-//! another reason. If that reason is the loss of a server, the quorum may be lost. A server without
-//! a vote does not cause this step.
+//! the duration of an election. Otherwise, the voter would be missing until the leader changes for
+//! another reason. If that reason is the loss of a server, the quorum may be lost. For a server
+//! without a vote, the leader does not step down.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +21,9 @@ use crate::learner::LearnerKind;
 /// Maximum epoch. An epoch is the upper half of a signed zxid, and an `int` in ACKEPOCH.
 const EPOCH_MAX: Epoch = Epoch(i32::MAX as i64);
 
-/// Maximum distance of a voter's epoch for which a leader steps down. Each epoch between would come
-/// from a prospective leader that failed. A greater distance therefore indicates a corrupt file,
-/// and is ignored.
+/// Maximum difference between a voter's epoch and the leader's for which the leader steps down.
+/// Each epoch in between would come from a prospective leader that failed. A greater difference
+/// therefore indicates a corrupt file and is ignored.
 const EPOCHS_AHEAD_MAX: i64 = 1 << 20;
 
 impl Leader {
@@ -69,15 +69,15 @@ impl Leader {
         Ok(())
     }
 
-    /// Returns whether the epoch is fixed, and this voter connects for the second time without
-    /// being able to accept it. A single connection does not justify an interruption: a voter that
-    /// needs the step connects again.
+    /// Returns whether the epoch is fixed and this voter connects for the second time without being
+    /// able to accept it. A single connection does not justify an interruption, because a voter
+    /// that needs the step-down connects again.
     fn is_voter_ahead(&mut self, sid: Sid, accepted: Epoch) -> bool {
         let Some(epoch) = self.epoch() else {
             return false;
         };
         let ahead = accepted.0 - epoch.0;
-        // A leader that retires makes room for another epoch anyway.
+        // A retiring leader makes room for another epoch anyway.
         let is_ahead = (1..=EPOCHS_AHEAD_MAX).contains(&ahead) && !self.is_retiring;
         if !is_ahead || !self.quorum.is_voter(sid) {
             self.voters_ahead.remove(&sid);
@@ -87,9 +87,9 @@ impl Leader {
         before.is_some_and(|before| before <= accepted)
     }
 
-    /// Drops older connections of a server that has connected again. A restarted server is often
-    /// back before its old connection is known to be dead. With both connections, one would count
-    /// for records that only the other has on disk.
+    /// Drops older connections of a server that has connected again. A restarted server often
+    /// reconnects before its old connection is known to be dead. With both connections, one would
+    /// count for records that only the other has on disk.
     fn replace_older_link(&mut self, link: LinkId, sid: Sid, out: &mut Vec<Action>) {
         let same = |(id, other): (&LinkId, &super::LearnerLink)| {
             (*id != link && other.sid == Some(sid)).then_some(*id)
@@ -101,7 +101,7 @@ impl Leader {
     }
 
     /// Handles the accepted epoch of a learner. Any learner can raise the epoch while it is not
-    /// fixed; only voters make it fixed.
+    /// fixed, but only voters can fix it.
     pub(super) fn hear_epoch(
         &mut self,
         sid: Sid,
@@ -128,7 +128,8 @@ impl Leader {
         }
     }
 
-    /// Handles the completed save of the accepted epoch. The epoch begins with this configuration.
+    /// Handles the completed save of the accepted epoch. The epoch begins with the given
+    /// configuration.
     pub fn handle_accepted_epoch_saved(
         &mut self,
         config: EpochConfig,
@@ -195,16 +196,17 @@ impl Leader {
     }
 
     /// Returns whether this server's log contains everything committed in `epoch`, although a
-    /// learner has logged more of that epoch. The learner may then be led, and its log cut.
+    /// learner has logged more of that epoch. This server may then lead the learner, and the
+    /// learner's log is cut.
     ///
     /// Without this rule, the following case would block every election. A reconfiguration removes
     /// a voter, that voter alone has logged later proposals, and the configuration in force needs
     /// its vote.
     ///
-    /// Both servers had the same last leader. The learner's surplus therefore follows the proposed
-    /// configuration in one order, and its commit needed a quorum of that configuration. A server
-    /// that has acknowledged the new epoch with a log that is not longer lacks the surplus, and no
-    /// longer accepts it.
+    /// Both servers had the same last leader. The learner's additional records therefore follow the
+    /// proposed configuration, so their commit needed a quorum of that configuration. A server that
+    /// has acknowledged the new epoch with a log that is not longer lacks these records and no
+    /// longer accepts them.
     fn has_all_committed_in(&self, epoch: Epoch) -> bool {
         let (Some(next), Some(config)) = (&self.next, &self.epoch_config) else {
             return false;
@@ -238,8 +240,8 @@ impl Leader {
     }
 }
 
-/// Returns the learner's sid if server `own` may lead it. `config_version` is the version of the
-/// leader's configuration.
+/// Returns the learner's sid if server `own` may lead the learner. `config_version` is the version
+/// of the leader's configuration.
 pub(crate) fn identify(
     info: Option<LearnerInfo>,
     own: Sid,

@@ -1,13 +1,13 @@
-//! State of a learner's connection in its leader.
+//! State of a learner's connection, kept by its leader.
 
 use proto::{Sid, Zxid};
 
 use crate::learner::LearnerKind;
 
-/// One connection.
+/// One learner's connection.
 #[derive(Debug)]
 pub(crate) struct LearnerLink {
-    /// Sid of the learner, once it has introduced itself.
+    /// Sid of the learner; `None` before its introduction.
     pub(crate) sid: Option<Sid>,
     pub(crate) kind: LearnerKind,
     pub(crate) state: LinkState,
@@ -33,31 +33,31 @@ pub(crate) struct LearnerLink {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkState {
-    /// No packet has arrived.
+    /// No packet has arrived yet.
     Connected,
-    /// The learner has introduced itself. The epoch is not fixed.
+    /// The learner has introduced itself. The epoch is not fixed yet.
     AwaitingEpoch,
-    /// LEADERINFO is sent.
+    /// LEADERINFO has been sent.
     AwaitingAckEpoch,
-    /// The learner has accepted the epoch. A quorum has not.
+    /// The learner has accepted the epoch. A quorum has not accepted it yet.
     AwaitingEpochAcks {
         /// Last transaction in the learner's log.
         last_logged: Zxid,
     },
     /// The learner is being synchronised from the log files.
     ReadingLog {
-        /// The last transaction that it has, or that was sent to it.
+        /// Last transaction that the learner has or that was sent to it.
         reached: Zxid,
-        /// Whether the opening packet is sent.
+        /// Whether the opening packet has been sent.
         is_opened: bool,
     },
     /// A snapshot is being sent. Later packets wait in the queue.
     SendingSnapshot,
-    /// NEWLEADER is sent.
+    /// NEWLEADER has been sent.
     Syncing,
-    /// NEWLEADER is acknowledged. A quorum has not acknowledged it.
+    /// The learner has acknowledged NEWLEADER. A quorum has not acknowledged it yet.
     AwaitingActivation,
-    /// UPTODATE is sent.
+    /// UPTODATE has been sent.
     Broadcasting,
 }
 
@@ -75,8 +75,8 @@ impl LearnerLink {
         }
     }
 
-    /// Returns whether the learner receives proposals and commits. It does from the moment at which
-    /// its opening packet is decided, so it does not miss a transaction.
+    /// Returns whether the learner receives proposals and commits. It does so from the moment at
+    /// which its opening packet is decided, so it misses no transaction.
     pub(crate) fn is_forwarding(&self) -> bool {
         match self.state {
             LinkState::Connected
@@ -108,17 +108,17 @@ impl LearnerLink {
     }
 }
 
-/// A slot for learners that are synchronised concurrently.
+/// Slot for one of the learners that are synchronised concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     Snap,
     Diff,
 }
 
-/// Time for which a learner has owed an acknowledgement.
+/// Measurement of the time for which a learner has owed an acknowledgement.
 ///
-/// Two proposals are tracked: the oldest without an acknowledgement, and the newest one sent since.
-/// Once the learner acknowledges the first, the second replaces it. Each learner therefore needs
+/// Two proposals are tracked: the oldest one not acknowledged, and the newest one sent since. Once
+/// the learner acknowledges the first, the second replaces it. Each learner therefore needs only
 /// two positions for any number of outstanding proposals (LearnerHandler.SyncLimitCheck).
 #[derive(Debug, Default)]
 pub(crate) struct AckLag {
@@ -141,8 +141,8 @@ impl AckLag {
         }
     }
 
-    /// Restarts the measured time. Before a learner has acknowledged NEWLEADER, it does not owe an
-    /// acknowledgement.
+    /// Restarts the measurement. A learner owes no acknowledgement before it has acknowledged
+    /// NEWLEADER.
     pub(crate) fn restart(&mut self, now_ms: i64) {
         for (_, since) in self.oldest.iter_mut().chain(&mut self.newest) {
             *since = now_ms;

@@ -1,4 +1,4 @@
-//! Timeouts of a leader: pings, silent learners, late acknowledgements, and a lost quorum.
+//! Timeouts of a leader: pings, silent learners, late acknowledgements, and the loss of a quorum.
 
 use proto::leader::LeaderPacket;
 use proto::{Sid, Zxid};
@@ -8,12 +8,12 @@ use super::{Action, Leader, LinkFault, LinkId, Phase, StepDown};
 use crate::learner::LearnerKind;
 
 impl Leader {
-    /// Returns the time at which to call [`Leader::handle_deadline`].
+    /// Returns the time at which to call [`Leader::handle_deadline`], ms.
     pub fn deadline_ms(&self) -> Option<i64> {
         let own = match self.phase {
             Phase::Down => return None,
             Phase::Broadcasting if self.is_standalone => return None,
-            // The disk is working. The host reports success or failure.
+            // The disk is working on a request. The host reports success or failure.
             Phase::Promising => None,
             Phase::Broadcasting => Some(self.ping_ms()),
             Phase::Discovering { .. }
@@ -49,8 +49,9 @@ impl Leader {
         }
     }
 
-    /// Handles a voter that elected this server and now looks for a leader again. It did not find
-    /// this server, so waiting for it until the end of `initLimit` may be in vain.
+    /// Handles the report that a voter which elected this server is looking for a leader again. The
+    /// voter has not found this server, so waiting for it until the end of `initLimit` may be in
+    /// vain.
     ///
     /// Source: Leader.reportLookingSid.
     pub fn handle_supporter_looks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
@@ -80,7 +81,7 @@ impl Leader {
         }
     }
 
-    /// Returns whether a quorum is connected. Links that were silent for too long are already
+    /// Returns whether a quorum is connected. Links that were silent too long have already been
     /// removed.
     fn is_in_touch_with_quorum(&self) -> bool {
         let is_linked = |sid: Sid| {
@@ -88,8 +89,8 @@ impl Leader {
             links.any(|link| link.sid == Some(sid) && link.kind == LearnerKind::Follower)
         };
         let is_here = |sid| sid == self.sid || is_linked(sid);
-        // A stale grant is enough here: it only keeps this server leading and asking, without a
-        // decision.
+        // A stale grant is enough here, because it only lets this server keep leading and querying,
+        // without a decision.
         self.is_quorum(&is_here) || (self.oracle_grants && self.may_be_alone(&is_here))
     }
 

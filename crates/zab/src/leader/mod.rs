@@ -1,4 +1,4 @@
-//! A leader, from its election to the end of its role.
+//! Role of a leader, from its election to its end.
 //!
 //! ```text
 //!  Discovering ------> Promising -------> CollectingEpochAcks ------> Synchronising -----> Broadcasting
@@ -11,10 +11,10 @@
 //! learner that connects later passes through the same steps without waiting. `link::LinkState`
 //! contains the step of each learner.
 //!
-//! The leader is one voter like the others. It counts itself for the epoch once its own disk has
-//! the epoch, and for a proposal once its own log has the record. It forgets a learner's
+//! The leader is a voter like the others. It counts itself for the epoch once its own disk has the
+//! epoch, and for a proposal once its own log has the record. It forgets a learner's
 //! acknowledgements when the connection closes, because the next synchronisation may cut that
-//! learner's log. It checks that zxids follow each other. A transaction without its own zxid, which
+//! learner's log. It checks that zxids are consecutive. A transaction without its own zxid, which
 //! stops a whole Apache ensemble, therefore cannot be proposed.
 //!
 //! Differs from Apache ZooKeeper 3.9.5:
@@ -55,49 +55,49 @@ use crate::packets::ShowLearner;
 use crate::sync::LeaderLog;
 use crate::{CommittedLog, Record, Settings};
 
-/// State of a server when it is elected.
+/// State of a server at its election as leader.
 #[derive(Debug)]
 pub struct LeaderStart {
-    /// The server's `myid`.
+    /// Sid of the server (`myid`).
     pub sid: Sid,
-    /// The `acceptedEpoch` file.
+    /// Content of the `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
-    /// The accepted epoch from [`StepDown::VoterAhead`] in an earlier role, or zero. The new epoch
-    /// is above it.
+    /// Accepted epoch from [`StepDown::VoterAhead`] in an earlier role, or zero. The new epoch is
+    /// above it.
     pub accepted_floor: Epoch,
-    /// The `currentEpoch` file.
+    /// Content of the `currentEpoch` file.
     pub current_epoch: Epoch,
-    /// The last transaction of its log, up to which every learner will be synchronised. It is on
-    /// disk, as with [`crate::learner::LearnerStart::last_logged`].
+    /// Last transaction in its log, up to which every learner will be synchronised. It is on disk,
+    /// like [`crate::learner::LearnerStart::last_logged`].
     pub last_zxid: Zxid,
-    /// The newest transactions, up to `last_zxid`.
+    /// Newest transactions, up to `last_zxid`.
     pub committed: CommittedLog,
-    /// Zxid from which on the log files contain every transaction. After a snapshot that a
-    /// synchronisation brought, the log may have a hole. If a later epoch begins there, zxids do
-    /// not reveal the hole, and learners synchronised from such files would miss transactions
-    /// (ZOOKEEPER-2846). The zxid of the newest snapshot is always a correct value.
+    /// Zxid from which on the log files contain every transaction. After a snapshot received in a
+    /// synchronisation, the log may have a gap. If a later epoch begins there, zxids do not reveal
+    /// the gap, and learners synchronised from such files would miss transactions (ZOOKEEPER-2846).
+    /// The zxid of the newest snapshot is always a correct value.
     pub log_whole_from: Zxid,
-    /// The configuration in force.
+    /// Configuration in force.
     pub quorum: Arc<dyn QuorumVerifier>,
     /// Version of the configuration in force.
     pub config_version: i64,
-    /// A newer configuration that was proposed and is not known to be committed. Every decision
-    /// needs its quorum, too. It comes into force with the epoch.
+    /// Newer configuration that was proposed and is not known to be committed. Every decision also
+    /// needs its quorum. It comes into force with the epoch.
     pub next: Option<NextConfig>,
 }
 
-/// A configuration that is proposed and not yet in force.
+/// A configuration that is proposed and not in force yet.
 #[derive(Debug, Clone)]
 pub struct NextConfig {
     /// Quorum verifier of the configuration.
     pub quorum: Arc<dyn QuorumVerifier>,
     /// Text of the configuration, for NEWLEADER.
     pub text: Bytes,
-    /// Whether the leader is also a voter in it, at an unchanged address.
+    /// Whether the leader is also a voter in it, with an unchanged address.
     pub leader_stays: bool,
 }
 
-/// The configuration with which an epoch begins: the last one seen. If it lacked a version, its
+/// Configuration with which an epoch begins, which is the last one seen. If it had no version, its
 /// version is the epoch with counter 0.
 #[derive(Debug, Clone)]
 pub struct EpochConfig {
@@ -107,7 +107,7 @@ pub struct EpochConfig {
     pub version: i64,
 }
 
-/// A learner as an operator sees it.
+/// A learner as shown to operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectedLearner {
     /// Sid of the learner; `None` before its introduction.
@@ -118,16 +118,16 @@ pub struct ConnectedLearner {
     pub is_synced: bool,
 }
 
-/// A leader and its learners.
+/// State machine of a leader and its learners.
 ///
-/// Execute its actions in order. Every appended record must come from this value. After
-/// [`Action::StepDown`], all calls are without effect.
+/// Execute its actions in order. Every appended record must come from this instance. After
+/// [`Action::StepDown`], all calls have no effect.
 #[derive(Debug)]
 pub struct Leader {
     sid: Sid,
     settings: Settings,
     current_epoch: Epoch,
-    /// The epoch to lead. It may rise until it is fixed.
+    /// Epoch to lead. It may increase until it is fixed.
     epoch: Epoch,
     quorum: Arc<dyn QuorumVerifier>,
     next: Option<NextConfig>,
@@ -140,12 +140,13 @@ pub struct Leader {
     last: Zxid,
     proposals: Proposals,
     outstanding: VecDeque<Record>,
-    /// The reconfiguration among the outstanding records.
+    /// Reconfiguration among the outstanding records.
     reconfig: Option<Zxid>,
-    /// Whether another server is to lead. This server then does not commit any more.
+    /// Whether another server is designated to lead. This server then commits nothing more.
     is_retiring: bool,
     syncs: VecDeque<(Zxid, LinkId)>,
-    /// Voters that received the epoch and cannot accept it, with the epoch that they have accepted.
+    /// Voters that received the epoch and cannot accept it, each with the epoch that it has
+    /// accepted.
     voters_ahead: BTreeMap<Sid, Epoch>,
     log_whole_from: Zxid,
     is_log_unusable: bool,
@@ -156,9 +157,9 @@ pub struct Leader {
     pings: u64,
     /// Whether the log was empty when the role began.
     began_empty: bool,
-    /// The comparison of digests in progress.
+    /// Comparison of digests in progress.
     digests: Option<digests::Comparison>,
-    /// Whether the server is standalone: without learners, and with zxids that continue the log.
+    /// Whether the server is standalone: it has no learners, and its zxids continue the log.
     is_standalone: bool,
 }
 
@@ -220,13 +221,13 @@ impl Leader {
     }
 
     /// Creates the leader of a standalone server. It leads from now on without establishing an
-    /// epoch, and its zxids follow `last_zxid`. It waits for its own log only. Source:
+    /// epoch, and its zxids follow `last_zxid`. It waits only for its own log. Source:
     /// ZooKeeperServer (its zxids continue past the end of the counter).
     pub fn standalone(sid: Sid, last_zxid: Zxid) -> Self {
         let quorum: Arc<dyn QuorumVerifier> = Arc::new(Majority::new([sid]));
         Self {
             sid,
-            // Not used: no deadline applies.
+            // Not used, because no deadline applies.
             settings: Settings::new(1, 1, 1),
             current_epoch: last_zxid.epoch(),
             epoch: last_zxid.epoch(),
@@ -238,7 +239,7 @@ impl Leader {
             phase: Phase::Broadcasting,
             phase_since_ms: 0,
             links: BTreeMap::new(),
-            // Not used: no learner is synchronised from it.
+            // Not used, because no learner is synchronised from it.
             history: CommittedLog::new(1),
             last: last_zxid,
             outstanding: VecDeque::new(),
@@ -257,7 +258,7 @@ impl Leader {
         }
     }
 
-    /// Handles a new connection of a learner.
+    /// Handles a learner's new connection.
     pub fn handle_connected(&mut self, link: LinkId, now_ms: i64) {
         if !matches!(self.phase, Phase::Down) {
             self.links.insert(link, LearnerLink::new(now_ms));
@@ -327,7 +328,7 @@ impl Leader {
         })
     }
 
-    /// Followers that are up to date, without this server. A new configuration can rely on their
+    /// Returns the up-to-date followers, without this server. A new configuration can rely on their
     /// logs (Leader.getForwardingFollowers).
     pub fn synced_followers(&self) -> BTreeSet<Sid> {
         let synced = self.links.values().filter(|link| {
@@ -336,13 +337,13 @@ impl Leader {
         synced.filter_map(|link| link.sid).collect()
     }
 
-    /// Returns the epoch, once it is fixed.
+    /// Returns the epoch if it is fixed.
     pub fn epoch(&self) -> Option<Epoch> {
         let is_open = matches!(self.phase, Phase::Discovering { .. });
         (!is_open).then_some(self.epoch)
     }
 
-    /// Returns the newest committed transactions for the next role.
+    /// Returns the newest committed transactions, for the next role.
     pub fn into_committed(self) -> CommittedLog {
         self.history
     }
@@ -354,8 +355,8 @@ impl Leader {
         }
     }
 
-    /// Returns whether the servers for which `has` is true are a quorum of every configuration that
-    /// must agree.
+    /// Returns whether the servers for which `has` is true form a quorum in every configuration
+    /// that must agree.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         let next = self.next.as_ref().map(|next| &next.quorum);
         self.decides(&*self.quorum, has) && next.is_none_or(|next| self.decides(&**next, has))
@@ -402,8 +403,7 @@ impl Leader {
         there.map(|(id, _)| *id).collect()
     }
 
-    /// Sets the state of a learner from which an answer is due. Its silence is measured from now
-    /// on.
+    /// Sets the state of a learner that must answer next. Its silence is measured from now on.
     fn await_learner(&mut self, link: LinkId, state: LinkState, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link) {
             link.state = state;

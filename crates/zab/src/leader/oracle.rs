@@ -1,18 +1,18 @@
 //! The oracle of an ensemble of two voters: it lets one server continue without the other.
 //!
-//! A majority of two is both, so the loss of either would end service. An external oracle, which
-//! names at most one of them, may let that server continue alone. This server then decides alone
-//! while the other is not connected. Once the other has returned and receives proposals, both are
-//! needed again, whatever the oracle answers. The operator of the oracle is responsible for never
-//! naming both servers at the same time.
+//! A majority of two is both, so the loss of either would end the service. An external oracle,
+//! which names at most one of them, may let that server continue alone. This server then decides
+//! alone while the other is not connected. Once the other server has returned and receives
+//! proposals, both are needed again, whatever the oracle answers. The operator of the oracle is
+//! responsible for never naming both servers at the same time.
 //!
 //! A grant applies only to the decisions that this server makes when the answer arrives. It does
 //! not apply later, because the oracle may have named the other server by then. The next decision
-//! waits for the next answer ([`Leader::oracle_question`]). To remain leader without a decision,
-//! this server needs only the last answer.
+//! waits for the next answer ([`Leader::oracle_question`]). To remain leader without making a
+//! decision, this server needs only the last answer.
 //!
-//! Differs from Apache ZooKeeper: each decision checks whether the other server is connected, not
-//! one check per tick. A follower without a vote does not count as the other server.
+//! Differs from Apache ZooKeeper: whether the other server is connected is checked for each
+//! decision instead of once per tick. A follower without a vote does not count as the other server.
 //!
 //! Source: QuorumOracleMaj, Leader.addForwardingFollower.
 
@@ -25,7 +25,7 @@ use super::{Action, Leader, Phase};
 use crate::broadcast::decides_alone;
 use crate::learner::LearnerKind;
 
-/// The decision that waits for the oracle's answer: a step towards leading, or proposals that this
+/// Decision that waits for the oracle's answer: a step towards leading, or proposals that this
 /// server's own log contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OracleQuestion {
@@ -34,9 +34,9 @@ pub struct OracleQuestion {
 }
 
 impl Leader {
-    /// Handles the oracle's current answer: whether this server may continue alone. Call it several
-    /// times per tick, and soon after the question has changed. Without calls, the leader does not
-    /// have an oracle.
+    /// Handles the oracle's current answer, which states whether this server may continue alone.
+    /// Call it several times per tick, and soon after the question has changed. If it is never
+    /// called, the leader behaves as if there were no oracle.
     pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<Action>) {
         if grants != self.oracle_grants {
             tracing::info!(sid = %self.sid, grants, "the oracle's answer has changed");
@@ -53,7 +53,7 @@ impl Leader {
         self.is_oracle_fresh = false;
     }
 
-    /// Returns the decision that waits for the oracle's answer, if there is one.
+    /// Returns the decision that waits for the oracle's answer, if any.
     pub fn oracle_question(&self) -> Option<OracleQuestion> {
         let (step, upto) = match &self.phase {
             Phase::Discovering { .. } => (0, None),
@@ -73,13 +73,13 @@ impl Leader {
         self.oracle_grants
     }
 
-    /// Returns whether the oracle's answer matters: there are two voters, and the other one is not
-    /// connected.
+    /// Returns whether the oracle's answer matters because there are two voters and the other one
+    /// is not connected.
     pub fn needs_oracle(&self) -> bool {
         decides_alone(&*self.quorum, self.sid, &self.forwarding_followers())
     }
 
-    /// Returns whether the servers for which `has` is true are a quorum, or this server may decide
+    /// Returns whether the servers for which `has` is true form a quorum, or this server may decide
     /// alone.
     pub(super) fn decides(&self, quorum: &dyn QuorumVerifier, has: &dyn Fn(Sid) -> bool) -> bool {
         let is_granted = self.oracle_grants && self.is_oracle_fresh;
@@ -90,8 +90,8 @@ impl Leader {
         has(self.sid) && decides_alone(quorum, self.sid, &self.forwarding_followers())
     }
 
-    /// Returns whether every configuration that must agree has a quorum, or could do without the
-    /// other server.
+    /// Returns whether every configuration that must agree has a quorum or can do without the other
+    /// server.
     pub(super) fn may_be_alone(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         let next = self.next.as_ref().map(|next| &next.quorum);
         let is_enough =
@@ -99,22 +99,22 @@ impl Leader {
         is_enough(&*self.quorum) && next.is_none_or(|next| is_enough(&**next))
     }
 
-    /// Passes to the proposals whether this server decides alone, and the followers that it must
-    /// not decide without.
+    /// Informs the proposals whether this server decides alone, and without which followers it must
+    /// not decide.
     pub(super) fn tell_proposals(&mut self) {
         let is_granted = self.oracle_grants && self.is_oracle_fresh;
         let present = is_granted.then(|| self.forwarding_followers());
         self.proposals.set_alone_without(present);
     }
 
-    /// Commits the proposals that waited for the other server, if that server has disconnected and
+    /// Commits the proposals that waited for the other server if that server has disconnected and
     /// the oracle grants it.
     fn commit_alone(&mut self, out: &mut Vec<Action>) {
         if let Some(upto) = self.proposals.acked(self.sid)
             && self.oracle_grants
             && !self.is_retiring
         {
-            // This server itself has acknowledged `upto`, so it was proposed.
+            // This server itself has acknowledged `upto`, so `upto` was proposed.
             let _ = self.count(self.sid, upto, out);
         }
     }

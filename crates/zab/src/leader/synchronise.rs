@@ -53,8 +53,8 @@ impl Leader {
         out.push(Action::ReadLog { to, from, upto });
     }
 
-    /// Handles some records of the log files. The first record must be the last one that is not
-    /// after `from` of the action.
+    /// Handles some records from the log files. The first record must be the last one up to `from`
+    /// in the action.
     pub fn handle_log_records(
         &mut self,
         link: LinkId,
@@ -83,15 +83,16 @@ impl Leader {
                 continue;
             }
             // After `min`, the files may contain uncommitted records. If `min` was not among the
-            // records, there is a hole before it.
+            // records, there is a gap before it.
             if record.zxid > min || !follows(reached, record.zxid) {
                 return self.handle_log_unusable(link, now_ms, out);
             }
             reached = record.zxid;
             missed.push(record);
         }
-        // The records in memory follow without being read from the files, where they may not be
-        // yet. Without records in memory, `min` is the end of the log and must come from the files.
+        // The records in memory are sent next. They are not read from the files, which may not
+        // contain them yet. If none are in memory, `min` is the end of the log and must come from
+        // the files.
         let is_connected = reached >= min || self.history.min() == Some(reached.next());
         if !is_connected && missed.is_empty() {
             return self.handle_log_unusable(link, now_ms, out);
@@ -116,7 +117,8 @@ impl Leader {
         }
     }
 
-    /// Handles log files that do not reach back far enough, cannot be read, or contain too much.
+    /// Handles log files that do not reach back far enough, cannot be read, or contain too many
+    /// records.
     pub fn handle_log_unusable(&mut self, link: LinkId, now_ms: i64, out: &mut Vec<Action>) {
         match self.state(link) {
             Some(LinkState::ReadingLog {
@@ -128,7 +130,8 @@ impl Leader {
                 }
             }
             Some(LinkState::ReadingLog { .. }) => {
-                // The learner has a part of the records. Its next attempt must not use the files.
+                // The learner has only some of the records. Its next attempt must not use the
+                // files.
                 self.is_log_unusable = true;
                 self.close(link, LinkFault::LogUnusable, out);
             }
@@ -164,7 +167,7 @@ impl Leader {
     }
 
     /// Sends all committed records after `after`, all proposals, and NEWLEADER. From here on, the
-    /// learner receives everything, so it does not miss a transaction.
+    /// learner receives everything, so it misses no transaction.
     fn finish_sync(
         &mut self,
         to: LinkId,
@@ -193,7 +196,7 @@ impl Leader {
         };
         let mut new_leader = Some(Action::Send { to, packet });
         // A learner treats the configuration in NEWLEADER as committed and as the last one seen. It
-        // must be the one in force, so a proposed one must follow NEWLEADER.
+        // must therefore be the one in force, and a proposed one must follow NEWLEADER.
         if self.reconfig.is_some() {
             out.extend(new_leader.take());
         }
@@ -206,7 +209,7 @@ impl Leader {
         out.extend(new_leader);
     }
 
-    /// Handles the end of a snapshot transfer. From now on, an answer is due.
+    /// Handles the end of a snapshot transfer. From now on, the learner must answer.
     pub fn handle_snapshot_sent(&mut self, link: LinkId, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link)
             && link.state == LinkState::SendingSnapshot
@@ -304,7 +307,7 @@ impl Leader {
         self.links.get(&link).map(|link| link.state)
     }
 
-    /// Reserves a slot. Participants are never refused, but they use a slot (ZOOKEEPER-1928).
+    /// Reserves a slot. Participants are never refused, but they occupy a slot (ZOOKEEPER-1928).
     fn take_slot(&mut self, link: LinkId, slot: Slot, out: &mut Vec<Action>) -> bool {
         let taken = self.links.values().filter(|link| link.slot == Some(slot));
         let max = match slot {

@@ -1,4 +1,4 @@
-//! Actions of a learner for its host, and the reasons to leave the leader.
+//! Actions that a learner requests from its host, and the reasons to leave the leader.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use proto::{Epoch, SessionId, Sid, Zxid};
 use crate::Record;
 use crate::packets::ShowLearner;
 
-/// An action that the host must execute, in the order of the list.
+/// Action that the host must execute, in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Send a packet to the leader.
     Send(LearnerPacket),
     /// Send a PING with this zxid and every session that was active since the last PING.
     AnswerPing {
-        /// The zxid of the leader's PING.
+        /// Zxid in the leader's PING.
         zxid: Zxid,
     },
     /// Make the promised epoch durable, then call `handle_accepted_epoch_saved`.
@@ -26,79 +26,79 @@ pub enum Action {
     /// Empty the tree, read the snapshot that follows on the connection, check its signature, then
     /// call `handle_snapshot_received`.
     ReceiveSnapshot {
-        /// The last transaction that the snapshot is sure to contain.
+        /// Last transaction that the snapshot certainly contains.
         zxid: Zxid,
     },
     /// Cut the log after this zxid, and load the tree from the rest, without any later snapshot.
     /// Then call `handle_truncated` with the end of the rest. Records up to this zxid must never be
-    /// lost: if no snapshot and log reach back so far, leave the disk unchanged. If they reach back
-    /// and do not contain this zxid, the rest ends earlier. (An Apache leader may request the start
-    /// of an epoch, which no log contains.)
+    /// lost. If no snapshot and log reach back so far, leave the disk unchanged. If they do but
+    /// lack this zxid, the rest ends earlier. (An Apache leader may request the start of an epoch,
+    /// which no log contains.)
     Truncate {
-        /// The last transaction to keep.
+        /// Last transaction to keep.
         zxid: Zxid,
     },
     /// Write the tree as a durable snapshot, then call `handle_snapshot_written`. From now on,
-    /// recovery must not replay the old log over it: after the snapshot's zxid, that log may
-    /// contain records that were never committed. Learners must not be synchronised from it either
-    /// ([`log_whole_from`](crate::leader::LeaderStart::log_whole_from)). Older snapshots must be
-    /// removed with the log. If the new snapshot became corrupt later, an older one and the newer
-    /// log would look like a complete log where that log begins with a later epoch.
+    /// recovery must not replay the old log over it, because after the snapshot's zxid, that log
+    /// may contain records that were never committed. Learners must not be synchronised from that
+    /// log either ([`log_whole_from`](crate::leader::LeaderStart::log_whole_from)). Older snapshots
+    /// must be removed with the log. If the new snapshot became corrupt later, an older one and the
+    /// newer log would look like a complete log where that log begins with a later epoch.
     WriteSnapshot,
-    /// Append the record to the log. Once the record is on disk, call `handle_synced`.
+    /// Append a record to the log. Once the record is on disk, call `handle_synced`.
     Append(Record),
     /// Apply the committed record to the tree.
     Deliver(Record),
     /// Store the configuration in this transaction as the last one seen. It is proposed, not
     /// committed.
     ConfigProposed(Record),
-    /// Store the leader's last seen configuration, as text, as the last one seen.
+    /// Store the leader's last seen configuration, given as text, as the last one seen.
     ConfigSeen(Bytes),
-    /// Use the configuration with this text if its version is not above `upto`. A version above
-    /// `upto` is only proposed, and comes into force with its commit. Java uses it immediately. If
-    /// the configuration changes this server's role, leave.
+    /// Use this configuration if its version is not above `upto`. A configuration with a version
+    /// above `upto` is only proposed, and comes into force when it is committed. Java uses it
+    /// immediately. If the configuration changes this server's role, leave.
     InstallConfig {
-        /// The configuration.
+        /// Text of the configuration.
         text: Bytes,
         /// Zxid up to which the leader has reported everything as committed.
         upto: Zxid,
     },
-    /// Use the configuration in the committed transaction, together with its leader.
+    /// Use the configuration in the committed transaction and the leader that it designates.
     ActivateConfig {
-        /// The reconfiguration.
+        /// Transaction with the reconfiguration.
         record: Record,
-        /// The leader from now on.
+        /// Leader from now on.
         designated_leader: Sid,
     },
-    /// Start to serve clients, because the log is complete.
+    /// Start serving clients, because the log is complete.
     Serve {
-        /// The epoch for the votes of this server.
+        /// Epoch for the votes of this server.
         epoch: Epoch,
     },
     /// Answer the oldest forwarded `sync`.
     SyncDone,
-    /// Use the leader's answer about a session.
+    /// Use the leader's answer to a query about a session.
     Revalidated {
-        /// The session.
+        /// Session in the query.
         session: SessionId,
-        /// Whether the session is alive and belongs to this server now.
+        /// Whether the session is live and now belongs to this server.
         is_valid: bool,
     },
-    /// Answer with the digest of the tree by a [`LearnerPacket::Digest`], if this is its last
-    /// transaction and a digest exists.
+    /// Answer with the digest of the tree in a [`LearnerPacket::Digest`], if this is the tree's
+    /// last transaction and a digest exists.
     ReportDigest {
-        /// The transaction.
+        /// Transaction at which the digest is requested.
         zxid: Zxid,
     },
     /// Compare the reported digest with the leader's decision.
     DigestJudged {
-        /// The last transaction of the trees that were compared.
+        /// Last transaction in the compared trees.
         zxid: Zxid,
-        /// The digest of a quorum that includes the leader; `None` without such a quorum.
+        /// Digest of a quorum that includes the leader; `None` without such a quorum.
         agreed: Option<u64>,
     },
     /// Stop following: close the connection, stop serving, and look for a leader. Appended,
-    /// uncommitted records belong to the log of the next role. The host must abort a snapshot that
+    /// uncommitted records remain in the log of the next role. The host must abort a snapshot that
     /// is being written, because it would contain records that a TRUNC cuts from the log.
     Leave(Fault),
 }
@@ -148,71 +148,72 @@ pub enum Fault {
         /// Duration of the silence.
         silent_ms: i64,
     },
-    /// A packet that is not valid in this state.
+    /// Text form of the packet.
     #[error("unexpected {packet}")]
     Unexpected {
         /// The packet as text.
         packet: String,
     },
-    /// The leader's epoch is older than a promised one. Pause before the next attempt: the election
-    /// is likely to find this leader again (Apache ZooKeeper retries 40 to 250 times per second).
+    /// The leader's epoch is older than a promised one. Pause before the next attempt, because the
+    /// election is likely to find this leader again (Apache ZooKeeper retries 40 to 250 times per
+    /// second).
     #[error("the leader proposes epoch {proposed}, but this server has accepted epoch {accepted}")]
     EpochBehind {
-        /// The leader's epoch.
+        /// Epoch of the leader.
         proposed: Epoch,
-        /// The promised epoch.
+        /// Promised epoch.
         accepted: Epoch,
     },
-    /// The log cannot be cut where the leader requests it. Connect to this leader again
+    /// The log cannot be cut at the zxid that the leader requests. Connect to this leader again
     /// immediately, without an election, with
     /// [`truncation_failed_in`](super::LearnerStart::truncation_failed_in) set. It will then send a
     /// snapshot. A retry through an election would begin another epoch, in which the leader repeats
     /// the request, because it may need this voter for its quorum.
     #[error("cannot truncate the log, which ends at {end}, to {wanted}")]
     CannotTruncate {
-        /// The leader's epoch.
+        /// Epoch of the leader.
         epoch: Epoch,
-        /// The zxid that the leader requested.
+        /// Zxid that the leader requested.
         wanted: Zxid,
-        /// The actual end of the log.
+        /// Actual end of the log.
         end: Zxid,
     },
-    /// A follower that serves this observer has fewer transactions than it, and requested a cut of
-    /// committed ones. Pause before the next attempt.
+    /// A follower that serves this observer has fewer transactions than the observer and requested
+    /// a cut of committed ones. Pause before the next attempt.
     #[error("the leader's last zxid {wanted} is lower than {last}, the last zxid of this observer")]
     LeaderBehind {
-        /// The requested end of the log.
+        /// Requested end of the log.
         wanted: Zxid,
-        /// The actual end of the log.
+        /// Actual end of the log.
         last: Zxid,
     },
     /// The snapshot is incomplete or cannot be decoded.
     #[error("the leader's snapshot is damaged")]
     SnapshotDamaged,
-    /// A transaction is missing (ZOOKEEPER-4925).
+    /// A transaction is missing between two received ones (ZOOKEEPER-4925).
     #[error("transaction {next} does not follow {last}")]
     Gap {
-        /// The last received transaction.
+        /// Last transaction before the gap.
         last: Zxid,
-        /// The transaction that arrived.
+        /// Transaction that arrived after it.
         next: Zxid,
     },
-    /// A commit that does not match the oldest uncommitted proposal.
+    /// A commit does not match the oldest uncommitted proposal.
     #[error("the leader commits {zxid}, but {}", next.map_or("no proposal is outstanding".into(), |next| format!("the next proposal is {next}")))]
     UnmatchedCommit {
-        /// The committed zxid.
+        /// Committed zxid.
         zxid: Zxid,
-        /// The oldest uncommitted proposal.
+        /// Oldest uncommitted proposal.
         next: Option<Zxid>,
     },
-    /// The host ended the role (a configuration, a stop).
+    /// The host has ended the role (because of a configuration or a stop).
     #[error("the server ends this role")]
     Told,
 }
 
 impl Fault {
-    /// Returns the code with which Apache ZooKeeper's process exits. On all other faults, Java only
-    /// leaves the role. A server that does not exit must load its tree from disk again.
+    /// Returns the code with which Apache ZooKeeper's process exits. After all other faults, Java
+    /// only leaves the role. A server that does not exit must load its tree from disk again.
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Self::UnmatchedCommit { next: Some(_), .. } => Some(12),

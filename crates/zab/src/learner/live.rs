@@ -1,4 +1,4 @@
-//! Live stream: proposals and commits from the leader after UPTODATE.
+//! The live stream: proposals and commits from the leader after UPTODATE.
 
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use super::{Action, Fault, LearnerKind};
 use crate::record::follows;
 use crate::{CommittedLog, Record};
 
-/// Proposals that are not acknowledged or not committed yet. The two are independent: a quorum of
-/// other servers may commit a proposal that is not on this disk yet.
+/// Proposals that are not acknowledged or not committed yet. The two are independent, because a
+/// quorum of other servers may commit a proposal that is not on this disk yet.
 #[derive(Debug)]
 pub(super) struct Live {
     kind: LearnerKind,
@@ -32,7 +32,7 @@ impl Live {
         }
     }
 
-    /// Takes over a record from synchronisation.
+    /// Takes over a record from the synchronisation.
     pub(super) fn take_over(
         &mut self,
         record: Record,
@@ -47,7 +47,7 @@ impl Live {
                 append_and_deliver(record, log, out);
             }
             (LearnerKind::Observer, true) => append_and_deliver(record, log, out),
-            // The INFORM of this transaction will repeat it.
+            // The INFORM for this transaction will repeat it.
             (LearnerKind::Observer, false) => self.last_received = None,
         }
     }
@@ -78,7 +78,7 @@ impl Live {
                 designated_leader,
             } if is_follower => {
                 // The configuration comes first. If it ends this server's role, the transaction is
-                // not applied here.
+                // not applied in this role.
                 if let Some(record) = self.pending.front().filter(|next| next.zxid == zxid) {
                     out.push(Action::ActivateConfig {
                         record: record.clone(),
@@ -110,8 +110,8 @@ impl Live {
         Ok(())
     }
 
-    /// Returns whether `next` is a new transaction, and remembers it. It may repeat the last one:
-    /// the leader had put it into the sync plan and then sent it to all learners. A repeated
+    /// Returns whether `next` is a new transaction, and remembers it. It may repeat the last one if
+    /// the leader put it into the sync plan and then sent it to all learners. A repeated
     /// transaction is acknowledged only once.
     fn is_next(&mut self, next: Zxid) -> Result<bool, Fault> {
         match self.last_received {
@@ -130,7 +130,7 @@ impl Live {
         self.pending.push_back(record);
     }
 
-    /// Handles a committed transaction of an observer, which receives it only once.
+    /// Handles a committed transaction at an observer, which receives it only once.
     fn learn(
         &mut self,
         record: Record,
@@ -175,7 +175,8 @@ impl Live {
         }
     }
 
-    /// Sends one packet for each record: an Apache leader counts acknowledgements per proposal.
+    /// Sends one packet for each record, because an Apache leader counts acknowledgements per
+    /// proposal.
     pub(super) fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
         let synced = self.unacknowledged.partition_point(|zxid| *zxid <= upto);
         let synced = self.unacknowledged.drain(..synced);

@@ -20,8 +20,8 @@
 //! for the accepted epoch. The acknowledgement of NEWLEADER waits for the whole committed log and
 //! then for the current epoch. The acknowledgement of a proposal waits for its record. Only the
 //! host's reports of durable data trigger these packets. The order bugs of ZOOKEEPER-2846, 3023,
-//! 3911, 4394, 4643, 4646, 4685 and 4785 are therefore impossible. Uncommitted proposals are kept
-//! across NEWLEADER and acknowledged one by one after it, never before.
+//! 3911, 4394, 4643, 4646, 4685 and 4785 are therefore impossible. Uncommitted proposals that
+//! precede NEWLEADER are kept and acknowledged one by one after it, never before.
 //!
 //! Differs from Apache ZooKeeper 3.9.5. Each difference is safer, and healthy peers exchange
 //! unchanged packets:
@@ -51,7 +51,7 @@ use synchronise::Synchronise;
 use crate::packets::ShowLeader;
 use crate::{CommittedLog, Settings};
 
-/// Kind of a learner.
+/// Kind of learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LearnerKind {
     /// Acknowledges proposals. Its acknowledgements count if the configuration makes it a voter.
@@ -63,34 +63,34 @@ pub enum LearnerKind {
 /// State of a server when it begins to follow.
 #[derive(Debug)]
 pub struct LearnerStart {
-    /// The server's `myid`.
+    /// Sid of the server (`myid`).
     pub sid: Sid,
     /// Whether the server is a follower or an observer.
     pub kind: LearnerKind,
-    /// The `acceptedEpoch` file.
+    /// Content of the `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
-    /// The accepted epoch from [`StepDown::VoterAhead`](crate::leader::StepDown::VoterAhead) in an
+    /// Accepted epoch from [`StepDown::VoterAhead`](crate::leader::StepDown::VoterAhead) in an
     /// earlier role, or zero. The learner reports it in case the leader can still choose its epoch.
     /// It does not bind this server.
     pub accepted_floor: Epoch,
-    /// The `currentEpoch` file.
+    /// Content of the `currentEpoch` file.
     pub current_epoch: Epoch,
-    /// The last transaction of the server's log. It is on disk: a server that recovers a log must
-    /// sync it first, because an earlier process may have died between write and sync.
+    /// Last transaction in the server's log. It is on disk. A server that recovers a log must sync
+    /// it first, because an earlier process may have died between write and sync.
     pub last_logged: Zxid,
-    /// The epoch in which [`Fault::CannotTruncate`] ended the previous role. The learner requests a
+    /// Epoch in which [`Fault::CannotTruncate`] ended the previous role. The learner requests a
     /// snapshot from a leader of that epoch by sending zxid 0 instead of `last_logged`. A Java
     /// learner exits, and exits again after each restart.
     pub truncation_failed_in: Option<Epoch>,
     /// Version of the committed configuration.
     pub config_version: i64,
     /// Whether no snapshot was ever written or loaded, and `snapshot.trust.empty` permits this. The
-    /// learner then writes one even after a DIFF (ZOOKEEPER-3056).
+    /// learner then writes a snapshot even after a DIFF (ZOOKEEPER-3056).
     pub lacks_snapshot: bool,
-    /// Whether its tree differs from the tree of a quorum with the leader. The learner then accepts
-    /// only a snapshot.
+    /// Whether its tree differs from the tree of a quorum that includes the leader. The learner
+    /// then accepts only a snapshot.
     pub needs_snapshot: bool,
-    /// The newest committed transactions.
+    /// Newest committed transactions.
     pub committed: CommittedLog,
 }
 
@@ -138,31 +138,31 @@ pub struct Learner {
     lacks_snapshot: bool,
     needs_snapshot: bool,
     committed: CommittedLog,
-    /// The leader's epoch, after LEADERINFO.
+    /// Epoch of the leader; `None` before LEADERINFO.
     epoch: Epoch,
     /// Whether the leader compares digests with its learners.
     leader_compares: bool,
     phase: Phase,
     heard_ms: i64,
-    /// Whether packets had to wait on the connection since `heard_ms`. The leader then may not have
-    /// been silent.
+    /// Whether packets had to wait on the connection since `heard_ms`. In that case, the leader may
+    /// not have been silent.
     has_paused: bool,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// FOLLOWERINFO is sent.
+    /// FOLLOWERINFO has been sent.
     Greeting,
     /// The accepted epoch is being saved.
     Promising,
-    /// ACKEPOCH is sent.
+    /// ACKEPOCH has been sent.
     Greeted,
     /// The tree is being replaced by the snapshot on the connection, or from a shorter log.
     Restoring(Restore),
     Syncing(Synchronise),
     Live(Live),
     Left {
-        /// Result of `is_tree_unsaved` when the role ended.
+        /// Value of `is_tree_unsaved` when the role ended.
         is_tree_unsaved: bool,
     },
 }
@@ -174,7 +174,7 @@ enum Restore {
 }
 
 impl Learner {
-    /// Creates a learner whose connection is open. It introduces itself.
+    /// Creates a learner whose connection is open. The learner introduces itself.
     pub fn new(
         start: LearnerStart,
         settings: Settings,
@@ -235,7 +235,7 @@ impl Learner {
         self.has_paused = matches!(&self.phase, Phase::Syncing(sync) if !sync.is_reading());
     }
 
-    /// Handles the arrival of snapshot bytes, which shows that the leader is alive.
+    /// Handles the arrival of snapshot bytes, which shows that the leader is running.
     pub fn handle_progress(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
     }
@@ -257,8 +257,8 @@ impl Learner {
         }
     }
 
-    /// Handles the end of the snapshot on the connection. It is in the tree, and its signature is
-    /// correct.
+    /// Handles the end of the snapshot on the connection. The snapshot is in the tree, and its
+    /// signature is correct.
     pub fn handle_snapshot_received(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
         if let Phase::Restoring(Restore::Snapshot(zxid)) = self.phase {
@@ -268,15 +268,15 @@ impl Learner {
         }
     }
 
-    /// Handles a snapshot that cannot be used. The tree is empty or incomplete and must be loaded
-    /// again from disk before its next use (ZOOKEEPER-2872).
+    /// Handles a snapshot that cannot be used. The tree is then empty or incomplete and must be
+    /// loaded again from disk before its next use (ZOOKEEPER-2872).
     pub fn handle_snapshot_damaged(&mut self, out: &mut Vec<Action>) {
         if matches!(self.phase, Phase::Restoring(Restore::Snapshot(_))) {
             self.leave(Fault::SnapshotDamaged, out);
         }
     }
 
-    /// Handles the completed cut of the log and the reload of the tree. Both end at `end`.
+    /// Handles the completed cut of the log and the reloaded tree. Both end at `end`.
     pub fn handle_truncated(&mut self, end: Zxid, now_ms: i64, out: &mut Vec<Action>) {
         self.heard_ms = now_ms;
         if let Phase::Restoring(Restore::Truncate(wanted)) = self.phase {
@@ -328,16 +328,16 @@ impl Learner {
         self.leave(Fault::Told, out);
     }
 
-    /// Forwards a client's request. Returns `false` if it cannot reach the leader now.
+    /// Forwards a client's request. Returns `false` if the leader cannot be reached now.
     ///
-    /// The host must have decoded the body before: a Java leader that receives an undecodable body
-    /// never commits anything again.
+    /// The host must have decoded the body before, because a Java leader that receives an
+    /// undecodable body never commits anything again.
     pub fn forward(&mut self, request: LearnerRequest, out: &mut Vec<Action>) -> bool {
         self.send_live(LearnerPacket::Request(request), out)
     }
 
-    /// Queries whether a session that moved to this server is alive. Returns `false` if it cannot
-    /// reach the leader now.
+    /// Queries the leader about a session that moved to this server. Returns `false` if the leader
+    /// cannot be reached now.
     pub fn revalidate(&mut self, session: Touch, out: &mut Vec<Action>) -> bool {
         self.send_live(LearnerPacket::Revalidate(session), out)
     }
@@ -356,8 +356,8 @@ impl Learner {
 
     /// Returns whether the host may pass packets. While the tree is being replaced, they must stay
     /// on the connection, because the first bytes may belong to a snapshot. They must also stay
-    /// while the records held back for the disk are [too large](Settings::held_back_bytes_max).
-    /// Every report of the disk may change the result.
+    /// there while the records held back for the disk are [too
+    /// large](Settings::held_back_bytes_max). Every report from the disk may change the result.
     pub fn is_reading(&self) -> bool {
         match &self.phase {
             Phase::Restoring(_) | Phase::Left { .. } => false,
@@ -371,8 +371,9 @@ impl Learner {
         matches!(self.phase, Phase::Live(_))
     }
 
-    /// Returns whether the tree would be unreliable if the role ended now: a snapshot is half read,
-    /// or is read and not yet on disk. The tree must then be loaded again from disk.
+    /// Returns whether the tree would be unreliable if the role ended now, because a snapshot is
+    /// only partly read, or is read and not on disk yet. The tree must then be loaded again from
+    /// disk.
     pub fn is_tree_unsaved(&self) -> bool {
         match &self.phase {
             Phase::Restoring(_) => true,
@@ -382,8 +383,8 @@ impl Learner {
         }
     }
 
-    /// Returns the time at which to call [`Learner::handle_deadline`] if no packet arrives; `None`
-    /// while the host works and does not read.
+    /// Returns the time at which to call [`Learner::handle_deadline`] if no packet arrives, ms;
+    /// `None` while the host works and does not read.
     pub fn deadline_ms(&self) -> Option<i64> {
         let limit = match &self.phase {
             Phase::Left { .. } | Phase::Restoring(Restore::Truncate(_)) => return None,
@@ -400,7 +401,7 @@ impl Learner {
         &self.committed
     }
 
-    /// Returns the newest committed transactions for the next role.
+    /// Returns the newest committed transactions, for the next role.
     pub fn into_committed(self) -> CommittedLog {
         self.committed
     }
@@ -427,7 +428,7 @@ impl Learner {
             self.phase = Phase::Promising;
             out.push(Action::SaveAcceptedEpoch(proposed));
         } else {
-            // The promise is old, so this zxid only decides how the learner is synchronised.
+            // The promise is old, so this zxid only determines how the learner is synchronised.
             if self.truncation_failed_in == Some(self.epoch) {
                 self.last_logged = Zxid::ZERO;
             }
@@ -466,8 +467,9 @@ impl Learner {
                 out.push(Action::ReceiveSnapshot { zxid });
             }
             // The peer is a follower that serves observers and has fewer transactions than this
-            // observer (Apache ZooKeeper's sends TRUNC then). All transactions of this epoch that
-            // an observer has are committed, and its snapshot may contain parts of those to be cut.
+            // observer (Apache ZooKeeper's follower sends TRUNC then). All transactions of this
+            // epoch that an observer has are committed, and its snapshot may contain parts of the
+            // transactions to be cut.
             LeaderPacket::Trunc { zxid }
                 if self.kind == LearnerKind::Observer
                     && self.last_logged.epoch() == self.epoch
@@ -501,7 +503,7 @@ impl Learner {
         self.phase = Phase::Syncing(sync);
     }
 
-    /// Enters the live stream once NEWLEADER is acknowledged and UPTODATE has arrived.
+    /// Enters the live stream after NEWLEADER is acknowledged and UPTODATE has arrived.
     fn go_live(&mut self, out: &mut Vec<Action>) {
         let Phase::Syncing(sync) = &mut self.phase else {
             return;

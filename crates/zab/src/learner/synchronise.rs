@@ -1,4 +1,4 @@
-//! Synchronisation of a learner, between DIFF, TRUNC or SNAP and UPTODATE.
+//! Synchronisation of a learner, from DIFF, TRUNC or SNAP to UPTODATE.
 
 use std::collections::VecDeque;
 
@@ -23,8 +23,8 @@ use crate::{CommittedLog, Record};
 ///
 /// * NEWLEADER arrives later on this connection, so reading continues, and committed records go to
 ///   the log early. After a crash, the log is newer than `currentEpoch`. A crash between NEWLEADER
-///   and the saving of the epoch has this result, too. Such a server loses every election against a
-///   member of the quorum that has the epoch of these transactions, and is synchronised again.
+///   and the save of the epoch has the same result. Such a server loses every election against a
+///   member of the quorum that has the epoch of these transactions, and is then synchronised again.
 /// * The learner's own disk (snapshot, log, epoch) does not depend on the leader, so reading stops.
 ///   The leader waits `initLimit` for the acknowledgement, and does not expect another packet
 ///   meanwhile.
@@ -42,14 +42,15 @@ pub(super) struct Synchronise {
     received: VecDeque<Record>,
     /// Number of committed records in `received`.
     committed_len: usize,
-    /// Size of `received`.
+    /// Total size of `received`, bytes.
     held_bytes: usize,
     held_bytes_max: usize,
-    /// The last record appended to the log.
+    /// Last record appended to the log.
     appended: Option<Zxid>,
     /// Zxid up to which the log is on disk.
     synced: Option<Zxid>,
-    /// Receives all records from the bound on, once NEWLEADER is acknowledged.
+    /// Live stream to which all records go after the bound is reached and NEWLEADER is
+    /// acknowledged.
     live: Option<Live>,
     last_received: Option<Zxid>,
     /// The configuration in NEWLEADER, to be installed at UPTODATE if it is not later than
@@ -60,23 +61,23 @@ pub(super) struct Synchronise {
     is_up_to_date: bool,
 }
 
-/// The event that the acknowledgement of NEWLEADER waits for.
+/// Event for which the acknowledgement of NEWLEADER waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// NEWLEADER.
+    /// Arrival of NEWLEADER.
     Receiving,
     /// A snapshot of the tree.
     WritingSnapshot,
     /// A sync of the log up to this zxid.
     SyncingLog(Zxid),
-    /// A saved current epoch.
+    /// The saved current epoch.
     SavingEpoch,
-    /// Nothing: the acknowledgement is sent.
+    /// Nothing, because the acknowledgement has been sent.
     Acknowledged,
 }
 
 impl Synchronise {
-    /// Creates the state at the opening packet. The leader had committed everything up to
+    /// Creates the state when the opening packet arrives. The leader had committed everything up to
     /// `committed` by then. `last` is the end of the log before the synchronisation, if it is known
     /// exactly.
     pub(super) fn new(
@@ -198,8 +199,8 @@ impl Synchronise {
             let next = next.map(|record| record.zxid);
             return Err(Fault::UnmatchedCommit { zxid, next });
         };
-        // Transactions committed while the log was read are later than the zxid with which the
-        // leader began.
+        // Transactions committed while the log was read are later than the leader's zxid at the
+        // start of the synchronisation.
         self.committed = self.committed.max(zxid);
         if self.needs_snapshot && self.stage == Stage::Receiving {
             self.received.pop_front();
@@ -316,7 +317,7 @@ impl Synchronise {
         live
     }
 
-    /// Returns whether the learner may hold back more.
+    /// Returns whether the learner may hold back more records.
     pub(super) fn is_reading(&self) -> bool {
         match self.stage {
             Stage::Receiving | Stage::Acknowledged => true,
@@ -335,7 +336,7 @@ impl Synchronise {
     }
 }
 
-/// Returns the size of a held-back record. An empty transaction occupies memory, too.
+/// Returns the size of a held-back record, bytes. An empty transaction occupies memory, too.
 fn held_bytes(record: &Record) -> usize {
     size_of::<Record>() + record.txn.len()
 }

@@ -1,9 +1,9 @@
 //! The choice between DIFF, TRUNC and SNAP for a learner.
 //!
 //! The learner has sent the last zxid of its log, the *peer's* zxid. If the leader has that zxid,
-//! the learner only needs the transactions after it (DIFF). If the leader does not have it, but
-//! knows the end of its epoch, the learner has logged uncommitted records and must cut them
-//! (TRUNC). Otherwise only the whole state helps (SNAP).
+//! the learner only needs the transactions after it (DIFF). If the leader lacks it, but knows the
+//! end of its epoch, the learner has logged uncommitted records and must cut them (TRUNC).
+//! Otherwise only the whole state helps (SNAP).
 //!
 //! ```text
 //!                  oldest file        min      committed log      max     last
@@ -21,25 +21,25 @@ use proto::Zxid;
 
 use crate::{CommittedLog, Record};
 
-/// The packet that begins a synchronisation.
+/// Packet that begins a synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncOpening {
     /// Continue from the learner's log. The zxid is informative.
     Diff(Zxid),
-    /// Cut the learner's log here first.
+    /// First cut the learner's log after this zxid.
     Trunc(Zxid),
-    /// Replace the learner's state by this snapshot.
+    /// Replace the learner's state by a snapshot with this zxid.
     Snap,
 }
 
-/// The way in which a synchronisation begins.
+/// Decision how a synchronisation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncPlan {
     /// Send this packet, then everything committed after a zxid.
     Send {
-        /// The packet.
+        /// Packet to send.
         opening: SyncOpening,
-        /// The zxid after which transactions follow. Meaningless for a snapshot.
+        /// Zxid after which transactions follow. Meaningless for a snapshot.
         after: Zxid,
     },
     /// Read the log files, and decide by their contents.
@@ -53,13 +53,13 @@ impl SyncPlan {
     };
 }
 
-/// The leader's transactions.
+/// Transactions that the leader has.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaderLog<'a> {
-    /// The last transaction, or the established epoch with counter 0 if it does not contain one
-    /// yet.
+    /// Last transaction, or the established epoch with counter 0 if the epoch contains no
+    /// transaction yet.
     pub last: Zxid,
-    /// The newest committed transactions.
+    /// Newest committed transactions.
     pub log: &'a CommittedLog,
 }
 
@@ -74,7 +74,7 @@ impl LeaderLog<'_> {
     }
 }
 
-/// Decides by the transactions in memory.
+/// Decides from the transactions in memory.
 pub fn decide(
     peer: Zxid,
     history: LeaderLog<'_>,
@@ -92,9 +92,9 @@ pub fn decide(
         };
     }
     if peer > max && !is_epoch_start(peer) {
-        // No log contains the start of an epoch, so the learner could not cut there. A log ends
-        // there if it came as a snapshot before the first transaction, or is empty. The learner
-        // would refuse such a TRUNC, and would refuse it again in every later epoch.
+        // No log contains the start of an epoch, so the learner could not cut there. Only a
+        // snapshot received before the epoch's first transaction, or an empty log, ends there. The
+        // learner would refuse such a TRUNC again in every later epoch.
         if is_epoch_start(max) && max != Zxid::ZERO {
             return SyncPlan::SNAP;
         }
@@ -108,17 +108,17 @@ pub fn decide(
         let next = history.log.after(peer).next().map(|record| record.zxid);
         return open(peer, before, next, max);
     }
-    // With an empty memory and no proposal yet, the end of the files is not known to be the end of
-    // the log.
+    // If no transaction is in memory and no proposal exists yet, the end of the files is not known
+    // to be the end of the log.
     if peer < min && use_disk && !is_epoch_start(min) {
         return SyncPlan::ReadLog;
     }
     SyncPlan::SNAP
 }
 
-/// Decides by the records of the log files around the peer's zxid. The first record must be the
-/// last one that is not after the peer's zxid. `None`: the files do not reach back so far or
-/// contain another history, so only a snapshot helps.
+/// Decides from the records in the log files around the peer's zxid. The first record must be the
+/// last one up to the peer's zxid. Returns `None` if the files do not reach back so far or contain
+/// another history, so only a snapshot helps.
 pub fn decide_by_disk(
     peer: Zxid,
     records: &[Record],
@@ -138,8 +138,8 @@ pub fn decide_by_disk(
     }
 }
 
-/// Begins inside a run of transactions. `before` is the last one that is not after the peer's zxid,
-/// and `next` the one after it.
+/// Begins within a sequence of transactions. `before` is the last one up to the peer's zxid, and
+/// `next` is the one after it.
 fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> SyncPlan {
     if before == Some(peer) || is_epoch_start(peer) {
         return SyncPlan::Send {
@@ -148,7 +148,7 @@ fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> Sync
         };
     }
     match (before, next) {
-        // Across epochs, the last common transaction is unknown.
+        // If the epochs differ, the last common transaction is unknown.
         (Some(before), Some(next)) if next.epoch() == peer.epoch() => SyncPlan::Send {
             opening: SyncOpening::Trunc(before),
             after: before,
@@ -157,8 +157,8 @@ fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> Sync
     }
 }
 
-/// Returns whether the counter is 0, which is not a transaction. A server that took a snapshot
-/// before the first transaction reports this as its last zxid.
+/// Returns whether the counter is 0, which belongs to no transaction. A server that received a
+/// snapshot before the first transaction reports this as its last zxid.
 fn is_epoch_start(zxid: Zxid) -> bool {
     zxid.counter() == 0
 }

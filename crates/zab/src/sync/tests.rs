@@ -33,22 +33,23 @@ fn show(opening: SyncOpening, after: Zxid) -> String {
     }
 }
 
-/// Every rule of LearnerHandler.syncFollower, and recorded behaviour of servers: committed log,
-/// last zxid, the learner's zxid, outcome.
+/// Every rule of LearnerHandler.syncFollower, with recorded behaviour of servers. The columns are
+/// the committed log, the last zxid, the learner's zxid, and the outcome.
 const ROWS: &[(&str, &str, &str, &str)] = &[
     // Rule 2: equal. A fresh ensemble is empty.
     ("", "0:0", "0:0", "DIFF(0:0) after 0:0"),
     ("1:1 1:2 1:3", "1:3", "1:3", "DIFF(1:3) after 1:3"),
     ("1:1 1:2", "2:0", "2:0", "DIFF(2:0) after 2:0"),
-    // Rule 3: ahead in the leader's epoch, or an old leader with records that no other server has.
+    // Rule 3: the learner is ahead in the leader's epoch, or was a leader with records that no
+    // other server has.
     ("1:1 1:2 1:3", "1:3", "1:8", "TRUNC(1:3) after 1:3"),
     ("1:1 1:2", "2:0", "1:5", "TRUNC(1:2) after 1:2"),
     ("", "1:4", "1:7", "TRUNC(1:4) after 1:4"),
     ("", "0:0", "1:7", "TRUNC(0:0) after 0:0"),
-    // No TRUNC to the start of an epoch: no log contains it, so the learner refuses it, and does so
-    // again in every later epoch (found by the simulator).
+    // No TRUNC to the start of an epoch, because no log contains it. The learner would refuse the
+    // TRUNC, again in every later epoch (found by the simulator).
     ("", "2:0", "2:d", "SNAP"),
-    // No TRUNC from the start of an epoch: there is nothing to cut.
+    // No TRUNC from the start of an epoch, because there is nothing to cut.
     ("1:1 1:2", "3:0", "2:0", "SNAP"),
     ("1:1 1:2", "1:2", "4:0", "SNAP"),
     // Rule 4: inside the committed log.
@@ -64,7 +65,7 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("1:4 1:5", "1:5", "1:2", "files"),
     ("1:4 1:5", "1:5", "0:0", "files"),
     ("", "1:9", "1:5", "files"),
-    // A restarted new leader without a proposal.
+    // A new leader that was restarted and has no proposal yet.
     ("", "2:0", "1:5", "SNAP"),
     ("", "1:0", "0:0", "SNAP"),
     ("2:4 2:5", "2:5", "2:0", "files"),
@@ -93,8 +94,8 @@ fn every_row_of_the_table() {
 
 #[test]
 fn unknown_in_a_known_epoch_is_cut_and_continued() {
-    // The committed log does not have a hole inside an epoch, so only a list read from older files
-    // leads here. The rule applies nevertheless.
+    // The committed log has no gap inside an epoch, so only a list read from older files leads
+    // here. The rule applies nevertheless.
     let open = open(
         zxid("1:5"),
         Some(zxid("1:3")),
@@ -108,16 +109,16 @@ fn unknown_in_a_known_epoch_is_cut_and_continued() {
     assert_eq!(open, expected);
 }
 
-/// Records of the files from the one at or before the peer's, outcome.
+/// Records in the files, beginning with the last one up to the peer's zxid, and the outcome.
 const DISK_ROWS: &[(&str, &str, &str)] = &[
     ("1:2 1:3 1:4", "1:2", "DIFF(1:9) after 1:2"),
     ("1:2", "1:2", "DIFF(1:9) after 1:2"),
     ("1:9 2:1 2:2", "2:0", "DIFF(1:9) after 2:0"),
-    // The files begin after the peer, so they are incomplete for it.
+    // The files begin after the peer's zxid, so they are incomplete for it.
     ("1:3 1:4", "1:2", "none"),
     ("1:1", "0:0", "none"),
     ("", "1:2", "none"),
-    // The peer's zxid is not in these files: once in the epoch of the next record, once in an
+    // The peer's zxid is not in these files, first in the epoch of the next record, then in an
     // earlier epoch.
     ("1:2 1:5", "1:3", "TRUNC(1:2) after 1:2"),
     ("1:2 2:1", "1:3", "none"),

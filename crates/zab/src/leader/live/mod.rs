@@ -18,11 +18,11 @@ use crate::learner::LearnerKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProposeError {
-    /// The epoch is not established, or another server is to lead.
+    /// The epoch is not established, or another server is designated to lead.
     #[error("this server is not the leader")]
     NotLeading,
-    /// The counter of the epoch is used up, and the leader has stepped down. Sessions survive into
-    /// the next epoch.
+    /// The counter of the epoch is exhausted, and the leader has stepped down. Sessions survive
+    /// into the next epoch.
     #[error("the zxids of this epoch are used up")]
     CounterExhausted,
     /// Another reconfiguration is not committed yet.
@@ -30,7 +30,7 @@ pub enum ProposeError {
     ReconfigInProgress,
 }
 
-/// Counter that is never used: its successor would belong to another epoch.
+/// Counter that is never used, because its successor would belong to another epoch.
 const COUNTER_END: u32 = u32::MAX;
 
 impl Leader {
@@ -39,7 +39,7 @@ impl Leader {
         self.last_proposed().next()
     }
 
-    /// Returns the newest proposal, or the start of the epoch if there is none yet.
+    /// Returns the newest proposal, or the start of the epoch if there is no proposal yet.
     pub fn last_proposed(&self) -> Zxid {
         self.proposals.last_proposed()
     }
@@ -47,11 +47,11 @@ impl Leader {
     /// Orders a transaction. It goes to the log and to the learners at the same time.
     ///
     /// # Errors
-    /// If this server does not lead, or if the counter of the epoch is used up.
+    /// If this server does not lead, or if the counter of the epoch is exhausted.
     ///
     /// # Panics
-    /// If the zxid is not [`Leader::next_zxid`]: with a wrong zxid, no later transaction could be
-    /// committed.
+    /// If the zxid is not [`Leader::next_zxid`], because after a wrong zxid no later transaction
+    /// could be committed.
     pub fn propose(
         &mut self,
         record: Record,
@@ -83,7 +83,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Orders a transaction of a standalone server. It does not produce an action: the caller
+    /// Orders a transaction of a standalone server. It produces no action, because the caller
     /// itself appends the transaction to its log.
     ///
     /// # Errors
@@ -101,14 +101,14 @@ impl Leader {
         Ok(())
     }
 
-    /// Orders a reconfiguration. It needs a quorum of both configurations. Later proposals do, too,
+    /// Orders a reconfiguration. It needs a quorum of both configurations. So do later proposals,
     /// until the new configuration is in force and decides alone.
     ///
     /// # Errors
-    /// As [`Leader::propose`], and if another reconfiguration is not committed yet.
+    /// If [`Leader::propose`] would fail, or if another reconfiguration is not committed yet.
     ///
     /// # Panics
-    /// As [`Leader::propose`].
+    /// If [`Leader::propose`] would panic.
     pub fn propose_reconfig(
         &mut self,
         record: Record,
@@ -189,7 +189,7 @@ impl Leader {
         };
         let sid = *sid;
         lag.acknowledged(zxid);
-        // Counter 0 is the second acknowledgement of the epoch, after UPTODATE.
+        // Counter 0 belongs to the second acknowledgement of the epoch, after UPTODATE.
         if zxid.counter() != 0 && !self.is_retiring {
             self.count(sid, zxid, out)?;
         }
@@ -205,7 +205,7 @@ impl Leader {
         self.tell_proposals();
         if self.is_standalone {
             // A standalone server does not report each commit, and a reconfiguration does not end a
-            // step.
+            // step there.
             if let Some(last) = self.proposals.handle_ack(sid, zxid)?.next_back() {
                 self.last = last;
                 out.push(Action::Deliver(Record::new(last, Bytes::new())));
@@ -217,8 +217,8 @@ impl Leader {
             for zxid in &committed {
                 self.commit(*zxid, out);
             }
-            // A reconfiguration ends a step. Later proposals may be committed as well, if this
-            // server still decides.
+            // A reconfiguration ends a step. Later proposals may also be committed if this server
+            // still decides.
             if committed.is_empty() || self.is_retiring {
                 return Ok(());
             }
@@ -266,13 +266,13 @@ impl Leader {
             out.push(Action::Send { to, packet });
         }
         // This action ends the role of this server, so it must come last. A learner that has not
-        // received the new leader's sid would have to start an election.
+        // received the new leader's sid would need an election.
         out.extend(activation);
     }
 
-    /// Returns the leader for the time after a reconfiguration: this server if it stays. If not,
-    /// the voter of the new configuration with the longest log; among equals, the smallest sid
-    /// (Leader.getDesignatedLeader).
+    /// Returns the leader after a reconfiguration. This is this server if it remains a voter.
+    /// Otherwise, it is the voter in the new configuration with the longest log and, among equals,
+    /// the smallest sid (Leader.getDesignatedLeader).
     fn designate(&self, reconfig: Zxid, next: &NextConfig) -> Sid {
         if next.leader_stays {
             return self.sid;
@@ -285,8 +285,8 @@ impl Leader {
         acked.max().map_or(self.sid, |(_, sid)| sid.0)
     }
 
-    /// Answers a learner's `sync`, after the check of its session. The answer follows the commit of
-    /// everything that is proposed so far.
+    /// Answers a learner's `sync`, after its session has been checked. The answer follows the
+    /// commit of everything proposed so far.
     pub fn sync(&mut self, to: LinkId, out: &mut Vec<Action>) {
         if !self.links.contains_key(&to) {
             return;
@@ -313,10 +313,10 @@ impl Leader {
         }
     }
 
-    /// Returns the number of proposals that syncs of learners wait for. Source:
+    /// Returns the number of proposals that learners' syncs wait for. Source:
     /// Leader.getNumPendingSyncs.
     pub fn pending_syncs(&self) -> usize {
-        // The zxids rise.
+        // The zxids increase.
         let mut waits_for = self.syncs.iter().map(|(zxid, _)| *zxid);
         let first = waits_for.next();
         let steps = waits_for.scan(first, |before, zxid| {
@@ -332,7 +332,7 @@ impl Leader {
         Some((sid, self.outstanding_record(zxid)?))
     }
 
-    /// Returns the proposal with this zxid, if it is not committed yet.
+    /// Returns the proposal with this zxid if it is not committed yet.
     pub fn outstanding_record(&self, zxid: Zxid) -> Option<&Record> {
         let first = self.outstanding.front()?.zxid;
         let at = usize::try_from(zxid.0.checked_sub(first.0)?).ok()?;
@@ -340,9 +340,9 @@ impl Leader {
         (record.zxid == zxid).then_some(record)
     }
 
-    /// Returns the zxid up to which every follower that is up to date has all proposals on disk.
-    /// Followers that have owed an acknowledgement for more than `owed_ms_max` are left out,
-    /// because they may hang.
+    /// Returns the zxid up to which every up-to-date follower has all proposals on disk. Followers
+    /// that have owed an acknowledgement for more than `owed_ms_max` are left out, because they may
+    /// hang.
     pub fn on_disk_of_followers(&self, now_ms: i64, owed_ms_max: i64) -> Zxid {
         let followers = self.links.values().filter(|link| {
             let is_follower = link.kind == LearnerKind::Follower;

@@ -112,7 +112,7 @@ fn reconfig(sids: &[i64], leader_stays: bool) -> (Leader, Vec<Action>) {
 
 #[test]
 fn a_reconfiguration_needs_both_quorums_and_so_does_what_follows_it() {
-    // Members of the new configuration are the leader and server 5, which is not connected.
+    // The members of the new configuration are the leader and server 5, which is not connected.
     let (mut leader, mut out) = reconfig(&[3, 5], true);
     leader.handle_synced(zxid(2), &mut out);
     ack(&mut leader, 1, 2, &mut out);
@@ -137,7 +137,7 @@ fn a_leader_that_stays_goes_on_in_the_new_configuration() {
     ];
     assert_eq!(lines(&mut out), expected);
     assert!(leader.is_leading());
-    // Server 2 does not have a vote any more.
+    // Server 2 no longer has a vote.
     leader.propose(record(3), 0, &mut out).unwrap();
     leader.handle_synced(zxid(3), &mut out);
     out.clear();
