@@ -13,13 +13,13 @@ use crate::files_kept::{self, FilesKept};
 use crate::options::SocketOptions;
 use log_limiter::LogLimiter;
 
-/// A listening socket that can be closed immediately, even while a task waits on it. The address is
+/// Listening socket that can be closed immediately, even while a task waits on it. The address is
 /// then free.
 #[derive(Debug)]
 pub struct Listener(Mutex<Option<TcpListener>>);
 
 /// Pause after a failed accept. The usual cause is a lack of file descriptors, which ends when
-/// others are closed.
+/// other connections are closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Listener {
@@ -44,22 +44,22 @@ impl Listener {
     }
 }
 
-/// Settings of [`accept_each`].
+/// Settings for [`accept_each`].
 #[derive(Debug, Clone, Copy)]
 pub struct Accepting {
     /// Name of the connections in the log.
     pub of: &'static str,
-    /// Options set on each connection.
+    /// Options that are set on each connection.
     pub options: SocketOptions,
-    /// Open files reserved for other uses.
+    /// File descriptors reserved for other uses.
     pub files_kept: FilesKept,
 }
 
-/// Passes each connection to `admit`, with the options set, until the socket is closed or the task
+/// Passes each connection, with its options set, to `admit` until the socket is closed or the task
 /// is aborted. `admit` must not wait, because further connections are pending.
 ///
-/// A connection that would use a reserved open file is closed immediately. The start of such a
-/// shortage is logged.
+/// A connection that would use a reserved file descriptor is closed immediately. The start of such
+/// a shortage is logged.
 pub async fn accept_each(
     listener: &Listener,
     accepting: Accepting,
@@ -88,8 +88,8 @@ pub async fn accept_each(
     }
 }
 
-/// A period in which connections are closed because of a lack of open files. It ends when none was
-/// closed for [`SHORTAGE_OVER`].
+/// A period in which connections are closed because of a lack of file descriptors. It ends when
+/// none has been closed for [`SHORTAGE_OVER`].
 #[derive(Debug, Default)]
 struct OpenFileShortage(Option<Instant>);
 

@@ -18,7 +18,7 @@ pub fn bind(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     )?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // One socket for both address families, as in the JVM.
+        // One socket serves both address families, as in the JVM.
         socket.set_only_v6(false)?;
     }
     socket.bind(&address.into())?;
@@ -27,10 +27,10 @@ pub fn bind(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Binds all addresses of this machine: both families if it has both, as in the JVM.
+/// Binds all addresses of this machine, in both families if it has both, as in the JVM.
 ///
 /// # Errors
-/// If the port is already used in either family, or neither family can be bound.
+/// If the port is already in use in either family, or if neither family can be bound.
 pub fn bind_everywhere(port: u16, backlog: i32) -> io::Result<TcpListener> {
     let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
     bind(both, backlog).or_else(|error| match error.kind() {

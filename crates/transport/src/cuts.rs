@@ -13,21 +13,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::stream::Stream;
 
-/// The servers that this process cannot reach because of a simulated cut.
+/// Servers that this process cannot reach because of a simulated cut.
 ///
-/// On a connection to such a server, reads and writes wait until the cut ends. The other side does
-/// not receive anything either, and bytes in transit arrive afterwards. A closed connection is
+/// On a connection to such a server, reads and writes wait until the cut ends. The other side
+/// receives nothing either, and bytes in transit arrive after the cut. A closed connection is
 /// closed for both sides.
 #[derive(Debug, Default)]
 pub struct Cuts {
     lines: Mutex<HashMap<SocketAddr, Arc<CutLink>>>,
 }
 
-/// The link to one server.
+/// State of the link to one server.
 #[derive(Debug, Default)]
 struct CutLink {
     is_cut: AtomicBool,
-    /// Tasks that wait for the end of the cut.
+    /// Wakers of the tasks that wait for the end of the cut.
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -63,7 +63,7 @@ impl Cuts {
         poll_fn(|context| line.poll_open(context)).await;
     }
 
-    /// Wraps a stream to a server, so that a cut affects it.
+    /// Wraps a stream to a server so that a cut affects it.
     pub(crate) fn hold(&self, inner: Stream, server: SocketAddr) -> Stream {
         let line = self.line(server);
         Stream::Cut(Box::new(CutStream { inner, line }))

@@ -1,38 +1,39 @@
-//! Open files that connections leave free for the rest of the server.
+//! File descriptors that connections leave free for the rest of the server.
 //!
-//! Each connection is an open file, and the system limits their number per process. Without a free
-//! one, a server could not begin a log or a snapshot, and would have to stop, because a log that
-//! cannot be written counts as a failed disk. Therefore connections are refused shortly before the
-//! limit.
+//! Each connection uses a file descriptor, and the system limits their number per process. Without
+//! a free one, a server could not begin a log or a snapshot, and would have to stop, because a log
+//! that cannot be written counts as a failed disk. Therefore connections are refused shortly before
+//! the limit is reached.
 
 use std::os::fd::AsRawFd;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Reserve of open files that connections leave free.
+/// File descriptors that connections leave free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilesKept {
-    /// Clients leave some files for members, too.
+    /// Clients also leave some file descriptors for members.
     ByClients,
-    /// Members leave some files for logs, snapshots and outgoing connections of this server.
+    /// Members leave some file descriptors for logs, snapshots and outgoing connections of this
+    /// server.
     ByMembers,
 }
 
-/// Numbers of reserved files. With a low limit, fewer are reserved.
+/// Numbers of reserved file descriptors. If the limit is low, fewer are reserved.
 const KEPT_BY_CLIENTS: u64 = 64;
 const KEPT_BY_MEMBERS: u64 = 32;
 
 impl FilesKept {
-    /// Returns whether this connection uses one of the reserved files.
+    /// Returns whether this connection uses one of the reserved file descriptors.
     ///
-    /// The system assigns the lowest free number to each new file. A high number therefore means
-    /// that nearly all lower ones are in use.
+    /// The system assigns the lowest free number to each new descriptor. A high number therefore
+    /// means that nearly all lower ones are in use.
     pub(crate) fn has(self, stream: &impl AsRawFd, limit: Option<u64>) -> bool {
         let number = u64::try_from(stream.as_raw_fd()).unwrap_or(0);
         limit.is_some_and(|limit| number >= self.first(limit))
     }
 
-    /// Returns the number of the first reserved file.
+    /// Returns the number of the first reserved file descriptor.
     fn first(self, limit: u64) -> u64 {
         let (kept, share) = match self {
             Self::ByClients => (KEPT_BY_CLIENTS, 4),
@@ -42,7 +43,7 @@ impl FilesKept {
     }
 }
 
-/// Returns the maximum number of open files of this process; `None` without a limit.
+/// Returns the maximum number of file descriptors of this process; `None` without a limit.
 pub(crate) fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
@@ -51,7 +52,7 @@ pub(crate) fn limit() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file with this number.
+    /// A file descriptor with this number.
     struct Numbered(i32);
 
     impl AsRawFd for Numbered {

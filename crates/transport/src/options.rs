@@ -13,7 +13,7 @@ pub struct SocketOptions {
     /// Whether the kernel probes a silent peer.
     pub keep_alive: bool,
     /// Time after which unacknowledged data breaks the connection (Linux only). Otherwise, after a
-    /// partition or the loss of a host, the data is sent again at growing intervals of up to two
+    /// partition or the loss of a host, the data is sent again at increasing intervals of up to two
     /// minutes.
     pub unacknowledged_max: Option<Duration>,
 }

@@ -22,14 +22,15 @@ use crate::writer::TcpWriter;
 
 /// A connected byte stream.
 ///
-/// Written bytes are sent only after a flush, because TLS may have kept a part of them when the
-/// socket was full. A TLS stream without close_notify reads as a normal end, as in TCP, because all
-/// protocols here contain their lengths.
+/// Written bytes are sent only after a flush, because TLS may have buffered a part of them when the
+/// socket was full. A TLS stream that ends without close_notify ends normally for the reader, as in
+/// TCP, because all protocols here contain their lengths.
 #[derive(Debug)]
 pub enum Stream {
     /// Plain TCP.
     Plain(TcpStream),
-    /// TLS over TCP. Boxed because it is several times as large, and most connections may be plain.
+    /// TLS over TCP. Boxed because it is several times as large as plain TCP, and most connections
+    /// may be plain.
     #[cfg(feature = "tls")]
     Tls(Box<TlsStream<Records>>),
     /// Any stream to a server that can be cut off.
@@ -43,7 +44,7 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Sync + Unpin + fmt::Debug {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin + fmt::Debug> Duplex for T {}
 
-/// The reading half of a [`Stream`].
+/// Reading half of a [`Stream`].
 #[derive(Debug)]
 pub enum ReadHalf {
     /// Half of a plain TCP stream.
@@ -57,7 +58,7 @@ pub enum ReadHalf {
     Brought(tokio::io::ReadHalf<Box<dyn Duplex>>),
 }
 
-/// The writing half of a [`Stream`].
+/// Writing half of a [`Stream`].
 #[derive(Debug)]
 pub enum WriteHalf {
     /// Half of a plain TCP stream.
@@ -101,7 +102,7 @@ impl Stream {
     /// Returns the peer's address.
     ///
     /// # Errors
-    /// If the connection is already closed, or does not have addresses.
+    /// If the connection is already closed or has no addresses.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -115,7 +116,7 @@ impl Stream {
     /// Returns the local address.
     ///
     /// # Errors
-    /// If the system does not report it, or the connection does not have addresses.
+    /// If the system does not report it, or if the connection has no addresses.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -126,7 +127,7 @@ impl Stream {
         }
     }
 
-    /// Returns whether the stream is protected against reading and changes by third parties.
+    /// Returns whether the stream is protected against reading and modification by third parties.
     pub fn is_tls(&self) -> bool {
         match self {
             Self::Plain(_) | Self::Brought(_) => false,
@@ -136,7 +137,7 @@ impl Stream {
         }
     }
 
-    /// Returns all certificates that the peer has presented, its own first.
+    /// Returns all certificates that the peer has presented, beginning with its own.
     pub fn peer_chain(&self) -> Chain {
         match self {
             Self::Plain(_) | Self::Brought(_) => Chain::new(),
@@ -149,7 +150,7 @@ impl Stream {
         }
     }
 
-    /// Returns the trusted certificate that identifies the peer; `None` if it did not present one.
+    /// Returns the trusted certificate that identifies the peer; `None` if the peer presented none.
     pub fn peer_certificate(&self) -> Option<&Certificate> {
         match self {
             Self::Plain(_) | Self::Brought(_) => None,
@@ -162,7 +163,7 @@ impl Stream {
 
 impl WriteHalf {
     /// Returns a writer that other threads can use without the task. Returns `None` if the written
-    /// bytes are transformed on the way, because only the task can write then.
+    /// bytes are transformed on their way, because only the task can write then.
     pub fn direct_writer(&self) -> Option<TcpWriter> {
         match self {
             Self::Plain(writer) => Some(writer.clone()),

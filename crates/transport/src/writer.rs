@@ -1,4 +1,5 @@
-//! Output to TCP, by the task of a connection or directly by another thread that has short output.
+//! Output to TCP, written by the task of a connection, or directly by another thread if the output
+//! is short.
 
 use std::io;
 use std::net::Shutdown;
@@ -15,7 +16,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 /// only one writes at a time. Dropping the last clone shuts down the sending direction.
 ///
 /// Without this writer, a waiting task would be woken only to write bytes that another thread could
-/// have written. That costs a system call to wake the task, and the time until it runs.
+/// have written. Waking it costs a system call and the time until the task runs.
 #[derive(Debug, Clone)]
 pub struct TcpWriter(Arc<OwnedWriteHalf>);
 

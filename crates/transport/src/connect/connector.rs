@@ -1,4 +1,4 @@
-//! Streams over outgoing connections.
+//! Conversion of outgoing connections to streams.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use crate::tls::Outgoing;
 /// Converter of outgoing connections to [`Stream`]s.
 #[derive(Clone, Default)]
 pub struct Connector {
-    /// TLS of the connections; `None` for plain TCP.
+    /// TLS for the connections; `None` for plain TCP.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Outgoing>,
     cuts: Option<Arc<Cuts>>,
@@ -56,7 +56,8 @@ impl Connector {
         }
     }
 
-    /// Whether each connection uses TLS, and the certificate of the server must contain its host.
+    /// Whether each connection uses TLS and the server's certificate must contain the server's
+    /// host.
     pub fn verifies_hosts(&self) -> bool {
         #[cfg(feature = "tls")]
         {
@@ -68,12 +69,12 @@ impl Connector {
         }
     }
 
-    /// Returns the stream over a connection to a server. `hosts` contains one or several names of
-    /// the server from the member list. A TLS handshake takes at most ten seconds, once the server
-    /// is reachable.
+    /// Returns the stream over a connection to a server. `hosts` contains the server's names from
+    /// the member list. A TLS handshake takes at most ten seconds after the server has become
+    /// reachable.
     ///
     /// # Errors
-    /// If the handshake fails, or the certificate is for another host and hosts are checked.
+    /// If the handshake fails, or if hosts are checked and the certificate is for another host.
     pub async fn establish(&self, stream: TcpStream, hosts: &[&str]) -> io::Result<Stream> {
         let Some(cuts) = &self.cuts else {
             return self.shake_hands(stream, hosts).await;

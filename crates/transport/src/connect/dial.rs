@@ -19,7 +19,7 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// Connects to the first address that answers. The next address is tried when one fails or is slow.
 ///
 /// # Errors
-/// If all addresses fail. Of several errors, `ConnectionRefused` is the least specific. It is
+/// If all addresses fail. `ConnectionRefused` is the least specific of several errors and is
 /// returned only if all addresses refuse.
 pub async fn connect_first(
     addresses: Vec<SocketAddr>,
@@ -69,7 +69,7 @@ async fn attempt(
     Ok(stream)
 }
 
-/// Limits of the attempts to reach a server that may not listen yet.
+/// Limits for the attempts to reach a server that may not listen yet.
 #[derive(Debug, Clone)]
 pub struct Patience {
     /// Pause between two attempts.
@@ -81,29 +81,29 @@ pub struct Patience {
 /// Error if none of the addresses could be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DialFailure {
-    /// The address of the last attempt, as configured.
+    /// Address of the last attempt, as configured.
     pub address: String,
-    /// Reason of its failure.
+    /// Reason for the failure of that attempt.
     pub reason: String,
 }
 
-/// Attempts per address, not including the quick ones.
+/// Number of attempts per address, not including the quick ones.
 const TRIES: u32 = 5;
 
 /// Pauses before the quick attempts, ms. Leader and followers finish an election at the same time,
-/// so the leader often starts to listen just after the first attempt. A long pause is not necessary
+/// so the leader often starts listening just after the first attempt. A long pause is not necessary
 /// then.
 const QUICK_PAUSES_MS: [u64; 4] = [5, 10, 20, 40];
 
 /// Connects to one of `addresses` whose server may not listen yet. A refusal is not final: each
 /// address is tried several times, with pauses, until the time limit. Several addresses are tried
-/// concurrently, and the first connection wins. Names are resolved for each attempt, because in a
-/// starting cluster a name may get its address meanwhile. `to` names the target in the log.
+/// concurrently, and the first connection is used. Names are resolved for each attempt, because in
+/// a starting cluster a name may receive its address meanwhile. `to` names the target in the log.
 ///
 /// Source: Learner.connectToLeader, LeaderConnector.
 ///
 /// # Errors
-/// If none could be reached in time. The reason is the result of the last attempt.
+/// If no address could be reached in time. The reason is the error of the last attempt.
 pub async fn connect_patiently(
     to: &'static str,
     addresses: &[HostPort],

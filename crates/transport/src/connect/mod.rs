@@ -1,4 +1,4 @@
-//! Connections to other servers: names, addresses, and streams of the wanted kind.
+//! Connections to other servers: names, addresses, and streams of the required kind.
 
 pub(crate) mod connector;
 pub(crate) mod dial;

@@ -10,15 +10,16 @@ use std::time::Duration;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
-/// Maximum number of addresses that are tried for one server. This is enough for a name that
-/// resolves to some stale entries.
+/// Maximum number of addresses tried for one server. This is enough for a name that resolves to a
+/// few stale entries.
 pub const ADDRESSES_MAX: usize = 16;
 
-/// Returns the addresses of a host, in the resolver's order. A numeric address is returned as it
-/// is.
+/// Returns the addresses of a host, in the resolver's order. A numeric address is returned
+/// unchanged.
 ///
 /// # Errors
-/// The resolver's error, or `TimedOut`. A host without addresses yields an empty list.
+/// If the resolver fails, or does not answer in time (`TimedOut`). A host without addresses yields
+/// an empty list.
 pub async fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let looked_up = timeout(limit, lookup_host((host, port))).await;
     let found = looked_up.unwrap_or_else(|_| {
@@ -31,7 +32,7 @@ pub async fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<S
 /// Returns the distinct addresses of all hosts, in order, at most [`ADDRESSES_MAX`].
 ///
 /// # Errors
-/// The last error, if none of the hosts has an address.
+/// If none of the hosts has an address. Returns the last error.
 pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let mut addresses = Vec::new();
     let mut failure = None;
@@ -54,7 +55,7 @@ pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<
     }
 }
 
-/// Returns the canonical name of a host, or `host` itself if it does not have one.
+/// Returns the canonical name of a host, or `host` itself if it has none.
 pub async fn canonical_host(host: &str, limit: Duration) -> String {
     let found = resolve(host, 0, limit).await.unwrap_or_default();
     let name = match found.first() {
@@ -64,7 +65,7 @@ pub async fn canonical_host(host: &str, limit: Duration) -> String {
     name.unwrap_or_else(|| host.to_owned())
 }
 
-/// Returns the name of an address, or `None` if there is none or the resolver does not answer in
+/// Returns the name for an address, or `None` if there is none or the resolver does not answer in
 /// time.
 pub(crate) async fn reverse(ip: IpAddr, limit: Duration) -> Option<String> {
     let looked_up = blocking::run(move || {
@@ -72,7 +73,7 @@ pub(crate) async fn reverse(ip: IpAddr, limit: Duration) -> Option<String> {
         dns_lookup::lookup_addr(&ip)
     });
     let name = timeout(limit, looked_up).await.ok()?.ok()?.ok()?;
-    // Without a name, the resolver returns the numeric address.
+    // If there is no name, the resolver returns the numeric address.
     name.parse::<IpAddr>().is_err().then_some(name)
 }
 

@@ -1,4 +1,4 @@
-//! DIGEST-MD5.
+//! DIGEST-MD5, a mechanism with passwords.
 //!
 //! ```text
 //! client            server
@@ -19,9 +19,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::NONCE_BYTES;
 
-/// Maximum length of a token that a server accepts. Source: DigestMD5Server.MAX_RESPONSE_LENGTH.
+/// Maximum length of a token that a server accepts, bytes. Source:
+/// DigestMD5Server.MAX_RESPONSE_LENGTH.
 const RESPONSE_BYTES_MAX: usize = 4096;
-/// Maximum length of a token that a client accepts. Source: DigestMD5Client.MAX_CHALLENGE_LENGTH.
+/// Maximum length of a token that a client accepts, bytes. Source:
+/// DigestMD5Client.MAX_CHALLENGE_LENGTH.
 const CHALLENGE_BYTES_MAX: usize = 2048;
 
 /// The only supported algorithm.

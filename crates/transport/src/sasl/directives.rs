@@ -4,14 +4,14 @@
 
 use super::Refusal;
 
-/// Names and values in their order.
+/// Names and values, in the order of the token.
 pub(super) struct Directives(Vec<(String, Vec<u8>)>);
 
 impl Directives {
     /// Parses a token.
     ///
     /// # Errors
-    /// [`Refusal::Malformed`].
+    /// [`Refusal::Malformed`] if the token is not a list of directives.
     pub(super) fn parse(token: &[u8]) -> Result<Self, Refusal> {
         let mut rest = token;
         let mut found = Vec::new();
@@ -40,7 +40,7 @@ impl Directives {
     /// Returns the value of an optional directive.
     ///
     /// # Errors
-    /// [`Refusal::Twice`].
+    /// [`Refusal::Twice`] if the directive occurs twice.
     pub(super) fn one(&self, name: &'static str) -> Result<Option<&[u8]>, Refusal> {
         let mut values = self.all(name);
         let first = values.next();
@@ -53,12 +53,12 @@ impl Directives {
     /// Returns the value of a required directive.
     ///
     /// # Errors
-    /// [`Refusal::Twice`], [`Refusal::Missing`].
+    /// [`Refusal::Twice`] if the directive occurs twice, [`Refusal::Missing`] if it is missing.
     pub(super) fn needed(&self, name: &'static str) -> Result<&[u8], Refusal> {
         self.one(name)?.ok_or(Refusal::Missing(name))
     }
 
-    /// Returns all values of a directive.
+    /// Returns all values of a directive, in order.
     pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &[u8]> {
         let named = self.0.iter().filter(move |(known, _)| known == name);
         named.map(|(_, value)| value.as_slice())
@@ -96,7 +96,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Appends `name="value"`, after a comma unless it is the first.
+/// Appends `name="value"`, after a comma unless it is the first directive.
 pub(super) fn put_quoted(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     put_name(out, name);
     out.push(b'"');
@@ -109,7 +109,7 @@ pub(super) fn put_quoted(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends `name=value`, after a comma unless it is the first.
+/// Appends `name=value`, after a comma unless it is the first directive.
 pub(super) fn put(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     put_name(out, name);
     out.extend_from_slice(value);

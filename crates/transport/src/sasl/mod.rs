@@ -1,9 +1,10 @@
-//! SASL exchanges as state machines: tokens in, tokens out, without sockets, clocks or own
-//! randomness.
+//! SASL exchanges as state machines that handle and return tokens, without sockets, clocks or their
+//! own randomness.
 //!
 //! DIGEST-MD5 (RFC 2831) is implemented as in the JDK, for clients and between members; [`Names`]
-//! distinguishes the two. Only builds with the feature `sasl` contain it. The crate `rsasl` does not support it, because it is obsolete (RFC 6331).
-//! However, it is the only mechanism of ZooKeeper apart from Kerberos, which is in [`gssapi`].
+//! distinguishes the two. Only builds with the feature `sasl` contain it. The crate `rsasl` does
+//! not support it, because it is obsolete (RFC 6331). However, it is ZooKeeper's only mechanism
+//! apart from Kerberos, which is in [`gssapi`].
 
 #[cfg(feature = "sasl")]
 mod digest_md5;
@@ -34,13 +35,13 @@ pub struct Names {
     pub server: &'static str,
 }
 
-/// Names for clients. Source: ZooKeeperSaslServer.
+/// Returns the names for clients. Source: ZooKeeperSaslServer.
 pub const CLIENTS: Names = Names {
     service: "zookeeper",
     server: "zk-sasl-md5",
 };
 
-/// Names for members. Source: QuorumAuth.
+/// Returns the names for members. Source: QuorumAuth.
 pub const MEMBERS: Names = Names {
     service: "zookeeper-quorum",
     server: "zk-quorum-sasl-md5",

@@ -2,26 +2,27 @@
 
 use std::fmt;
 
-/// Reason to refuse a token. Does not contain parts of the token, which may be secret.
+/// Reason to refuse a token. Contains no part of the token, which may be secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The token exceeds the maximum length of this mechanism.
+    /// The token exceeds this mechanism's maximum length.
     TooLong {
-        /// Length of the token.
+        /// Length of the token, bytes.
         len: usize,
-        /// Maximum length.
+        /// Maximum length, bytes.
         len_max: usize,
     },
     /// The token is not a list of directives.
     Malformed,
     /// A required directive is missing.
     Missing(&'static str),
-    /// A directive occurs twice that may occur only once.
+    /// A directive that may occur only once occurs twice.
     Twice(&'static str),
     /// The value of a directive is not supported.
     Unacceptable(&'static str),
-    /// The nonce belongs to another exchange: an old token, or a token of another connection.
+    /// The nonce belongs to another exchange, because the token is old or comes from another
+    /// connection.
     OtherNonce,
     /// The name or the password is wrong. The reason must not reveal which.
     WrongPassword,

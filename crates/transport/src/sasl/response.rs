@@ -14,9 +14,9 @@ pub(super) struct Proof<'a> {
     pub(super) authzid: Option<&'a [u8]>,
 }
 
-/// Number of uses of a nonce: each nonce is used once.
+/// Number of uses of a nonce. Each nonce is used once.
 pub(super) const NONCE_COUNT: &[u8] = b"00000001";
-/// The only supported quality of protection: authentication without a layer after it.
+/// The only supported quality of protection: authentication without a security layer.
 pub(super) const QOP: &[u8] = b"auth";
 
 impl Proof<'_> {
@@ -25,7 +25,7 @@ impl Proof<'_> {
         self.hash(b"AUTHENTICATE:")
     }
 
-    /// Returns the server's response, which proves that it knows the password, too.
+    /// Returns the server's response, which proves that the server also knows the password.
     pub(super) fn of_server(&self) -> [u8; 32] {
         self.hash(b":")
     }
@@ -65,7 +65,7 @@ impl Proof<'_> {
     }
 }
 
-/// Encodes in ISO 8859-1 if it contains all characters, otherwise in UTF-8.
+/// Encodes a string in ISO 8859-1 if that contains all its characters, otherwise in UTF-8.
 fn latin1(text: &str) -> Zeroizing<Vec<u8>> {
     let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
     Zeroizing::new(bytes.unwrap_or_else(|_| text.as_bytes().to_vec()))
@@ -85,7 +85,7 @@ fn hex(hash: [u8; 16]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// The example of RFC 2831, section 4.
+    /// The example in RFC 2831, section 4.
     #[test]
     fn the_example_of_the_rfc_is_reproduced() {
         let proof = Proof {

@@ -1,5 +1,5 @@
-//! Replacement of TLS for builds without the feature `tls`. Its sources cannot be constructed, so
-//! all connections are plain.
+//! Replacement of TLS for builds without the feature `tls`. Its TLS sources cannot be constructed,
+//! so all connections are plain.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 pub use crate::connect::connector::Connector;
 use crate::stream::Stream;
 
-/// A type without values.
+/// A type that has no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Never {}
 
@@ -21,7 +21,7 @@ impl std::fmt::Display for Never {
     }
 }
 
-/// Error of every configuration with TLS.
+/// Error that every TLS configuration causes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -30,7 +30,7 @@ pub enum TlsError {
     NotBuiltIn,
 }
 
-/// Ports with common rules.
+/// Group of ports with common rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     /// The client ports.
@@ -46,7 +46,7 @@ pub enum Endpoint {
 pub struct TlsSource(Never);
 
 impl TlsSource {
-    /// Always fails: this build does not include the feature.
+    /// Always fails, because this build does not include the feature.
     ///
     /// # Errors
     /// Always.
@@ -54,33 +54,33 @@ impl TlsSource {
         Err(TlsError::NotBuiltIn)
     }
 
-    /// Returns the end of the own certificate.
+    /// Returns the end of validity of this process's certificate.
     pub fn certificate_ends_s(&self) -> Option<i64> {
         match self.0 {}
     }
 
-    /// Loads the stores again when they change.
+    /// Reloads the stores when they change.
     pub async fn watch(self: Arc<Self>) {
         match self.0 {}
     }
 }
 
-/// Limit of concurrent handshakes.
+/// Limit on concurrent handshakes.
 #[derive(Debug, Default)]
 pub struct Gate;
 
 impl Gate {
-    /// Creates a limit.
+    /// Creates a limit for a port.
     pub fn new(_: Option<usize>) -> Arc<Self> {
         Arc::default()
     }
 
-    /// Creates a limit.
+    /// Creates a limit for a port with few connections.
     pub fn small(_: usize) -> Arc<Self> {
         Arc::default()
     }
 
-    /// Returns the number of handshakes.
+    /// Returns the number of handshakes in progress.
     pub fn under_way(&self) -> usize {
         0
     }
@@ -96,7 +96,7 @@ impl MemberCheck {
         Self
     }
 
-    /// Replaces the hosts of the member list.
+    /// Replaces the hosts from the member list.
     pub fn set_hosts(&self, _: Vec<String>) {}
 }
 
@@ -104,7 +104,7 @@ impl MemberCheck {
 #[derive(Debug, Clone, Default)]
 pub struct Acceptor;
 
-/// Reasons to refuse a connection, which do not occur without TLS.
+/// Reasons to refuse a connection. They do not occur without TLS.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -175,10 +175,10 @@ impl Connector {
 
 /// Identities in certificates.
 pub mod certificate {
-    /// A certificate, which no plain stream has.
+    /// A certificate, which no plain stream presents.
     pub type Certificate = super::Never;
 
-    /// Certificates of a peer.
+    /// Certificates that a peer has presented.
     pub type Chain = Vec<Certificate>;
 
     /// Returns the subject of a certificate.
@@ -190,7 +190,7 @@ pub mod certificate {
 /// Returns the subject of a chain that the client ports trust.
 ///
 /// # Errors
-/// Always: this build does not include the feature.
+/// Always, because this build does not include the feature.
 pub fn known_to_clients(_: &Tls, _: &certificate::Chain) -> Result<String, TlsError> {
     Err(TlsError::NotBuiltIn)
 }

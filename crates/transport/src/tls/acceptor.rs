@@ -1,4 +1,4 @@
-//! The accepted protocols of a port, and the handshakes of incoming connections.
+//! Accepted protocols of a port, and the handshakes of incoming connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ enum PortProtocol {
         /// Whether plain connections are also accepted (`portUnification`,
         /// `client.portUnification`).
         or_plain: bool,
-        /// Check that the peer is a member, on the ports of the ensemble.
+        /// Check that the peer is a member, on the ensemble's ports.
         members: Option<Arc<MemberCheck>>,
     },
 }
@@ -44,7 +44,7 @@ enum PortProtocol {
 #[non_exhaustive]
 pub enum Refused {
     /// The peer closed the connection before the handshake was complete. Port scanners and health
-    /// checks do that.
+    /// checks do this.
     #[error("the peer closed the connection during the TLS handshake")]
     Closed,
     /// The peer does not use TLS.
@@ -53,7 +53,7 @@ pub enum Refused {
     /// The handshake failed.
     #[error("TLS handshake failed: {0}")]
     Handshake(String),
-    /// The handshake was not complete in time.
+    /// The handshake was not completed in time.
     #[error("the TLS handshake took longer than {} s", HANDSHAKE_TIMEOUT.as_secs())]
     TimedOut,
     /// The certificate is for another host.
@@ -89,7 +89,7 @@ impl Acceptor {
         Self(PortProtocol::Plain)
     }
 
-    /// Creates an acceptor for TLS, and for plain TCP too if `or_plain`.
+    /// Creates an acceptor for TLS and, if `or_plain` is set, also for plain TCP.
     pub fn tls(source: Arc<TlsSource>, gate: Arc<Gate>, or_plain: bool) -> Self {
         Self(PortProtocol::Tls {
             source,
@@ -114,11 +114,11 @@ impl Acceptor {
     }
 
     /// Returns the stream over this connection. Takes at most [`HANDSHAKE_TIMEOUT`], plus the time
-    /// for the first byte on a port for both protocols. Call it in a separate task, because the
+    /// until the first byte on a port for both protocols. Call it in a separate task, because the
     /// peer determines the duration.
     ///
     /// # Errors
-    /// The reason, for a log line that also names the peer.
+    /// If the connection is refused. Log the reason together with the peer.
     pub async fn establish(&self, stream: TcpStream, peer: SocketAddr) -> Result<Stream, Refused> {
         let PortProtocol::Tls {
             source,

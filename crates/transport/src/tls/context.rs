@@ -1,4 +1,4 @@
-//! The context of handshakes, built from the settings and the files that they name.
+//! Context of handshakes, built from the settings and the files that they name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use super::store::{KeyMaterial, StoreSetting, load_key_store, load_revocations, 
 pub(super) struct Context {
     /// Configuration for incoming connections.
     pub(super) server: Arc<ServerConfig>,
-    /// Configuration for outgoing connections; the client ports do not have any.
+    /// Configuration for outgoing connections; `None` for the client ports.
     pub(super) client: Option<Arc<ClientConfig>>,
-    /// This process's certificate.
+    /// Certificate of this process.
     pub(super) own: Option<CertificateDer<'static>>,
-    /// End of the first certificate of this process's chain, in seconds since 1970.
+    /// End of validity of the first certificate in this process's chain, in seconds since 1970.
     pub(super) ends_s: Option<i64>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Context {
 const TICKETS: usize = 1;
 
 impl Context {
-    /// Loads the files.
+    /// Loads the files and builds the context.
     pub(super) fn load(tls: &Tls, endpoint: Endpoint) -> Result<Self, TlsError> {
         let prefix = endpoint.prefix();
         let location = tls.key_store.location.as_deref();
@@ -86,8 +86,8 @@ impl Context {
     }
 }
 
-/// Enables tickets. Only this context knows the keys that protect the tickets. So after other
-/// stores are loaded, a peer cannot log in with a ticket based on the old stores.
+/// Enables tickets. Only this context knows the keys that protect the tickets. After other stores
+/// are loaded, a peer therefore cannot log in with a ticket based on the old stores.
 fn with_tickets(mut server: ServerConfig, path: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     server.send_tls13_tickets = TICKETS;
     server.ticketer =
@@ -116,12 +116,12 @@ fn client_config(
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(own);
-    // Connections between members are few, and each must present its certificate.
+    // There are few connections between members, and each must present its certificate.
     client.resumption = Resumption::disabled();
     Ok(Arc::new(client))
 }
 
-/// Returns this process's key with its certificates.
+/// Returns this process's key and its certificates.
 fn own_key(
     material: &KeyMaterial,
     provider: &CryptoProvider,
@@ -137,7 +137,7 @@ fn own_key(
     Ok(Arc::new(own?.into()))
 }
 
-/// Returns the configuration of a client's TLS.
+/// Returns the TLS configuration of a client.
 pub(super) fn outgoing(
     key: Option<&Store>,
     trust: Option<&Store>,
@@ -171,8 +171,8 @@ pub(super) fn outgoing(
     Ok(builder.with_client_cert_resolver(own))
 }
 
-/// Returns the trusted certificates from the trust store, or from the platform without one, and the
-/// revocation lists.
+/// Returns the trusted certificates from the trust store (or from the platform if there is no
+/// store), and the revocation lists.
 pub(super) fn trusted(
     trust: &Store,
     revoked: Option<&Path>,

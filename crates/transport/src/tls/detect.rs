@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The record type of a handshake's first record.
+/// Record type of the first record in a handshake.
 const HANDSHAKE: u8 = 0x16;
 
-/// The high byte of all TLS versions.
+/// High byte of all TLS versions.
 const MAJOR_VERSION: u8 = 3;
 
 /// Kind of the first byte.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// A store or a rule that cannot be used. The error names files, but does not reveal their
+/// Error for a store or a rule that cannot be used. It names files but does not reveal their
 /// contents.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -11,29 +11,29 @@ pub enum TlsError {
     /// No key store is configured.
     #[error("{prefix}keyStore.location is missing: TLS needs a key and its certificate")]
     NoKeyStore {
-        /// `ssl.` or `ssl.quorum.`.
+        /// Prefix of the settings: `ssl.` or `ssl.quorum.`.
         prefix: &'static str,
     },
-    /// A trust store is not configured, although the platform's roots must not replace it.
+    /// No trust store is configured, and the platform's roots must not replace it.
     #[error("{prefix}trustStore.location is missing: TLS of the admin port needs it")]
     NoTrustStore {
-        /// `ssl.quorum.`.
+        /// Prefix of the settings: `ssl.quorum.`.
         prefix: &'static str,
     },
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error returned by the system.
         source: io::Error,
     },
-    /// A file exceeds the maximum size of a key store or revocation list.
+    /// A file exceeds the maximum size for a key store or revocation list.
     #[error("{} is larger than {max} bytes, the limit for this kind of file", path.display())]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Maximum size.
+        /// Maximum size, bytes.
         max: u64,
     },
     /// The type of a store is neither configured nor evident from the file name.
@@ -41,45 +41,45 @@ pub enum TlsError {
         "{}: the type of the store is unknown (name the file .jks, .p12 or .pem, or set {prefix}{store}.type)", path.display()
     )]
     UnknownType {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// `ssl.` or `ssl.quorum.`.
+        /// Prefix of the settings: `ssl.` or `ssl.quorum.`.
         prefix: &'static str,
-        /// `keyStore` or `trustStore`.
+        /// Kind of store: `keyStore` or `trustStore`.
         store: &'static str,
     },
     /// The content is not a valid store of that type, or the password is wrong.
     #[error("{}: {fault}", path.display())]
     Store {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The fault.
+        /// Fault in the content.
         fault: StoreFault,
     },
-    /// The platform does not have trusted certificates.
+    /// The platform has no trusted certificates.
     #[error(
         "no certificate is trusted: {prefix}trustStore.location is missing, and the platform has no trusted certificates ({reason})"
     )]
     NoPlatformRoots {
-        /// `ssl.` or `ssl.quorum.`.
+        /// Prefix of the settings: `ssl.` or `ssl.quorum.`.
         prefix: &'static str,
-        /// The reason.
+        /// Reason given by the platform.
         reason: String,
     },
     /// A protocol or cipher suite that is not supported.
     #[error("{key}: {reason}")]
     Rule {
-        /// The configuration key.
+        /// Configuration key that names it.
         key: String,
-        /// The reason.
+        /// Reason why it is not supported.
         reason: String,
     },
     /// Key and certificate do not match, or the library rejects them.
     #[error("{}: {reason}", path.display())]
     Unusable {
-        /// The key store.
+        /// Path of the key store.
         path: PathBuf,
-        /// The library's message.
+        /// Message from the library.
         reason: String,
     },
 }
@@ -91,9 +91,9 @@ pub enum StoreFault {
     /// The bytes are truncated or invalid.
     #[error("the file is not a {kind} store, or is damaged: {reason}")]
     Malformed {
-        /// The expected type.
+        /// Expected type.
         kind: &'static str,
-        /// Place of the fault.
+        /// Location of the fault.
         reason: String,
     },
     /// The checksum of the content, which depends on the password, is wrong.
@@ -104,25 +104,25 @@ pub enum StoreFault {
         "the private key cannot be decrypted: its password differs from the store's password, or the key is damaged"
     )]
     KeyPassword,
-    /// The store does not contain a private key.
+    /// The store contains no private key.
     #[error("the store does not contain a private key with a certificate")]
     NoKey,
-    /// The store does not contain trusted certificates.
+    /// The store contains no trusted certificates.
     #[error("the store does not contain a trusted certificate{hint}")]
     NoCertificates {
-        /// The reason and a remedy.
+        /// Reason and remedy.
         hint: &'static str,
     },
-    /// The file does not contain a list of revoked certificates.
+    /// The file contains no list of revoked certificates.
     #[error("the file is not a valid list of revoked certificates: {reason}")]
     NoRevocations {
-        /// The reason.
+        /// Reason why there is none.
         reason: &'static str,
     },
     /// This build does not support this kind of store.
     #[error("this build reads only PEM stores without passwords (feature `keystores`)")]
     NotBuiltIn,
-    /// The store has Bouncy Castle's own format.
+    /// The store is in Bouncy Castle's own format.
     #[error(
         "BCFKS stores are not supported: convert the store, for example with keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12"
     )]

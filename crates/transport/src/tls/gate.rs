@@ -1,8 +1,8 @@
 //! Limits on concurrent handshakes.
 //!
-//! The peer is unknown until its handshake is complete. So a peer that only begins handshakes must
-//! cost little and must not block others. Above the limit, the oldest handshake is closed in favour
-//! of a new one, because an honest peer finishes within milliseconds.
+//! The peer is unknown until its handshake is complete. A peer that only begins handshakes must
+//! therefore cost little and must not block others. Above the limit, the oldest handshake is closed
+//! in favour of a new one, because an honest peer finishes within milliseconds.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use log_limiter::LogLimiter;
 
-/// Concurrent handshakes of a port, with up to about ten kilobytes each.
+/// Maximum number of concurrent handshakes at a port. Each uses up to about ten kilobytes.
 pub const HANDSHAKES_MAX: usize = 1024;
 
 /// Limiter of a port's concurrent handshakes.
@@ -23,7 +23,7 @@ pub struct Gate {
     limit: Option<usize>,
     /// Number of handshakes above which the oldest is closed.
     max: usize,
-    /// Limiter of the log lines about renegotiations.
+    /// Limiter for the log lines about renegotiations.
     pub(super) log_limiter: LogLimiter,
     inner: Mutex<Inner>,
 }
@@ -34,7 +34,7 @@ struct Inner {
     oldest_first: VecDeque<(u64, oneshot::Sender<()>)>,
 }
 
-/// A handshake in progress; dropping it ends it.
+/// A handshake in progress, which ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct HandshakePermit {
     gate: Arc<Gate>,
@@ -44,7 +44,7 @@ pub(super) struct HandshakePermit {
 }
 
 impl Gate {
-    /// Creates the gate of a port. `limit` is the value of Java's setting; without it, only
+    /// Creates the gate for a port. `limit` is the value of Java's setting. If it is not set, only
     /// [`HANDSHAKES_MAX`] applies.
     pub fn new(limit: Option<usize>) -> Arc<Self> {
         Arc::new(Self {
@@ -55,7 +55,7 @@ impl Gate {
         })
     }
 
-    /// Creates the gate of a port with few connections. Above `max`, the oldest handshake is
+    /// Creates the gate for a port with few connections. Above `max`, the oldest handshake is
     /// closed.
     pub fn small(max: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -71,7 +71,7 @@ impl Gate {
         self.inner.lock().oldest_first.len()
     }
 
-    /// Adds a handshake. Returns `None` above the limit.
+    /// Adds a handshake. Returns `None` if the limit is reached.
     pub(super) fn enter(self: &Arc<Self>) -> Option<HandshakePermit> {
         let (sender, evicted) = oneshot::channel();
         let inner = &mut *self.inner.lock();
@@ -82,7 +82,7 @@ impl Gate {
         if count >= self.max
             && let Some((_, oldest)) = inner.oldest_first.pop_front()
         {
-            // Fails if the handshake has just ended.
+            // Fails only if the handshake has just ended.
             let _ = oldest.send(());
         }
         inner.last += 1;

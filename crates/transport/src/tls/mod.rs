@@ -34,7 +34,7 @@ pub(crate) use outgoing::Outgoing;
 pub use records::Records;
 pub use rules::Endpoint;
 pub use store::source::TlsSource;
-/// For fuzzing: parsers of untrusted files.
+/// Parsers of untrusted files, for fuzzing.
 pub use store::{KeyMaterial, read_key_store, read_revocations, read_trust_store};
 
 pub use crate::connect::connector::Connector;

@@ -1,4 +1,4 @@
-//! The handshake of outgoing connections.
+//! Handshake of outgoing connections.
 
 use std::io;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::stream::Stream;
 /// TLS of outgoing connections.
 #[derive(Clone)]
 pub(crate) enum Outgoing {
-    /// The stores of a member, which may change.
+    /// Stores of a member, which may change.
     Member {
         source: Arc<TlsSource>,
         members: Option<Arc<MemberCheck>>,
     },
-    /// The stores of a client.
+    /// Stores of a client.
     Client {
         config: Arc<ClientConfig>,
         checks_hosts: bool,
@@ -39,11 +39,11 @@ pub(crate) enum Outgoing {
 /// TLS settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientStores {
-    /// The key and certificates of this process, for servers that request them.
+    /// Key and certificates of this process, for servers that request them.
     pub key: Option<Store>,
-    /// The trusted certificates; without this store, the certificates that the platform trusts.
+    /// Store of trusted certificates; without it, the certificates that the platform trusts.
     pub trust: Option<Store>,
-    /// Whether the server's host must be in its certificate.
+    /// Whether the server's certificate must contain the server's host.
     pub checks_hosts: bool,
     /// Whether a connection resumes the session of an earlier one, which saves both sides most of
     /// the work.
@@ -91,7 +91,7 @@ impl Connector {
 }
 
 impl Outgoing {
-    /// Returns the `Debug` text of the connector. It does not contain keys.
+    /// Formats the connector for `Debug`, without its keys.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Member { .. } => "Connector(TLS of a member)",
@@ -99,7 +99,7 @@ impl Outgoing {
         }
     }
 
-    /// Returns whether the certificate of the server must contain its host.
+    /// Returns whether the server's certificate must contain the server's host.
     pub(crate) fn checks_hosts(&self) -> bool {
         match self {
             Self::Member { source, .. } => source.checks_server_hosts(),
@@ -107,7 +107,7 @@ impl Outgoing {
         }
     }
 
-    /// Returns the current configuration; `None` if this endpoint does not make connections.
+    /// Returns the current configuration; `None` if this endpoint makes no connections.
     fn config(&self) -> Option<Arc<ClientConfig>> {
         match self {
             Self::Member { source, .. } => source.current().client.clone(),
@@ -126,7 +126,7 @@ impl Outgoing {
         let config = self
             .config()
             .ok_or_else(|| io::Error::other("this endpoint does not make connections"))?;
-        // A name that is invalid in DNS is invalid in TLS, too.
+        // A name that is invalid in DNS is also invalid in TLS.
         let name = hosts
             .first()
             .map(|host| ServerName::try_from((*host).to_owned()));

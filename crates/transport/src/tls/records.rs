@@ -10,8 +10,8 @@
 //! ```
 //!
 //! After the change of the cipher, only one more handshake record follows, which ends the handshake
-//! (RFC 5246, 7.3). The types are never encrypted in TLS 1.2. In TLS 1.3 they are not visible any
-//! more, and renegotiation does not exist.
+//! (RFC 5246, 7.3). In TLS 1.2, the types are never encrypted. In TLS 1.3, they are no longer
+//! visible, and renegotiation does not exist.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,13 +27,13 @@ use super::gate::Gate;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const HANDSHAKE: u8 = 22;
 
-/// TCP below TLS.
+/// TCP stream below TLS, which observes the record types.
 #[derive(Debug)]
 pub struct Records {
     stream: TcpStream,
-    /// `None` once renegotiation is not possible.
+    /// Parser of the records; `None` once renegotiation is impossible.
     sought: Option<HeaderParser>,
-    /// Peer and gate for the log line; `None` for outgoing connections, where the caller gets the
+    /// Peer and gate for the log line; `None` for outgoing connections, whose caller receives the
     /// error.
     told: Option<(SocketAddr, Arc<Gate>)>,
 }
@@ -102,12 +102,12 @@ impl Records {
         }
     }
 
-    /// Stops the detection: the protocol does not support renegotiation.
+    /// Stops the detection, because the protocol does not support renegotiation.
     pub(crate) fn stop_detection(&mut self) {
         self.sought = None;
     }
 
-    /// Returns the TCP stream below.
+    /// Returns the TCP stream below TLS.
     pub fn tcp(&self) -> &TcpStream {
         &self.stream
     }

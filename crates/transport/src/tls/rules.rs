@@ -1,4 +1,4 @@
-//! Protocols and cipher suites by their names in Java and IANA.
+//! Protocols and cipher suites, by the names that Java and IANA use.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::error::TlsError;
 
-/// Kind of port, which selects one of the two sets of settings.
+/// Kind of port, which selects the set of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
-    /// The client ports: `ssl.*`.
+    /// The client ports, configured by `ssl.*`.
     Client,
-    /// The ports of the ensemble: `ssl.quorum.*`.
+    /// The ensemble's ports, configured by `ssl.quorum.*`.
     Quorum,
-    /// The admin port: only the stores of `ssl.quorum.*`. Source: JettyAdminServer.
+    /// The admin port, which uses only the stores of `ssl.quorum.*`. Source: JettyAdminServer.
     Admin,
 }
 
 impl Endpoint {
-    /// Returns the prefix of its settings.
+    /// Returns the prefix of the port's settings.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Client => "ssl.",
@@ -30,15 +30,15 @@ impl Endpoint {
     }
 }
 
-/// Suites of Java that are not supported: those with CBC, CCM or DHE, or with a static RSA or ECDH
+/// Java's suites that are not supported: suites with CBC, CCM or DHE, or with a static RSA or ECDH
 /// key.
 const NOT_HERE: &[&str] = &["_CBC_", "TLS_RSA_WITH_", "TLS_DHE_", "TLS_ECDH_", "_CCM"];
 
 /// Versions that are too old to be supported.
 const TOO_OLD: &[&str] = &["TLSv1", "TLSv1.1", "SSLv3", "SSLv2Hello"];
 
-/// Returns the accepted versions. Without `enabledProtocols`, the client ports accept only the
-/// version in `protocol`, as in Java.
+/// Returns the accepted versions. If `enabledProtocols` is not set, the client ports accept only
+/// the version in `protocol`, as in Java.
 pub(super) fn versions(
     tls: &Tls,
     endpoint: Endpoint,
@@ -120,8 +120,8 @@ fn rule(key: &str, reason: String) -> TlsError {
     TlsError::Rule { key, reason }
 }
 
-/// Returns the name in IANA's registry, which Java also uses. The library names suites of TLS 1.3
-/// `TLS13_...`.
+/// Returns the name in IANA's registry, which Java also uses. The library's names for suites of TLS
+/// 1.3 begin with `TLS13_`.
 fn iana_name(suite: SupportedCipherSuite) -> String {
     let name = format!("{:?}", suite.suite());
     match name.strip_prefix("TLS13_") {

@@ -10,7 +10,7 @@ use crate::sasl::directives::{Directives, put, put_quoted};
 use crate::sasl::response::{NONCE_COUNT, Proof, QOP};
 use crate::sasl::{NONCE_BYTES, Names, Refusal};
 
-/// One login to one server. The first token for the server is empty.
+/// A login to one server. The first token for the server is empty.
 pub struct ClientExchange {
     names: Names,
     state: ClientState,
@@ -21,11 +21,11 @@ enum ClientState {
     Begun { cnonce: Vec<u8> },
     /// The server must prove that it knows the password.
     Answered { expected: [u8; 32] },
-    /// The server has proven it, or the exchange has failed.
+    /// The server has proven its knowledge, or the exchange has failed.
     Over,
 }
 
-/// Result of a token of the server.
+/// Result of handling a token from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ClientStep {
     /// Token to send.
@@ -44,7 +44,7 @@ impl ClientExchange {
         }
     }
 
-    /// Handles a token of the server.
+    /// Handles a token from the server.
     ///
     /// # Errors
     /// If the token is refused. The exchange is then over.
@@ -110,7 +110,7 @@ fn respond(
         Some(_) => return Err(Refusal::Unacceptable("realm")),
     };
     let uri = names.uri();
-    // Java's client also sends the user as authorization identity.
+    // Java's client also sends the user as the authorization identity.
     let authzid = login.user.as_bytes();
     let proof = Proof {
         user: &login.user,

@@ -10,7 +10,7 @@ use crate::sasl::directives::{Directives, put, put_quoted};
 use crate::sasl::response::{Proof, QOP};
 use crate::sasl::{NONCE_BYTES, Names, Refusal};
 
-/// One login of one client.
+/// A login of one client.
 pub struct ServerExchange {
     names: Names,
     state: ServerState,
@@ -33,11 +33,11 @@ pub enum ServerStep {
     Challenge(Vec<u8>),
     /// The client is authenticated.
     Done {
-        /// The last token.
+        /// Last token of the exchange.
         token: Vec<u8>,
-        /// The authenticated user.
+        /// Authenticated user.
         user: String,
-        /// The authorization identity that the client requests, if it sends one.
+        /// Authorization identity that the client requests, if it sends one.
         acts_as: Option<String>,
     },
 }
@@ -52,12 +52,12 @@ impl ServerExchange {
         }
     }
 
-    /// Returns whether the exchange does not accept tokens any more.
+    /// Returns whether the exchange no longer accepts tokens.
     pub fn is_over(&self) -> bool {
         matches!(self.state, ServerState::Over)
     }
 
-    /// Handles a token of the client.
+    /// Handles a token from the client.
     ///
     /// # Errors
     /// If the token is refused. The exchange is then over.
@@ -70,7 +70,7 @@ impl ServerExchange {
             });
         }
         match std::mem::replace(&mut self.state, ServerState::Over) {
-            // The first token does not carry data. As in the JDK, it need not be empty.
+            // The first token carries no data. As in the JDK, it need not be empty.
             ServerState::Begun { nonce } => {
                 let challenge = challenge(self.names, &nonce);
                 self.state = ServerState::Challenged { nonce };

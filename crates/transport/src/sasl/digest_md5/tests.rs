@@ -34,7 +34,7 @@ fn response(challenge: &[u8], login: &SaslLogin) -> Vec<u8> {
     }
 }
 
-/// The bytes of JDK 17, except the nonce.
+/// The bytes sent by JDK 17, except for the nonce.
 #[test]
 fn the_challenge_equals_javas() {
     let challenge = challenge(&mut server(), &users(&[]));
@@ -109,7 +109,7 @@ fn a_token_is_invalid_in_another_exchange() {
     let mut second = ServerExchange::new(CLIENTS, [8; 30]);
     challenge(&mut second, &users);
     assert_eq!(second.step(&response, &users), Err(Refusal::OtherNonce));
-    // A service with another name refuses it, too.
+    // A service with a different name also refuses it.
     let mut member = ServerExchange::new(MEMBERS, [7; 30]);
     challenge(&mut member, &users);
     let refused = member.step(&response, &users);

@@ -3,15 +3,15 @@
 use super::context::Context;
 use super::{AcceptingExchange, GssapiRefusal, InitiatingExchange};
 
-/// A type without values.
+/// A type that has no values.
 #[derive(Debug, Clone, Copy)]
 enum Never {}
 
-/// The key of a service.
+/// Key of a service.
 #[derive(Debug, Clone)]
 pub struct Acceptor(Never);
 
-/// The principal of outgoing logins.
+/// Principal of outgoing logins.
 #[derive(Debug, Clone)]
 pub struct Initiator(Never);
 
@@ -20,7 +20,7 @@ pub(super) struct Accepting(Never);
 pub(super) struct Initiating(Never);
 
 impl Acceptor {
-    /// Always fails: this build does not include the feature.
+    /// Always fails, because this build does not include the feature.
     ///
     /// # Errors
     /// Always.
@@ -34,13 +34,13 @@ impl Acceptor {
     }
 }
 
-/// Returns an empty realm: this build does not include the feature.
+/// Returns an empty realm, because this build does not include the feature.
 pub fn default_realm() -> String {
     String::new()
 }
 
 impl Initiator {
-    /// Always fails: this build does not include the feature.
+    /// Always fails, because this build does not include the feature.
     ///
     /// # Errors
     /// Always.

@@ -7,22 +7,22 @@ use super::layers::{OFFER, read_choice};
 use super::library::Accepting;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX};
 
-/// Maximum number of tokens of a client until the context is established. Kerberos needs one token.
+/// Maximum number of a client's tokens until the context is established. Kerberos needs one token.
 const TOKENS_MAX: u8 = 3;
 
-/// One login of one client.
+/// A login of one client.
 pub struct AcceptingExchange(Exchange<Accepting>);
 
-/// Result of a token of the client.
+/// Result of handling a token from the client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// Challenge that the client must answer.
     Challenge(Vec<u8>),
-    /// The client is authenticated. The server does not send a last token.
+    /// The client is authenticated. The server sends no last token.
     Done {
-        /// The full Kerberos name.
+        /// Full Kerberos name of the client.
         name: String,
-        /// The authorization identity that the client requests, if it sends one.
+        /// Authorization identity that the client requests, if it sends one.
         acts_as: Option<String>,
     },
 }
@@ -32,7 +32,7 @@ impl AcceptingExchange {
         Self(Exchange::new(context))
     }
 
-    /// Handles a token of the client. Blocks, because it reads files.
+    /// Handles a token from the client. Blocks, because it reads files.
     ///
     /// # Errors
     /// If the token is refused. The exchange is then over.
@@ -47,7 +47,7 @@ impl fmt::Debug for AcceptingExchange {
     }
 }
 
-/// The exchange, generic over the context.
+/// State of the exchange, generic over the context.
 pub(super) struct Exchange<C> {
     state: AcceptorState<C>,
     tokens: u8,
@@ -56,9 +56,9 @@ pub(super) struct Exchange<C> {
 enum AcceptorState<C> {
     /// The context is being established.
     Begun(C),
-    /// The context is established, and the client must request the layers.
+    /// The context is established, and the client must request the offered layers.
     Established(C, String),
-    /// The client has received the layers.
+    /// The client has received the offered layers.
     Offered(C, String),
     /// The client is authenticated, or the exchange has failed.
     Over,

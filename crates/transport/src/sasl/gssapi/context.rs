@@ -1,11 +1,11 @@
-//! Interface of the exchanges to a security context.
+//! Interface through which the exchanges use a security context.
 
 use super::GssapiRefusal;
 
-/// One side's security context (RFC 2743).
+/// Security context of one side (RFC 2743).
 pub(super) trait Context {
-    /// Handles a token of the other side; `None` for the first step of a client. Returns the token
-    /// to send.
+    /// Handles a token from the other side; `None` for the first step of a client. Returns the
+    /// token to send.
     fn step(&mut self, token: Option<&[u8]>) -> Result<Option<Vec<u8>>, GssapiRefusal>;
 
     /// Returns whether both sides know the key.

@@ -7,18 +7,18 @@ use super::layers::choose;
 use super::library::Initiating;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX};
 
-/// Maximum number of tokens of a server until the context is established. Kerberos needs one.
+/// Maximum number of a server's tokens until the context is established. Kerberos needs one.
 const TOKENS_MAX: u8 = 3;
 
-/// One login to one server.
+/// A login to one server.
 pub struct InitiatingExchange(Exchange<Initiating>);
 
-/// Token to send.
+/// Token to send to the server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The token.
+    /// Bytes of the token.
     pub token: Vec<u8>,
-    /// Whether the only remaining answer of the server is that the client is authenticated.
+    /// Whether the server's only remaining answer is that the client is authenticated.
     pub is_last: bool,
 }
 
@@ -35,7 +35,7 @@ impl InitiatingExchange {
         self.0.begin()
     }
 
-    /// Handles a token of the server.
+    /// Handles a token from the server.
     ///
     /// # Errors
     /// If the token is refused. The exchange is then over.
@@ -50,7 +50,7 @@ impl fmt::Debug for InitiatingExchange {
     }
 }
 
-/// The exchange, generic over the context.
+/// State of the exchange, generic over the context.
 pub(super) struct Exchange<C> {
     state: InitiatorState<C>,
     acts_as: String,
@@ -62,7 +62,7 @@ enum InitiatorState<C> {
     New(C),
     /// The context is being established or is established.
     Begun(C),
-    /// The choice is sent, or the exchange has failed.
+    /// The choice has been sent, or the exchange has failed.
     Over,
 }
 

@@ -7,10 +7,10 @@
 
 use super::GssapiRefusal;
 
-/// The value for no security layer after the login.
+/// Value for no security layer after the login.
 const NO_LAYER: u8 = 1;
 
-/// The server's offer. Without a layer, the size is meaningless; the JDK sends this value. Source:
+/// Offer of the server. Without a layer, the size is meaningless; the JDK sends this value. Source:
 /// GssKrb5Server.doHandshake1.
 pub(super) const OFFER: [u8; 4] = [NO_LAYER, 1, 0, 0];
 

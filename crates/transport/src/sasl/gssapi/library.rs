@@ -12,13 +12,13 @@ use libgssapi::util::Buf;
 use super::context::Context;
 use super::{AcceptingExchange, GssapiRefusal, InitiatingExchange};
 
-/// The key of a service, from the key tab named in `KRB5_KTNAME`. The file is read again for each
+/// Key of a service, from the key tab named in `KRB5_KTNAME`. The file is read again for each
 /// login.
 #[derive(Clone)]
 pub struct Acceptor(Cred);
 
-/// The principal of outgoing logins. They use an existing ticket, or one that is requested with the
-/// key tab named in `KRB5_CLIENT_KTNAME`.
+/// Principal of outgoing logins. They use an existing ticket, or one requested with the key tab
+/// named in `KRB5_CLIENT_KTNAME`.
 #[derive(Clone)]
 pub struct Initiator {
     credential: Cred,
@@ -36,7 +36,7 @@ impl Acceptor {
     /// Looks up the key. Blocks, because it reads a file.
     ///
     /// # Errors
-    /// If the file is missing or does not contain a key of that name.
+    /// If the file is missing or contains no key for that name.
     pub fn acquire(principal: &str) -> Result<Self, GssapiRefusal> {
         let doing = "use the key tab";
         let name = name(principal).map_err(|error| refusal_of(doing, error))?;
@@ -58,7 +58,7 @@ impl Initiator {
     /// Blocks, because it may query the KDC.
     ///
     /// # Errors
-    /// If a ticket is not available.
+    /// If no ticket is available.
     pub fn acquire(principal: Option<&str>) -> Result<Self, GssapiRefusal> {
         let refusal_of = |error| refusal_of("get a Kerberos ticket", error);
         let name = principal.map(name).transpose().map_err(refusal_of)?;
@@ -75,8 +75,8 @@ impl Initiator {
         })
     }
 
-    /// Begins a login to a service, given by its full name. A name without a realm belongs to the
-    /// own realm.
+    /// Begins a login to a service, given by its full name. A name without a realm belongs to this
+    /// host's realm.
     ///
     /// # Errors
     /// If the name is invalid.
@@ -117,7 +117,7 @@ pub(super) trait Stepping: SecurityContext {
     /// Name of the step in errors.
     const DOING: &'static str;
 
-    /// Handles a token of the other side; `None` for the first step of a client.
+    /// Handles a token from the other side; `None` for the first step of a client.
     fn take(&mut self, token: Option<&[u8]>) -> Result<Option<Buf>, Error>;
 }
 
@@ -177,8 +177,8 @@ fn text(name: &Name) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Returns the realm of names without one; empty if krb5.conf does not define it. Blocks, because
-/// it reads files.
+/// Returns the realm of names that contain none; empty if krb5.conf does not define one. Blocks,
+/// because it reads files.
 pub fn default_realm() -> String {
     let whole = name("name").and_then(|name| text(&name.canonicalize(Some(GSS_MECH_KRB5))?));
     let whole = whole.unwrap_or_default();

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! Without an AP-REP, the server sends the layers in its place. Wrapped messages are signed with
-//! the key of the ticket, so that changes on the network are detected. Steps read files, and those
-//! of a client may query the KDC. They block, so they must run on a thread that may block.
+//! the key of the ticket, so changes on the network are detected. Steps read files, and a client's
+//! steps may query the KDC. They must therefore run on a thread that may block.
 //!
 //! The library is the system's (`libgssapi_krb5`). Only builds with the feature `gssapi` link it.
-//! [`environment`] tells it the locations of the keys. Without the feature, logins fail.
+//! [`environment`] sets the locations of the keys for it. Without the feature, logins fail.
 //!
 //! Source: RFC 4752; GssKrb5Server and GssKrb5Client of the JDK.
 
@@ -40,38 +40,38 @@ pub use initiate::{InitiatingExchange, Response};
 pub use library::{Acceptor, Initiator, default_realm};
 pub use off_thread::off_thread;
 
-/// Maximum length of an accepted token. A ticket with all groups of a user has about ten thousand
-/// bytes.
+/// Maximum length of an accepted token, bytes. A ticket with all groups of a user takes about ten
+/// thousand bytes.
 pub const TOKEN_BYTES_MAX: usize = 1 << 16;
 
 /// Whether this build supports Kerberos logins.
 pub const IS_BUILT_IN: bool = cfg!(feature = "gssapi");
 
-/// Reason why a login fails. Does not contain tokens or keys.
+/// Reason why a login fails. Contains neither tokens nor keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GssapiRefusal {
     /// This build does not support Kerberos.
     NotBuiltIn,
-    /// A token exceeds the maximum length of this mechanism.
+    /// A token exceeds this mechanism's maximum length.
     TooLong {
-        /// Length of the token.
+        /// Length of the token, bytes.
         len: usize,
-        /// Maximum length.
+        /// Maximum length, bytes.
         len_max: usize,
     },
-    /// A token is empty that must contain data.
+    /// A token that must contain data is empty.
     Empty,
-    /// A token contains data where it must be empty.
+    /// A token that must be empty contains data.
     NotEmpty,
-    /// Error of the library.
+    /// The library returned an error.
     Library {
-        /// The failed operation.
+        /// Failed operation.
         doing: &'static str,
-        /// The library's message.
+        /// Message from the library.
         reason: String,
     },
-    /// The wrapped message is too short, or the authorization identity is not text.
+    /// The wrapped message is too short, or the authorization identity is not valid text.
     Malformed,
     /// The client chooses a security layer that is not offered.
     OtherLayer(u8),
@@ -114,7 +114,7 @@ impl fmt::Display for GssapiRefusal {
 
 impl std::error::Error for GssapiRefusal {}
 
-/// Returns the environment variables for the library. It reads them each time it is used, so they
+/// Returns the environment variables for the library, which reads them each time it is used. They
 /// must be set when the process starts.
 pub fn environment(
     accepts_with: Option<&Path>,
@@ -125,7 +125,8 @@ pub fn environment(
     variables.extend(accepts_with.map(|file| ("KRB5_KTNAME", file.into())));
     if let Some(file) = initiates_with {
         variables.push(("KRB5_CLIENT_KTNAME", file.into()));
-        // Tickets are private to this process; it does not use tickets of the user that started it.
+        // Tickets are private to this process. It does not use the tickets of the user that started
+        // it.
         variables.push(("KRB5CCNAME", "MEMORY:".into()));
     }
     variables.extend(krb5_conf.map(|file| ("KRB5_CONFIG", file.into())));

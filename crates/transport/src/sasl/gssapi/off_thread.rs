@@ -6,8 +6,8 @@ use tokio::sync::Semaphore;
 
 use super::GssapiRefusal;
 
-/// Concurrent steps of all logins of this process. Each uses a thread, which waits for a disk or,
-/// for a login by this process, for the KDC.
+/// Concurrent steps of all logins in this process. Each uses a thread, which waits for a disk or,
+/// in a login by this process, for the KDC.
 const STEPS_AT_A_TIME: usize = 16;
 
 /// Limit on concurrent steps. A client's step keeps its thread until the KDC answers, even if the
@@ -18,7 +18,7 @@ static STEPS: LazyLock<Arc<Semaphore>> =
 /// Runs a step that reads files or queries the KDC on a thread that may block.
 ///
 /// # Errors
-/// If the step fails, or the process is stopping.
+/// If the step fails, or if the process is stopping.
 pub async fn off_thread<T: Send + 'static>(
     step: impl FnOnce() -> Result<T, GssapiRefusal> + Send + 'static,
 ) -> Result<T, GssapiRefusal> {

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::initiate::Exchange as Initiating;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX, environment};
 
-/// `?` begins a context, `!` ends it; wrapped messages begin with `w`.
+/// `?` begins a context, `!` ends it, and wrapped messages begin with `w`.
 struct Letters {
     is_client: bool,
     proves_itself: bool,

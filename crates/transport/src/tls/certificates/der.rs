@@ -1,13 +1,13 @@
-//! Elements of DER, for the few structures that no library parses.
+//! DER elements, for the few structures that no library parses.
 
-/// An element.
+/// An element of DER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Element<'a> {
     /// Tag of the element, one byte.
     pub(crate) tag: u8,
     /// Content without tag and length.
     pub(crate) content: &'a [u8],
-    /// Tag, length and content.
+    /// Tag, length and content together.
     pub(crate) raw: &'a [u8],
 }
 
@@ -18,8 +18,8 @@ pub(crate) const BIT_STRING: u8 = 0x03;
 /// Tag of a SEQUENCE.
 pub(crate) const SEQUENCE: u8 = 0x30;
 
-/// Reads the next element of `rest`. `None` if the bytes are not DER, or if the tag has several
-/// bytes.
+/// Reads the next element of `rest`. Returns `None` if the bytes are not DER, or if the tag has
+/// several bytes.
 pub(crate) fn next<'a>(rest: &mut &'a [u8]) -> Option<Element<'a>> {
     let bytes = *rest;
     let (&tag, after) = bytes.split_first()?;

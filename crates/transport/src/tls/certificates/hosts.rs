@@ -1,25 +1,25 @@
-//! Verification that a certificate is for a host.
+//! Verification that a certificate is valid for a host.
 //!
-//! An address must be among the addresses of the certificate. A name must be among its DNS names,
-//! where `*` may replace the first label. The common name is used only if the certificate does not
-//! have alternative names. Source: ZKHostnameVerifier.
+//! An address must be among the addresses in the certificate. A name must be among its DNS names,
+//! where `*` may replace the first label. The common name is used only if the certificate has no
+//! alternative names. Source: ZKHostnameVerifier.
 
 use std::net::IpAddr;
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// The certificate is valid for other hosts only.
+/// The certificate is valid only for other hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the certificate is not valid for {wanted} (hosts of the certificate: {found})")]
 pub struct WrongHost {
-    /// The expected host.
+    /// Expected host.
     wanted: String,
-    /// The hosts of the certificate.
+    /// Hosts in the certificate.
     found: String,
 }
 
-/// The names of a certificate.
+/// Names in a certificate.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     ips: Vec<IpAddr>,
@@ -28,10 +28,10 @@ pub(crate) struct Names {
     has_alternatives: bool,
 }
 
-/// Checks that the certificate is for this address or one of these names.
+/// Checks that the certificate is valid for this address or one of these names.
 ///
 /// # Errors
-/// If the certificate is for other hosts.
+/// If the certificate is valid only for other hosts.
 pub(crate) fn check(
     certificate: &CertificateDer<'_>,
     ip: IpAddr,
@@ -53,7 +53,7 @@ pub(crate) fn check(
 }
 
 impl Names {
-    /// Returns empty names if the certificate cannot be parsed, so that it does not match any host.
+    /// Returns no names if the certificate cannot be parsed, so it matches no host.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Self {
         let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
             return Self::default();
@@ -89,7 +89,7 @@ impl Names {
             .is_some_and(|common| fits(common, name))
     }
 
-    /// Returns all names, addresses and the common name as text.
+    /// Returns all names, the addresses and the common name as text.
     pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
         let ips = self.ips.iter().map(IpAddr::to_string);
         ips.chain(self.dns.iter().chain(&self.common).cloned())
@@ -104,7 +104,7 @@ impl Names {
         if all.is_empty() {
             return "none".to_owned();
         }
-        // Escaped because the peer controls the text.
+        // Escaped because the peer controls the string.
         all.join(", ").escape_debug().take(200).collect()
     }
 }
@@ -126,7 +126,7 @@ fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
 fn fits(pattern: &str, name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     match pattern.strip_prefix("*.") {
-        // `*` matches one label, but not a whole top-level domain.
+        // `*` matches one label, but never a top-level domain alone.
         Some(parent) => name
             .split_once('.')
             .is_some_and(|(_, rest)| rest.contains('.') && rest.eq_ignore_ascii_case(parent)),

@@ -1,4 +1,4 @@
-//! Identity that the client ports would assign to a certificate presented elsewhere.
+//! Identity that the client ports would assign to a certificate that is presented elsewhere.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::tls::context::trusted;
 use crate::tls::error::TlsError;
 use crate::tls::rules::Endpoint;
 
-/// Reasons why a certificate is not known at the client ports.
+/// Reasons why the client ports would not accept a certificate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnknownCertificate {
-    /// Without a trust store, no certificate is trusted. Source: X509AuthenticationProvider.
+    /// There is no trust store, so no certificate is trusted. Source: X509AuthenticationProvider.
     #[error("ssl.trustStore.location is missing")]
     NoTrustStore,
     /// The trust store cannot be used.
@@ -27,9 +27,9 @@ pub enum UnknownCertificate {
     NotTrusted(String),
 }
 
-/// Returns the subject of a chain if the trust store of the client ports trusts it. `tls` contains
-/// the settings of these ports. The store is read on each call, so do not call it in a task that
-/// others wait for.
+/// Returns the subject of a chain if the trust store of the client ports trusts the chain. `tls`
+/// contains the settings of these ports. The store is read at each call, so do not call the
+/// function in a task for which others wait.
 ///
 /// # Errors
 /// If the chain is not trusted.

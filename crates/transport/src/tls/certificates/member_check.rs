@@ -1,8 +1,8 @@
 //! Verification that a certificate presented on a port of the ensemble belongs to a member.
 //!
-//! Trust alone does not distinguish a member from an application: both may have a certificate of
-//! the same authority. A member's certificate is for a host of the member list, is this server's
-//! own, or matches a pattern of the operator.
+//! Trust alone does not distinguish a member from an application, because both may have
+//! certificates from the same authority. A member's certificate is valid for a host in the member
+//! list, is this server's own, or matches a pattern set by the operator.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,7 +27,7 @@ pub struct NotAMember {
     subject: String,
 }
 
-/// Check of the certificates of peers on the ports of the ensemble.
+/// Check of the peers' certificates on the ports of the ensemble.
 #[derive(Debug)]
 pub struct MemberCheck {
     mode: MemberCheckMode,
@@ -47,7 +47,7 @@ impl MemberCheck {
         }
     }
 
-    /// Replaces the hosts of the member list, by name or by address.
+    /// Replaces the hosts from the member list, given by name or by address.
     pub fn set_hosts(&self, hosts: Vec<String>) {
         *self.hosts.write() = hosts;
     }
@@ -55,8 +55,8 @@ impl MemberCheck {
     /// Checks the certificate of a peer. `own` is this server's certificate.
     ///
     /// # Errors
-    /// If the certificate does not belong to a member and the settings refuse such certificates.
-    /// With `warn`, a log line reports it instead.
+    /// If the certificate does not belong to a member and the settings refuse such certificates. If
+    /// the setting is `warn`, a log line reports it instead.
     pub(crate) fn check(
         &self,
         shown: Option<&CertificateDer<'_>>,
@@ -80,7 +80,7 @@ impl MemberCheck {
     fn names_member(&self, certificate: &CertificateDer<'_>) -> bool {
         let names = Names::of(certificate);
         let is_host = |host: &String| match host.parse::<IpAddr>() {
-            // Without alternative names, the common name may contain the address.
+            // If there are no alternative names, the common name may contain the address.
             Ok(ip) => names.fits_ip(ip.to_canonical()) || names.fits_name(host),
             Err(_) => names.fits_name(host),
         };
@@ -91,8 +91,8 @@ impl MemberCheck {
     }
 }
 
-/// Returns whether a pattern matches a whole text. `*` matches any characters; the comparison
-/// ignores the case.
+/// Returns whether a pattern matches a whole string. `*` matches any characters. The comparison
+/// ignores case.
 fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.to_ascii_lowercase(), text.to_ascii_lowercase());
     let Some((first, rest)) = pattern.split_once('*') else {
@@ -104,7 +104,7 @@ fn fits(pattern: &str, text: &str) -> bool {
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {
-        // The first match leaves the longest rest for the following parts.
+        // The earliest match leaves the most characters for the following parts.
         let Some((_, after)) = text.split_once(part) else {
             return false;
         };

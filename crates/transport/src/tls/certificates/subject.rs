@@ -1,14 +1,14 @@
-//! The subject of a certificate as text, which becomes the id of scheme x509.
+//! The subject of a certificate as text, which becomes the id in the scheme x509.
 //!
-//! The format is the one of Java's X500Principal.getName (RFC 2253). The last part of the name
-//! comes first. Nine attributes have keywords; all others are written as numbers with their value
+//! The format is the same as in Java's X500Principal.getName (RFC 2253). The last part of the name
+//! comes first. Nine attributes have keywords; all others are written as numbers with their values
 //! in hexadecimal.
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::der_parser::asn1_rs::{Any, Tag};
 use x509_parser::prelude::{AttributeTypeAndValue, FromDer, X509Certificate, X509Name};
 
-/// Attributes with a keyword in RFC 2253.
+/// Attributes that have a keyword in RFC 2253.
 const KEYWORDS: &[(&str, &str)] = &[
     ("2.5.4.3", "CN"),
     ("2.5.4.6", "C"),
@@ -21,7 +21,7 @@ const KEYWORDS: &[(&str, &str)] = &[
     ("0.9.2342.19200300.100.1.25", "DC"),
 ];
 
-/// Types of values that are written as text.
+/// Types of values that are formatted as text.
 const TEXTS: &[Tag] = &[
     Tag::Utf8String,
     Tag::PrintableString,
@@ -37,7 +37,7 @@ const ESCAPED: &str = ",=+<>#;\"\\";
 /// A certificate, followed by the certificates that lead from it to a root.
 pub type Chain = Vec<Certificate>;
 
-/// A certificate of a peer.
+/// A certificate presented by a peer.
 pub type Certificate = CertificateDer<'static>;
 
 /// Returns the subject, or `None` if the bytes are not a certificate.
@@ -46,8 +46,8 @@ pub fn subject(certificate: &CertificateDer<'_>) -> Option<String> {
     Some(rfc2253(parsed.subject()))
 }
 
-/// Returns the end of the validity in seconds since 1970, or `None` if the bytes are not a
-/// certificate.
+/// Returns the end of the certificate's validity in seconds since 1970, or `None` if the bytes are
+/// not a certificate.
 pub(crate) fn ends_s(certificate: &CertificateDer<'_>) -> Option<i64> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(parsed.validity().not_after.timestamp())
@@ -75,7 +75,7 @@ fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     }
 }
 
-/// Returns `#` and the DER of the value.
+/// Returns `#` and the DER of the value in hexadecimal.
 fn hexadecimal(value: &Any<'_>) -> String {
     use std::fmt::Write;
 

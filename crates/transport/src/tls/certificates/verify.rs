@@ -1,8 +1,8 @@
 //! Verification that a certificate is trusted.
 //!
 //! The library checks chains. In addition, Java trusts a certificate that is in the trust store
-//! itself, regardless of its permitted uses. Most guides create such a self-signed certificate of a
-//! server. Here it must not have expired; Java does not check that. Source: PKIXValidator.
+//! itself, regardless of its permitted uses. Most guides create such a self-signed server
+//! certificate. Here it must not have expired; Java does not check that. Source: PKIXValidator.
 //!
 //! With revocation lists, each certificate of a chain except its root must be covered by a list
 //! that is still valid, and must not be on any list. Java's PKIXRevocationChecker requires this
@@ -25,15 +25,15 @@ use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
 use super::version1;
 
-/// Trusted certificates.
+/// Certificates that are trusted.
 #[derive(Debug)]
 pub(crate) struct Trusted {
     roots: Arc<RootCertStore>,
     certificates: Vec<CertificateDer<'static>>,
     /// Revocation lists.
     revoked: Vec<CertificateRevocationListDer<'static>>,
-    /// The authorities for certificates of version 1; `None` if such certificates are not accepted.
-    /// A certificate of version 1 is never an authority.
+    /// Authorities for certificates of version 1; `None` if such certificates are not accepted. A
+    /// certificate of version 1 is never an authority.
     version1: Option<RootCertStore>,
 }
 
@@ -70,7 +70,7 @@ impl Trusted {
         })
     }
 
-    /// Checks a certificate that is in the trust store itself, or has version 1. Returns false for
+    /// Checks a certificate that is itself in the trust store or has version 1. Returns `false` for
     /// all others, which the library checks.
     fn verifies(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> Result<bool, Error> {
         if self.holds(certificate, now)? {
@@ -84,7 +84,7 @@ impl Trusted {
         Ok(true)
     }
 
-    /// Returns whether the verifier of version 1 checks handshake signatures of this certificate.
+    /// Returns whether the verifier for version 1 checks handshake signatures of this certificate.
     fn is_version1(&self, certificate: &CertificateDer<'_>) -> bool {
         self.version1.is_some() && version1::is_version1(certificate)
     }
@@ -108,8 +108,8 @@ impl Trusted {
     }
 }
 
-/// Returns whether a certificate of the trust store is on a list. Only the store makes it trusted,
-/// so other checks do not cover it.
+/// Returns whether a certificate from the trust store is on a revocation list. Only the store makes
+/// it trusted, so other checks do not cover it.
 fn is_revoked(
     certificate: &CertificateDer<'_>,
     lists: &[CertificateRevocationListDer<'_>],
@@ -136,7 +136,7 @@ fn is_revoked(
     is_revoked
 }
 
-/// Verifier of the peer, based on one of the library's verifiers for the peer's role.
+/// Verifier of the peer, based on the library's verifier for the peer's role.
 #[derive(Debug)]
 struct Verifier<V: ?Sized> {
     trusted: Arc<Trusted>,
@@ -256,8 +256,7 @@ impl ServerCertVerifier for Verifier<WebPkiServerVerifier> {
         let verified =
             by_chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The library checks the name last, when the chain is valid. A test verifies this
-            // order.
+            // The library checks the name last, after the chain. A test verifies this order.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

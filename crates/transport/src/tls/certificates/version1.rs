@@ -1,10 +1,10 @@
 //! Certificates of X.509 version 1, which the TLS library does not accept.
 //!
 //! `openssl x509 -req` without a file of extensions creates them, and Java accepts them. A
-//! certificate of version 1 cannot state what it may be used for. Therefore it is never an
-//! authority here. It is accepted in two cases: an authority of the trust store has signed it
-//! directly, or it is in the trust store itself. Dates, signature and revocation are checked as for
-//! other certificates. The TLS library checks all other certificates.
+//! certificate of version 1 cannot state what it may be used for, so it is never an authority here.
+//! It is accepted in two cases: an authority in the trust store has signed it directly, or it is in
+//! the trust store itself. Dates, signature and revocation are checked as for other certificates.
+//! The TLS library checks all other certificates.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{
@@ -23,25 +23,25 @@ use super::der::{self, BIT_STRING, INTEGER, SEQUENCE};
 
 /// A signed structure: a certificate, or a list of revoked certificates.
 struct SignedData<'a> {
-    /// The bytes that the signature covers.
+    /// Bytes that the signature covers.
     data: &'a [u8],
     /// Content of the algorithm's identifier.
     algorithm: &'a [u8],
-    /// The signature.
+    /// Bytes of the signature.
     signature: &'a [u8],
 }
 
-/// The fields of a certificate of version 1.
+/// Fields of a certificate of version 1.
 struct Version1<'a> {
     signed: SignedData<'a>,
     /// Content of the serial number.
     serial: &'a [u8],
-    /// The issuer's name, without its tag.
+    /// Name of the issuer, without its tag.
     issuer: &'a [u8],
-    /// The validity, in seconds since 1970.
+    /// Start and end of the validity, in seconds since 1970.
     not_before_s: i64,
     not_after_s: i64,
-    /// The public key with its algorithm.
+    /// Public key with its algorithm.
     public_key: &'a [u8],
 }
 
@@ -89,9 +89,9 @@ impl<'a> Key<'a> {
 }
 
 impl<'a> Version1<'a> {
-    /// Returns `None` for all other input, such as certificates of later versions. Later versions
-    /// begin with their version, and may have extensions. A certificate that claims version 1 and
-    /// has extensions is refused.
+    /// Parses a certificate of version 1. Returns `None` for all other input, such as certificates
+    /// of later versions. Later versions begin with their version and may have extensions. A
+    /// certificate that claims version 1 and has extensions is refused.
     fn parse(certificate: &'a [u8]) -> Option<Self> {
         let signed = SignedData::parse(certificate)?;
         let mut rest = der::only(signed.data, SEQUENCE)?.content;
@@ -130,8 +130,8 @@ impl<'a> Version1<'a> {
         }
         let mut error = CertificateError::UnknownIssuer;
         let named = authorities.roots.iter().filter(|authority| {
-            // This verifier does not support name constraints, so it does not accept certificates
-            // of an authority that has some.
+            // This verifier does not support name constraints, so it accepts no certificates from
+            // an authority that has some.
             *authority.subject == *self.issuer && authority.name_constraints.is_none()
         });
         for authority in named {
@@ -143,7 +143,7 @@ impl<'a> Version1<'a> {
         Err(error)
     }
 
-    /// Checks the revocation lists. If lists are configured, a valid list of the authority must
+    /// Checks the revocation lists. If lists are configured, a valid list from the authority must
     /// exist and must not contain the certificate.
     fn check_revocation(
         &self,
@@ -175,8 +175,8 @@ impl<'a> Version1<'a> {
             if ends_s.is_none_or(|ends_s| ends_s < now_s) {
                 return Err(CertificateError::ExpiredRevocationList);
             }
-            // A list for some distribution points only does not cover a certificate without
-            // distribution points.
+            // A list that is limited to some distribution points does not cover a certificate
+            // without distribution points.
             let is_partial = |extension: &x509_parser::prelude::X509Extension<'_>| {
                 extension.oid == x509_parser::oid_registry::OID_X509_EXT_ISSUER_DISTRIBUTION_POINT
             };
@@ -197,7 +197,8 @@ pub(crate) fn is_version1(certificate: &CertificateDer<'_>) -> bool {
     Version1::parse(certificate).is_some()
 }
 
-/// Adds a root to the authorities of certificates of version 1, unless it has version 1 itself.
+/// Adds a root to the authorities for certificates of version 1, unless the root has version 1
+/// itself.
 pub(crate) fn add_authority(authorities: &mut RootCertStore, root: &CertificateDer<'_>) {
     if !is_version1(root) {
         // The library cannot use some roots. The caller reports those.
@@ -208,8 +209,8 @@ pub(crate) fn add_authority(authorities: &mut RootCertStore, root: &CertificateD
 /// Checks that one of the authorities has signed a certificate of version 1 and has not revoked it.
 ///
 /// # Errors
-/// If the certificate is not of version 1 or not valid now, none of the authorities has signed it,
-/// or it is revoked. With revocation lists, also if no valid list covers it.
+/// If the certificate is not of version 1 or not valid now, if none of the authorities has signed
+/// it, or if it is revoked. If revocation lists are configured, also if no valid list covers it.
 pub(crate) fn verify(
     certificate: &CertificateDer<'_>,
     authorities: &RootCertStore,
@@ -268,10 +269,10 @@ fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Result<&'a [u8], Error
     Ok(parsed.public_key)
 }
 
-/// Builds this process's key from a chain whose first certificate has version 1.
+/// Checks a handshake signature of TLS 1.3.
 ///
 /// # Errors
-/// If the private key cannot be used, or belongs to another certificate.
+/// If the certificate's key did not create the signature.
 pub(crate) fn certified_key(
     chain: Vec<CertificateDer<'static>>,
     private_key: PrivateKeyDer<'static>,
@@ -289,11 +290,11 @@ pub(crate) fn certified_key(
     Ok(CertifiedKey::new(chain, key))
 }
 
-/// For fuzzing: checks a certificate of version 1 against one authority and one list of revoked
-/// certificates.
+/// Checks a certificate of version 1 against one authority and one list of revoked certificates,
+/// for fuzzing.
 ///
 /// # Errors
-/// If the certificate is not accepted. The text is the reason.
+/// If the certificate is not accepted. Returns the reason.
 pub fn verify_version1(
     certificate: &[u8],
     authority: &[u8],

@@ -21,8 +21,8 @@ pub(super) fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'stati
     Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
 }
 
-/// Maximum number of rounds of the key derivation function. keytool and openssl use hundreds of
-/// times fewer.
+/// Maximum number of rounds of the key derivation function. The number that keytool and openssl use
+/// is hundreds of times lower.
 const ROUNDS_MAX: u32 = 1_000_000;
 
 /// Returns whether decryption takes a reasonable amount of time and memory.

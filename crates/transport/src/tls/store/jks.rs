@@ -28,15 +28,15 @@ pub(super) const MAGIC: [u8; 4] = [0xFE, 0xED, 0xFE, 0xED];
 const KIND: &str = "JKS";
 const HASH_BYTES: usize = 20;
 
-/// Constant part of the checksum's input, in all stores.
+/// Constant part of the checksum's input, the same in all stores.
 const WHITENER: &[u8] = b"Mighty Aphrodite";
 
-/// DER of the identifier 1.3.6.1.4.1.42.2.17.1.1.
+/// DER encoding of the identifier 1.3.6.1.4.1.42.2.17.1.1.
 const KEY_PROTECTOR: [u8; 12] = [
     0x06, 0x0A, 0x2B, 0x06, 0x01, 0x04, 0x01, 0x2A, 0x02, 0x11, 0x01, 0x01,
 ];
 
-/// Limit for corrupt stores only, because entries are read one by one.
+/// This limit only matters for corrupt stores, because entries are read one by one.
 const ENTRIES_MAX: u32 = 100_000;
 
 enum StoreEntry<'a> {
@@ -109,7 +109,7 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<StoreEntry<'a>>, S
     if !reader.0.is_empty() {
         return Err(StoreFault::malformed(KIND, "bytes follow the last entry"));
     }
-    // Java ignores the checksum of a trust store if a password is not configured.
+    // Java ignores the checksum of a trust store if no password is configured.
     let is_sealed = bool::from(seal(content, password)[..].ct_eq(checksum));
     if !password.is_empty() && !is_sealed {
         return Err(StoreFault::Password);
@@ -130,7 +130,7 @@ fn utf16(password: &str) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(bytes.collect())
 }
 
-/// Returns the decrypted key, PKCS #8.
+/// Returns the decrypted key in PKCS #8.
 fn unprotect(encrypted: &[u8], password: &str) -> Result<Vec<u8>, StoreFault> {
     let protected = protected(encrypted).ok_or_else(|| {
         StoreFault::malformed(

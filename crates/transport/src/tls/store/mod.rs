@@ -1,7 +1,7 @@
 //! Key and trust stores: files, formats and contents.
 //!
-//! Java selects the format from the configured type or the file name's extension. A JKS store that
-//! is actually PKCS #12 is also read, and vice versa. Java's KeyStore does so too
+//! Java selects the format from the configured type or the file name's extension. A store named as
+//! JKS that is actually PKCS #12 is also read, and vice versa. So does Java's KeyStore
 //! (`keystore.type.compat`), and since Java 9 keytool writes PKCS #12 regardless of the name.
 //! Source: FileKeyStoreLoaderBuilderProvider, KeyStoreFileType.
 
@@ -35,30 +35,30 @@ use zeroize::Zeroizing;
 
 use super::error::{StoreFault, TlsError};
 
-/// Maximum size of a store. The roots of a whole platform take half a megabyte.
+/// Maximum size of a store, bytes. The roots of a whole platform take half a megabyte.
 const STORE_BYTES_MAX: u64 = 16 << 20;
 
-/// Maximum size of revocation lists. Lists of large authorities take some megabytes.
+/// Maximum size of revocation lists, bytes. The lists of large authorities take several megabytes.
 const REVOCATIONS_BYTES_MAX: u64 = 64 << 20;
 
-/// Maximum size of a password file, which is one line.
+/// Maximum size of a password file, which contains one line, bytes.
 const PASSWORD_BYTES_MAX: u64 = 64 << 10;
 
-/// A private key and its certificates; the key's own certificate comes first.
+/// A private key and its certificates.
 #[derive(Debug)]
 pub struct KeyMaterial {
-    /// The key.
+    /// Private key of this process.
     pub key: PrivateKeyDer<'static>,
-    /// Certificate of the key, followed by the certificates that lead from it to a root.
+    /// Certificate for the key, followed by the certificates that lead from it to a root.
     pub chain: Vec<CertificateDer<'static>>,
 }
 
-/// Names of the settings of one store of an endpoint.
+/// Names of the settings for one store of an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoreSetting {
-    /// `ssl.` or `ssl.quorum.`.
+    /// Prefix of the settings: `ssl.` or `ssl.quorum.`.
     pub(super) prefix: &'static str,
-    /// `keyStore` or `trustStore`.
+    /// Kind of store: `keyStore` or `trustStore`.
     pub(super) store: &'static str,
 }
 
@@ -136,7 +136,7 @@ pub fn read_trust_store(
     }
 }
 
-/// Format of the content.
+/// Format of a store's content.
 enum Content {
     Pem,
     Jks,
@@ -150,7 +150,7 @@ impl Content {
             StoreFormat::Jks | StoreFormat::Pkcs12 if bytes.starts_with(&jks::MAGIC) => {
                 Ok(Self::Jks)
             }
-            // An ASN.1 sequence.
+            // The bytes begin with an ASN.1 sequence.
             StoreFormat::Jks if bytes.first() != Some(&0x30) => Err(StoreFault::malformed(
                 "JKS",
                 "the header of a key store is missing",
@@ -161,7 +161,7 @@ impl Content {
     }
 }
 
-/// Returns the configured type, or the one that the file name indicates. The spelling must match
+/// Returns the configured type, or the type that the file name indicates. The spelling must match
 /// exactly, as in Java.
 fn format(path: &Path, store: &Store, which: StoreSetting) -> Result<StoreFormat, TlsError> {
     let by_name = || match path.extension()?.to_str()? {
@@ -181,7 +181,7 @@ fn format(path: &Path, store: &Store, which: StoreSetting) -> Result<StoreFormat
         })
 }
 
-/// Returns the password. A password file takes precedence; one line end after the password is
+/// Returns the password. A password file takes precedence. One line end after the password is
 /// ignored.
 fn password(store: &Store) -> Result<Secret, TlsError> {
     let Some(path) = &store.password_path else {

@@ -1,4 +1,4 @@
-//! PEM: a private key and certificates as text.
+//! PEM stores: a private key and certificates as text.
 
 use rustls::pki_types::pem::{Error, PemObject, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -42,7 +42,7 @@ fn parse_certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Stor
 }
 
 fn malformed(error: &Error) -> StoreFault {
-    // The library's message may contain a line of the file, which may be a line of the key.
+    // The library's message may contain a line of the file, which may be part of the key.
     let reason = match error {
         Error::MissingSectionEnd { .. } => "a section has no end",
         Error::IllegalSectionStart { .. } => "a section has an unknown header",
@@ -52,7 +52,7 @@ fn malformed(error: &Error) -> StoreFault {
     StoreFault::malformed(KIND, reason)
 }
 
-/// Returns the first section with a label that the library does not know.
+/// Returns the first section whose label the library does not know.
 fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
     let text = String::from_utf8_lossy(bytes);
     let begin = format!("-----BEGIN {label}-----");
@@ -63,7 +63,7 @@ fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
     let Some((body, _)) = rest.split_once(&end) else {
         return Err(StoreFault::malformed(KIND, "a section has no end"));
     };
-    // Uses a label that the library knows, so that it decodes the base64.
+    // Substitutes a label that the library knows, so that it decodes the base64.
     let plain = format!("-----BEGIN PRIVATE KEY-----{body}-----END PRIVATE KEY-----");
     let decoded = <(SectionKind, Vec<u8>)>::from_pem_slice(plain.as_bytes());
     decoded

@@ -1,4 +1,4 @@
-//! PKCS #12, as keytool and openssl write it.
+//! PKCS #12 stores, as keytool and openssl write them.
 
 use p12_keystore::error::Error;
 use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, Pkcs12ImportPolicy};
@@ -9,7 +9,7 @@ use crate::tls::error::StoreFault;
 
 const KIND: &str = "PKCS12";
 
-/// Java does not trust other certificates, and openssl does not write this mark.
+/// Java does not trust other certificates. openssl does not write this mark.
 const UNMARKED: &str = ": certificates in a PKCS12 store are trusted only if they are marked as \
                         trusted, for example with keytool -importcert";
 

@@ -6,7 +6,7 @@ use x509_parser::prelude::{CertificateRevocationList, FromDer};
 
 use crate::tls::error::StoreFault;
 
-/// The extension of a list that covers only a part of the issuer's certificates.
+/// Extension of a list that covers only some of the issuer's certificates.
 const DISTRIBUTION_POINT: &str = "2.5.29.28";
 
 /// Returns the lists in a file: one in DER, or any number in PEM.
@@ -14,7 +14,7 @@ pub(super) fn lists(
     bytes: &[u8],
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, StoreFault> {
     let fault = |reason: &'static str| StoreFault::NoRevocations { reason };
-    // An ASN.1 sequence.
+    // The bytes begin with an ASN.1 sequence.
     let lists = match bytes.first() {
         Some(0x30) => vec![CertificateRevocationListDer::from(bytes.to_vec())],
         _ => CertificateRevocationListDer::pem_slice_iter(bytes)

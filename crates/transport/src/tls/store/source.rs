@@ -1,4 +1,4 @@
-//! The stores of an endpoint, reloaded when their files change.
+//! Stores of an endpoint, reloaded when their files change.
 
 #![allow(
     clippy::disallowed_methods,
@@ -22,7 +22,7 @@ use crate::tls::rules::Endpoint;
 pub struct TlsSource {
     tls: Tls,
     endpoint: Endpoint,
-    /// `fips-mode`: hosts are not checked between members.
+    /// Value of `fips-mode`. If set, hosts are not checked between members.
     fips_mode: bool,
     current: RwLock<Arc<Context>>,
     loaded: RwLock<Stamps>,
@@ -41,7 +41,7 @@ impl TlsSource {
     /// # Errors
     /// If the stores cannot be used.
     pub fn load(tls: &Tls, endpoint: Endpoint, fips_mode: bool) -> Result<Arc<Self>, TlsError> {
-        // Taken before the content is read, so that a change in between causes another load.
+        // Read before the content, so that a change in between causes another load.
         let stamps = stamps(tls);
         let context = Context::load(tls, endpoint)?;
         Ok(Arc::new(Self {
@@ -53,7 +53,8 @@ impl TlsSource {
         }))
     }
 
-    /// Returns the end of the first certificate of this process's chain, in seconds since 1970.
+    /// Returns the end of validity of the first certificate in this process's chain, in seconds
+    /// since 1970.
     pub fn certificate_ends_s(&self) -> Option<i64> {
         self.current().ends_s
     }
@@ -68,14 +69,14 @@ impl TlsSource {
         Duration::from_millis(self.tls.handshake_detection_timeout_ms.into())
     }
 
-    /// Returns whether a server's host must be in its certificate. Source:
+    /// Returns whether a server's certificate must contain the server's host. Source:
     /// X509Util.createTrustManager, which does not check hosts in FIPS mode.
     pub(in crate::tls) fn checks_server_hosts(&self) -> bool {
         !self.fips_mode && self.tls.hostname_verification
     }
 
-    /// Returns whether a client's host must be in its certificate. The client ports check it if
-    /// configured, even in FIPS mode, in which Java's TLS library does it. Source:
+    /// Returns whether a client's certificate must contain the client's host. The client ports
+    /// check it if configured, even in FIPS mode, in which Java's TLS library does so. Source:
     /// ClientX509Util.createNettySslContextForServer.
     pub(in crate::tls) fn checks_client_hosts(&self) -> bool {
         let is_left_alone = match self.endpoint {
@@ -86,7 +87,7 @@ impl TlsSource {
         !is_left_alone && self.tls.hostname_verification && self.tls.client_hostname_verification
     }
 
-    /// Returns whether a reverse lookup of the name is permitted for the check of a client's host.
+    /// Returns whether the name may be looked up from the address to check a client's host.
     pub(in crate::tls) fn allows_reverse_lookup(&self) -> bool {
         !self.fips_mode && self.tls.allow_reverse_dns_lookup
     }
