@@ -1,6 +1,6 @@
-//! The disk queue: its order, its work on the files, and the reports to the replica.
+//! The disk queue: its order, the work on the files, and the reports to the replica.
 //!
-//! [`recovery::DurableLog`] contains the files themselves. The host decides which thread does the
+//! [`recovery::DurableLog`] manages the files themselves. The host decides which thread does the
 //! work, and when.
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use zab::Record;
 use crate::Wanted;
 use crate::kept_tree::keep_tree;
 
-/// Records that go to the log together.
+/// Records that are appended to the log together.
 pub trait Group: Default {
     /// Returns the records, oldest first: their zxids and encoded transactions.
     fn records(&self) -> impl Iterator<Item = (Zxid, &[u8])>;
@@ -35,7 +35,7 @@ impl Group for Vec<Record> {
 /// The next work for the disk.
 #[derive(Debug)]
 pub enum ToDisk<G> {
-    /// Append these records, and sync.
+    /// Append these records and sync the log.
     Group(G),
     /// Execute another order.
     Order(DiskOrder),
@@ -51,7 +51,7 @@ impl<G> ToDisk<G> {
     }
 }
 
-/// Work for the disk that is not taken yet, in the order of its requests.
+/// Work for the disk that has not been removed yet, in the order of requests.
 #[derive(Debug, Default)]
 pub struct DiskQueue<G> {
     waiting: VecDeque<ToDisk<G>>,
@@ -76,12 +76,12 @@ impl<G: Group> DiskQueue<G> {
         waiting.chain([&self.group])
     }
 
-    /// Takes the next work, without the newest group.
+    /// Removes and returns the next work, unless it is the newest group.
     pub fn take_waiting(&mut self) -> Option<ToDisk<G>> {
         self.waiting.pop_front()
     }
 
-    /// Takes the next work.
+    /// Removes and returns the next work.
     pub fn take(&mut self) -> Option<ToDisk<G>> {
         self.take_waiting().or_else(|| {
             let group = std::mem::take(&mut self.group);
@@ -89,7 +89,7 @@ impl<G: Group> DiskQueue<G> {
         })
     }
 
-    /// Puts back work that was taken.
+    /// Puts back work that was removed.
     pub fn put_back(&mut self, next: ToDisk<G>) {
         self.waiting.push_front(next);
     }
@@ -100,7 +100,7 @@ impl<G: Group> DiskQueue<G> {
     }
 }
 
-/// Files and state of the host, without the log and the snapshots.
+/// Files and state of the host, except the log and the snapshots.
 pub trait Beside {
     /// Writes the files next to zoo.cfg.
     ///
@@ -108,11 +108,11 @@ pub trait Beside {
     /// If the files cannot be written.
     fn write_members(&mut self, file: &MemberFile) -> io::Result<()>;
 
-    /// Reports that the log and the snapshots were loaded again.
+    /// Reports that the log and the snapshots have been loaded again.
     fn loaded(&mut self, _found: &RecoveredTree) {}
 }
 
-/// For a host without other state.
+/// Implementation for a host without other state.
 impl<F: FnMut(&MemberFile) -> io::Result<()>> Beside for F {
     fn write_members(&mut self, file: &MemberFile) -> io::Result<()> {
         self(file)
@@ -124,7 +124,7 @@ impl<F: FnMut(&MemberFile) -> io::Result<()>> Beside for F {
 pub struct Done {
     /// Input for the replica.
     pub told: Option<Input>,
-    /// The snapshot to be written.
+    /// Snapshot to be written.
     pub snapshot: Option<Wanted>,
 }
 
@@ -165,7 +165,7 @@ pub fn write_group<D: Disk>(
     Ok(is_due)
 }
 
-/// Makes all appended records durable, and returns the report for the replica.
+/// Makes all appended records durable. Returns the report for the replica.
 ///
 /// # Errors
 /// If the disk fails. The records are then not acknowledged, because it is unknown whether they are
@@ -272,7 +272,7 @@ mod tests {
         queue.put_back(group.unwrap());
         assert!(matches!(queue.take_waiting(), Some(ToDisk::Group(_))));
         assert!(matches!(queue.take_waiting(), Some(ToDisk::Order(_))));
-        // Taking only waiting work leaves the group to which records may be added.
+        // Only waiting work is removed, so the group to which records may be added remains.
         assert!(queue.is_at_group() && queue.take_waiting().is_none());
         let last = queue.take();
         let last = last.as_ref().and_then(ToDisk::group).map(zxids);

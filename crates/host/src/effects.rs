@@ -15,7 +15,7 @@ use crate::{Connected, Registry, answer_handshake};
 pub trait CarryingOut {
     /// A client's connection.
     type Connection: Connected;
-    /// The connections to other members.
+    /// Connections to other members.
     type Links: MemberLinks;
 
     /// Returns all clients' connections.
@@ -24,7 +24,8 @@ pub trait CarryingOut {
     /// Returns the connections to other members; `None` without an ensemble.
     fn links(&mut self) -> Option<&mut Self::Links>;
 
-    /// Appends a record for the log. The next flush passes it to the disk, if not earlier.
+    /// Appends a record for the log. The next flush passes it to the disk, if that has not happened
+    /// earlier.
     fn append(&mut self, record: Record);
 
     /// Passes all appended records to the disk.
@@ -41,23 +42,23 @@ pub trait CarryingOut {
         self.registry().serve(service);
     }
 
-    /// Stops serving clients: all their connections end.
+    /// Stops serving clients and ends all their connections.
     fn stop_serving(&mut self) {
         self.registry().stop_serving();
     }
 
-    /// Reports the leader's answer to a client of this connection: its session with the timeout in
+    /// Reports the leader's answer to the client of a connection: its session with the timeout in
     /// ms, or a refusal.
     fn renewed(&self, _: &Self::Connection, _: &Renewal, _session: Option<(SessionId, i32)>) {}
 
-    /// Frees the slots of requests, and their share of the bounds on large ones.
+    /// Frees the slots of requests and their share in the bounds on large ones.
     fn release(&mut self, _requests: usize, _large_bytes: LargeBytes) {}
 
     /// Updates the view for operators.
     fn show(&mut self, _view: View) {}
 }
 
-/// The connections of a member to others. [`Effect`] describes each function.
+/// Connections of a member to other members. [`Effect`] describes each operation.
 pub trait MemberLinks {
     /// Executes [`Effect::Listen`].
     fn listen(&mut self, port: Port, attempt: u64, addresses: Vec<HostPort>);
@@ -89,7 +90,7 @@ pub trait MemberLinks {
     fn flush(&mut self) {}
 }
 
-/// Executes an effect by the responsible part of the host.
+/// Passes an effect to the responsible part of the host.
 pub fn carry_out_effect<H: CarryingOut>(host: &mut H, effect: Effect) {
     match effect {
         Effect::Append(record) => host.append(record),
@@ -166,7 +167,7 @@ fn carry_out_on_links(links: &mut impl MemberLinks, effect: Effect) {
         Effect::Election(effect) => links.elect(effect),
         Effect::SetMemberHosts(hosts) => links.set_member_hosts(hosts),
         Effect::AskOracle => links.ask_oracle(),
-        // The caller has executed effects that concern only this server.
+        // The caller has already executed effects that concern only this server.
         Effect::Append(_)
         | Effect::Flush
         | Effect::Disk(_)

@@ -1,4 +1,4 @@
-//! Storage of a wrong tree in a separate place.
+//! Storage of a wrong tree in a separate directory.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ const KEPT_MAX: usize = 3;
 /// Prefix of the directories' names.
 const PREFIX: &str = "diverged-";
 
-/// Bytes read during one hold of the tree.
+/// Number of bytes read during one hold of the tree.
 const CHUNK_BYTES: usize = 1 << 18;
 
 const SETTINGS: SnapshotSettings = SnapshotSettings {
@@ -22,8 +22,8 @@ const SETTINGS: SnapshotSettings = SnapshotSettings {
     serialize_last_zxid: true,
 };
 
-/// Writes the tree as a snapshot into its own directory next to `version-2`. The tree does not
-/// change meanwhile, because a role is not active.
+/// Writes the tree as a snapshot into a separate directory next to `version-2`. The tree does not
+/// change meanwhile, because no role is active.
 pub(crate) fn keep_tree<D: Disk>(
     history: &DurableLog<D>,
     state: &impl State,

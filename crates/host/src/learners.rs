@@ -1,4 +1,4 @@
-//! Data for the synchronisation of a learner: its leader's log, or its tree.
+//! Data for the synchronisation of a learner: its leader's log or its tree.
 
 use std::io;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub fn read_log<'d, D: Disk>(
 /// yet, and its length in bytes.
 ///
 /// # Errors
-/// The fault, if the bytes are not a tree, or if their source fails.
+/// If the bytes are not a tree, or if their source fails.
 pub(crate) fn read_tree(
     body: impl io::Read,
     zxid: Zxid,

@@ -1,10 +1,10 @@
 //! The work of every host of a replica, without threads.
 //!
 //! A host has sockets, threads and clocks, real or simulated. This crate contains the work that
-//! does not depend on them, so the shipped code is the simulated code:
+//! does not depend on them, so the simulator runs the shipped code:
 //!
 //! - [`StartFiles`]: the start of a server.
-//! - [`ServerState`]: the state that the replica borrows and connections read.
+//! - [`ServerState`]: the state that the replica borrows and that connections read.
 //! - [`carry_out_effect`]: the assignment of effects to the parts of a host.
 //! - [`Registry`], [`begin_session`] and [`deliver`]: clients.
 //! - [`carry_out`]: work on the files.

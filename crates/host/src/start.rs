@@ -1,4 +1,4 @@
-//! The start of a server: from its files to the initial state of its replica.
+//! The start of a server, from its files to the initial state of its replica.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use tree::TreeSettings;
 
 use crate::{ServerState, SnapshotWork, WrittenSnapshot};
 
-/// The files of a server that starts, and the settings for reading and writing them.
+/// Files of a server that starts, and the settings for reading and writing them.
 #[derive(Debug)]
 pub struct StartFiles<D: Disk> {
-    /// The disk.
+    /// Disk that contains the files.
     pub disk: Arc<D>,
-    /// The data directories on the disk.
+    /// Data directories on the disk.
     pub dirs: DataDirs,
     /// Settings of the log.
     pub history: DurableLogSettings,
@@ -32,29 +32,29 @@ pub struct StartFiles<D: Disk> {
 pub type Recover<D> =
     fn(&D, &DataDirs, &RecoverySettings, Arc<TreeSettings>) -> Result<RecoveredTree, StorageError>;
 
-/// Settings of the start, in addition to the files.
+/// Settings of the start, besides the files.
 #[derive(Debug)]
 pub struct StartSettings {
-    /// `tickTime`, ms.
+    /// Length of a tick (`tickTime`), ms.
     pub tick_ms: i64,
     /// Generator of ids for new sessions.
     pub session_ids: SessionIds,
-    /// The members; `None` without an ensemble.
+    /// Members of the ensemble; `None` without an ensemble.
     pub lists: Option<MemberLists>,
 }
 
 /// Result of the start.
 #[derive(Debug)]
 pub struct Started<D: Disk> {
-    /// The tree, the watches and the sessions.
+    /// Tree, watches and sessions.
     pub state: Arc<ServerState>,
-    /// Source of its tree.
+    /// Source of the tree.
     pub recovered: Recovered,
     /// The log, open for writing.
     pub history: DurableLog<D>,
     /// The queue of snapshots.
     pub snapshots: SnapshotWork<D>,
-    /// The first snapshot, if none existed.
+    /// First snapshot, if none existed.
     pub first: Option<WrittenSnapshot>,
     /// Whether a snapshot is due, which makes the next start shorter.
     pub is_due: bool,
@@ -66,14 +66,14 @@ impl<D: Disk> StartFiles<D> {
     /// Loads the files without changing them.
     ///
     /// # Errors
-    /// As `recover`.
+    /// If `recover` fails.
     pub fn recover(&self, recover: Recover<D>) -> Result<RecoveredTree, StorageError> {
         let (recovery, tree) = (&self.history.recovery, self.history.tree.clone());
         recover(&self.disk, &self.dirs, recovery, tree)
     }
 
-    /// Begins with the recovered tree. Records that an earlier process wrote without a sync count
-    /// from here on, so they are made durable first.
+    /// Begins with the recovered tree. Records that an earlier process wrote without a sync are
+    /// valid from here on, so they are made durable first.
     ///
     /// # Errors
     /// If files cannot be read or written.
@@ -246,7 +246,7 @@ mod tests {
         started.snapshots.ask(Wanted::Due);
         started.snapshots.ask(Wanted::Asked);
         assert_eq!(write_all(&mut started), [Zxid::ZERO, Zxid::ZERO]);
-        // A begun snapshot is discarded, and begins again once the tree is established.
+        // A snapshot that was begun is discarded, and begins again once the tree is established.
         assert!(due.lock().begin(0));
         started.snapshots.ask(Wanted::Due);
         let step = |started: &mut Started<RealDisk>| {

@@ -1,5 +1,5 @@
-//! The replica's state in its host, guarded by locks. Connections read it, too, as do learners that
-//! receive a snapshot, and the thread that writes snapshots.
+//! State of the replica that its host stores, guarded by locks. It is also read by connections, by
+//! learners that receive a snapshot, and by the thread that writes snapshots.
 
 use std::ops::{Deref, DerefMut};
 
@@ -14,18 +14,18 @@ use tree::{CurrentGeneration, Generation, SharedWatches, Tree, Watches};
 
 use crate::{Connected, Serving};
 
-/// The tree, the watches and the sessions.
+/// Tree, watches and sessions.
 ///
 /// The order of locks is: `tree`, a connection's state, then `watches` or `sessions`.
 #[derive(Debug)]
 pub struct ServerState {
-    /// The tree.
+    /// Tree of znodes.
     pub tree: RwLock<Tree>,
     /// The watches on the tree's znodes.
     pub watches: SharedWatches,
     /// The sessions that this server knows.
     pub sessions: Mutex<Sessions>,
-    /// The generation of the tree.
+    /// Generation of the tree.
     generation: CurrentGeneration,
     session_ids: Mutex<SessionIds>,
 }
@@ -43,7 +43,7 @@ impl ServerState {
         }
     }
 
-    /// Creates a new session with its id, and starts its clock.
+    /// Creates a new session with its id and starts its clock.
     pub fn new_session(&self, new: NewSession, now_ms: i64) -> SessionId {
         let next_id = || self.session_ids.lock().next();
         new.begin(self, now_ms, next_id)
@@ -63,8 +63,8 @@ impl ServerState {
     }
 
     /// Handles requests of a connection during one shared hold of the tree, unless the connection
-    /// has ended. Its server's role may then be over, and the tree may contain data that was never
-    /// committed.
+    /// has ended. In that case its server's role may be over, and the tree may contain data that
+    /// was never committed.
     pub fn take_requests(
         &self,
         connection: &impl Connected,
@@ -82,8 +82,8 @@ impl ServerState {
         Some(next)
     }
 
-    /// Returns the responder for requests of a connection from this tree, with its session if it
-    /// has one.
+    /// Returns the responder for requests of a connection that are answered from this tree, with
+    /// the connection's session if it has one.
     pub fn responder<'a>(
         &'a self,
         tree: &'a Tree,

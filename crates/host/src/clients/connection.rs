@@ -1,4 +1,4 @@
-//! The state of a client's connection.
+//! State of a client's connection.
 
 use std::ops::Deref;
 
@@ -8,8 +8,8 @@ use tree::WatcherId;
 
 use super::serving::{Connected, Serving};
 
-/// The session of a connection, and the state guarded by its lock. A host with more state, or with
-/// a task to wake, wraps it in its own type.
+/// Session of a connection, and the state guarded by its lock. A host that has more state, or a
+/// task to wake, wraps it in its own type.
 #[derive(Debug)]
 pub struct Connection<S> {
     serving: Serving,
@@ -18,7 +18,7 @@ pub struct Connection<S> {
 
 /// State guarded by a connection's lock.
 pub trait Guarded {
-    /// The host's data about a waiting read.
+    /// Data that the host keeps with a waiting read.
     type Note;
 
     /// Requests without a reply, and frames for the socket.
@@ -34,13 +34,13 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Locks the state. If the tree's lock is needed, too, it must be held already.
+    /// Locks the state. If the lock of the tree is also needed, it must already be held.
     pub fn lock(&self) -> MutexGuard<'_, S> {
         self.state.lock()
     }
 }
 
-/// The part that is visible without the lock.
+/// Returns the part that is visible without the lock.
 impl<S> Deref for Connection<S> {
     type Target = Serving;
 
@@ -49,7 +49,7 @@ impl<S> Deref for Connection<S> {
     }
 }
 
-/// For a host that checks all connections after each event.
+/// Does nothing. This suits a host that checks all connections after each event.
 impl<S: Guarded> Connected for Connection<S> {
     type Note = S::Note;
 

@@ -25,7 +25,7 @@ pub trait Delivering {
     /// Reports that a watch has fired.
     fn fired(&mut self, _event: &Event) {}
 
-    /// Appends an event to the outbox.
+    /// Appends an event to a connection's outbox.
     fn push_event(&mut self, connection: &Arc<Self::Connection>, frame: &[u8]) {
         connection.with_client(|client| client.outbox.extend_from_slice(frame));
     }
@@ -38,30 +38,30 @@ pub trait Delivering {
         what: ToAnswer<'_, '_>,
     ) -> Answered;
 
-    /// Marks a connection that received something. It continues once the tree is released.
+    /// Marks a connection that received output. It continues once the tree is released.
     fn touched(&mut self, connection: &Arc<Self::Connection>);
 }
 
-/// An answer that a connection needs while the tree is held exclusively.
+/// Answer that a connection needs while the tree is held exclusively.
 #[derive(Debug, Clone, Copy)]
 pub enum ToAnswer<'a, 'b> {
-    /// The requests before the write that is about to be applied. Their answers must not contain
-    /// it.
+    /// Answer to the requests before the write that is about to be applied. Their replies must not
+    /// contain the write.
     LeftOver,
-    /// The connection's oldest request, which is a `sync`.
+    /// Answer to the connection's oldest request, which is a `sync`.
     Sync,
-    /// The connection's oldest request, which this transaction executes.
+    /// Answer to the connection's oldest request, which this transaction executes.
     Write(&'a Applied<'b>),
 }
 
 /// Result of an answer.
 #[derive(Debug)]
 pub enum Answered {
-    /// The deferred requests.
+    /// Result for the deferred requests.
     LeftOver,
-    /// The `sync`; `None` if the oldest request is a different one.
+    /// Result for the `sync`; `None` if the oldest request is a different one.
     Sync(Option<RequestHead>),
-    /// The outcome of the write.
+    /// Outcome for the write.
     Write(WriteAnswer),
 }
 
@@ -98,9 +98,9 @@ pub fn answer_sync<H: Delivering>(host: &mut H, tree: &Tree, connection: &Arc<H:
     }
 }
 
-/// Delivers an applied transaction, while the tree is held exclusively: events, then the reply to
-/// the client and the reads that waited for it, then the end of a session. Each event is encoded
-/// once, into `frame`, and copied to every watcher that may see it.
+/// Delivers an applied transaction while the tree is held exclusively: first the events, then the
+/// reply to the client and the reads that waited for it, then the end of a session. Each event is
+/// encoded once, into `frame`, and copied to every watcher that may see it.
 pub fn deliver<H: Delivering>(
     host: &mut H,
     frame: &mut Vec<u8>,
@@ -144,8 +144,8 @@ fn deliver_event<H: Delivering>(host: &mut H, frame: &mut Vec<u8>, tree: &Tree, 
     }
 }
 
-/// Ends a session's connection: after the reply if the client closed the session, and without a
-/// byte if it expired.
+/// Ends a session's connection. If the client closed the session, the reply is sent first; if the
+/// session expired, nothing is sent.
 fn end_session<H: Delivering>(
     host: &mut H,
     session: SessionId,

@@ -1,4 +1,4 @@
-//! Handshakes, up to a connection that serves a session.
+//! Handshakes, until the connection serves a session.
 
 use proto::SessionId;
 use proto::connect::ConnectRequest;
@@ -16,10 +16,10 @@ use crate::ServerState;
 pub enum SessionStep {
     /// The client receives a session when this request is applied.
     Ordered(ClientRequest),
-    /// The leader decides, see [`answer_handshake`].
+    /// The leader decides. See [`answer_handshake`].
     AskLeader(Renewal),
-    /// The client receives this session with its timeout in ms. `None`: it is refused, and the
-    /// connection ends after its outbox is written.
+    /// The client receives this session with its timeout in ms. If it is `None`, the client is
+    /// refused, and the connection ends after its outbox is written.
     Told(Option<(SessionId, i32)>),
     /// The connection ends without an answer, because the role has ended meanwhile.
     Nothing,
@@ -43,9 +43,9 @@ pub fn judge_handshake<C: Connected>(
     Ok(handshake)
 }
 
-/// Begins or renews a session. `now_ms` is on the clock of the sessions, `received_ms` on the clock
-/// of the connection. An older connection of the session ends first, as in Java, but only if the
-/// password is correct.
+/// Begins or renews a session. `now_ms` is the time by the sessions' clock, `received_ms` the time
+/// by the connection's clock. An older connection of the session ends first, as in Java, but only
+/// if the password is correct.
 ///
 /// Source: ZooKeeperServer.processConnectRequest.
 pub fn begin_session<C: Connected>(
@@ -106,7 +106,7 @@ fn renew_session<C: Connected>(
     SessionStep::Told(session)
 }
 
-/// Sends the connection its session, with its timeout in ms. Without a session, it refuses the
+/// Sends the connection its session with the timeout in ms. If there is no session, refuses the
 /// client and ends the connection. `new_style` states whether the client sent the read-only byte
 /// and expects it back.
 pub fn answer_handshake<C: Connected>(

@@ -1,6 +1,6 @@
 //! Clients' connections: their sessions, the delivery of transactions, and their ends.
 //!
-//! `replica::connection` contains the order of requests and replies. A host moves the bytes and
+//! `replica::connection` implements the order of requests and replies. A host moves the bytes and
 //! collects metrics.
 
 mod connection;

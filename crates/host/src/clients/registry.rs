@@ -12,8 +12,8 @@ use tree::WatcherId;
 use super::service::ServiceSwitch;
 use super::serving::{Connected, Serving};
 
-/// All connections of a server. Its lock is held only for look-ups, and never while another lock is
-/// taken.
+/// All connections of a server. Its lock is held only for lookups, and no other lock is acquired
+/// meanwhile.
 #[derive(Debug)]
 pub struct Registry<C> {
     inner: Mutex<Inner<C>>,
@@ -42,7 +42,8 @@ impl<C> Default for Registry<C> {
 }
 
 impl<C: Connected> Registry<C> {
-    /// Creates a registry without connections. `passwords` are for the server's sessions.
+    /// Creates a registry without connections. `passwords` are the rules for the passwords of the
+    /// server's sessions.
     pub fn with_passwords(passwords: Passwords) -> Self {
         Self {
             passwords,
@@ -50,7 +51,7 @@ impl<C: Connected> Registry<C> {
         }
     }
 
-    /// Returns the passwords of sessions.
+    /// Returns the rules for session passwords.
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
     }
@@ -93,8 +94,8 @@ impl<C: Connected> Registry<C> {
         id.and_then(|id| inner.connections.get(id)).cloned()
     }
 
-    /// Returns the connections in `ids` that are still open. They are collected, so that the lock
-    /// is not held while their outboxes are filled.
+    /// Returns the connections in `ids` that are still open. They are collected so that the lock is
+    /// not held while their outboxes are filled.
     pub(super) fn each_of(&self, ids: &[WatcherId]) -> Vec<Arc<C>> {
         let inner = self.inner.lock();
         ids.iter()
@@ -103,7 +104,7 @@ impl<C: Connected> Registry<C> {
             .collect()
     }
 
-    /// Returns all connections at this moment, oldest first.
+    /// Returns all current connections, oldest first.
     pub fn all(&self) -> Vec<Arc<C>> {
         let mut all: Vec<_> = self.inner.lock().connections.values().cloned().collect();
         all.sort_unstable_by_key(|connection| connection.serving().id.0);
@@ -120,14 +121,14 @@ impl<C: Connected> Registry<C> {
         self.len() == 0
     }
 
-    /// Ends the connection that serves `session`, if there is one, without sending anything.
+    /// Ends the connection that serves `session`, if any, without sending anything.
     pub fn close_session(&self, session: SessionId) {
         if let Some(connection) = self.of_session(session) {
             connection.close();
         }
     }
 
-    /// Returns the current service for clients. Initially, they are not served.
+    /// Returns the current service for clients. Initially, clients are not served.
     pub fn service(&self) -> Service {
         self.service.get()
     }

@@ -1,4 +1,4 @@
-//! The part of a client's connection that all threads can see.
+//! Part of a client's connection that all threads can read.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
@@ -7,7 +7,8 @@ use replica::Ticket;
 use replica::connection::ClientConnection;
 use tree::WatcherId;
 
-/// The session of a connection, and whether it is open: the part that is visible without its lock.
+/// Session of a connection, and whether the connection is open. This part is visible without the
+/// connection's lock.
 #[derive(Debug)]
 pub struct Serving {
     /// Number of the connection, which is not reused.
@@ -50,8 +51,8 @@ impl Serving {
         self.session.store(session.0, Ordering::Release);
     }
 
-    /// Returns whether the handshake took place without a leader. Only reads are answered, and the
-    /// connection ends when there is a leader.
+    /// Returns whether the handshake took place without a leader. In that case only reads are
+    /// answered, and the connection ends when a leader is elected.
     pub fn is_read_only(&self) -> bool {
         self.read_only.load(Ordering::Relaxed)
     }
@@ -60,31 +61,30 @@ impl Serving {
         self.read_only.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the connection must not be read or answered any more.
+    /// Returns whether the connection must no longer be read or answered.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 }
 
 /// A client's connection, shared by the thread that moves its bytes and the threads that answer it.
-/// The order of locks is: the tree, the lock of a connection, then watches or sessions. Events and
-/// replies to writes are put into outboxes while the tree is held exclusively. Reads are answered
-/// while it is held shared. An event is therefore in the outbox before any reply that would reveal
-/// its change.
+/// The order of locks is: tree, connection, then watches or sessions. Events and replies to writes
+/// are put into outboxes while the tree is held exclusively. Reads are answered while it is held
+/// shared. An event is therefore in the outbox before any reply that would reveal its change.
 pub trait Connected {
-    /// The host's data about a waiting read.
+    /// Data that the host keeps with a waiting read.
     type Note;
 
     /// Returns the part that is visible without the connection's lock.
     fn serving(&self) -> &Serving;
 
-    /// Calls `step` while holding its lock.
+    /// Calls `step` while holding the connection's lock.
     fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<Self::Note>) -> T) -> T;
 
-    /// Wakes the task that moves its bytes.
+    /// Wakes the task that moves the connection's bytes.
     fn wake(&self);
 
-    /// Ends it without sending its outbox. Its host removes it a little later.
+    /// Ends the connection without sending its outbox. Its host removes it a little later.
     fn close(&self) {
         self.serving().closed.store(true, Ordering::Release);
         self.wake();

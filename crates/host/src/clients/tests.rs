@@ -1,4 +1,4 @@
-//! Connections without sockets.
+//! Tests with connections that have no sockets.
 
 use std::sync::Arc;
 

@@ -6,26 +6,26 @@ use proto::packet::{Extent, QuorumPacket};
 
 /// Bytes received from another member, and the packets in them.
 ///
-/// It grows with the received bytes, never by an announced length. If the caller reads only while a
-/// packet is incomplete, it contains at most one packet and one read.
+/// It grows with the received bytes, never to an announced length. If the caller reads only while a
+/// packet is incomplete, the buffer contains at most one packet and one read.
 #[derive(Debug)]
 pub struct PacketBuffer {
     bytes: BytesMut,
     limits: Limits,
-    /// Limits for all packets after the first, of a peer that has not introduced itself yet.
+    /// Limits for all packets after the first one from a peer that has not introduced itself yet.
     limits_behind: Option<Limits>,
-    /// A fault after valid packets, reported once those are delivered.
+    /// A fault after valid packets, reported after those are delivered.
     fault: Option<PacketFault>,
-    /// A packet whose identities are too long to be kept.
+    /// A packet whose identities are too long to be stored.
     long: Option<LongIdentities>,
-    /// Whether bytes in the place of a packet belong to a different protocol.
+    /// Returns whether bytes at the position of a packet belong to a different protocol.
     is_foreign: fn(&[u8]) -> bool,
 }
 
-/// Reason why bytes are not packets. The beginning of the next packet is unknown.
+/// Reason why bytes are not packets. The start of the next packet is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PacketFault {
-    /// The bytes do not decode.
+    /// The bytes cannot be decoded.
     Malformed(DecodeError),
     /// The bytes belong to a different protocol, according to the host.
     Foreign,
@@ -39,15 +39,15 @@ impl From<DecodeError> for PacketFault {
 
 /// A packet without its identities, which are too long.
 ///
-/// The client's request in it must be refused. Closing the connection would cut off all clients of
-/// the member that forwards it.
+/// The client's request in it must be refused. Closing the connection would disconnect all clients
+/// of the member that forwards it.
 #[derive(Debug)]
 struct LongIdentities {
-    /// The packet without identities.
+    /// Packet without identities.
     packet: QuorumPacket,
-    /// Number of strings still to be skipped.
+    /// Number of strings that must still be skipped.
     strings: u64,
-    /// Remaining bytes of the current string.
+    /// Number of remaining bytes in the current string.
     bytes: usize,
 }
 
@@ -83,18 +83,18 @@ impl LongIdentities {
 /// Packets that were decoded together.
 #[derive(Debug)]
 pub(super) struct Batch<P> {
-    /// The packets, possibly none.
+    /// Decoded packets, possibly none.
     pub(super) packets: Vec<P>,
-    /// Size of the packets on the wire.
+    /// Size of the packets on the wire, bytes.
     pub(super) bytes: usize,
 }
 
-/// Size from which a frame is copied when it is taken, bytes.
+/// Size from which a frame is copied when it is removed from the buffer, bytes.
 const FRAME_COPIED_BYTES: usize = 64 << 10;
 
 impl PacketBuffer {
-    /// Creates a buffer for packets within these limits. `is_foreign` returns whether bytes in the
-    /// place of a packet belong to a different protocol.
+    /// Creates a buffer for packets within these limits. `is_foreign` returns whether bytes at the
+    /// position of a packet belong to a different protocol.
     pub fn new(limits: Limits, is_foreign: fn(&[u8]) -> bool) -> Self {
         Self {
             bytes: BytesMut::new(),
@@ -106,7 +106,7 @@ impl PacketBuffer {
         }
     }
 
-    /// Creates a buffer for an unknown peer. Its first packet, a short introduction, has its own
+    /// Creates a buffer for an unknown peer. The first packet, a short introduction, has separate
     /// limits.
     pub fn of_stranger(first: Limits, behind: Limits, is_foreign: fn(&[u8]) -> bool) -> Self {
         Self {
@@ -120,12 +120,12 @@ impl PacketBuffer {
         self.limits_behind.is_some()
     }
 
-    /// Returns the received bytes that are not taken yet.
+    /// Returns the received bytes that are still in the buffer.
     pub fn bytes(&mut self) -> &mut BytesMut {
         &mut self.bytes
     }
 
-    /// Takes the fault after the last taken packets.
+    /// Removes and returns the fault after the last removed packets.
     pub fn take_fault(&mut self) -> Option<PacketFault> {
         self.fault.take()
     }
@@ -135,8 +135,8 @@ impl PacketBuffer {
         self.fault.is_some()
     }
 
-    /// Takes the complete packets, up to and including one for which `is_last` is true. There may
-    /// be none.
+    /// Removes and returns the complete packets, up to and including one for which `is_last` is
+    /// true. There may be none.
     pub(super) fn take<P>(&mut self, is_last: &mut impl FnMut(&P) -> bool) -> Batch<P>
     where
         P: TryFrom<QuorumPacket, Error = DecodeError>,
@@ -203,8 +203,9 @@ impl PacketBuffer {
         })
     }
 
-    /// Takes the next bytes of the buffer. A long frame is copied. It may be kept for a long time,
-    /// and would keep the whole buffer, which has grown in steps beyond this length.
+    /// Removes and returns the next bytes in the buffer. A long frame is copied. If it were not and
+    /// were kept for long, it would keep the whole buffer in memory, which has grown in steps
+    /// beyond this length.
     fn take_frame(&mut self, len: usize) -> Bytes {
         if len < FRAME_COPIED_BYTES {
             return self.bytes.split_to(len).freeze();

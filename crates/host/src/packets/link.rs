@@ -17,9 +17,9 @@ use crate::learners::read_tree;
 /// Identity of a connection to another member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkName {
-    /// A learner on this port.
+    /// A learner that is connected to this port.
     Learner(Port, LinkId),
-    /// The leader, by the number of the effect that dialled.
+    /// The leader, with the number in the effect that requested the connection.
     Leader(u64),
 }
 
@@ -75,7 +75,7 @@ fn of_leader(attempt: u64, event: LeaderEvent) -> Input {
     Input::Leader { attempt, event }
 }
 
-/// Reader of a connection: packets and, from a leader, a tree at its position among them.
+/// Reader of a connection, for packets and for a leader's tree at its position among them.
 #[derive(Debug)]
 pub struct LinkReader {
     of: LinkName,
@@ -87,16 +87,16 @@ pub struct LinkReader {
 /// A leader's tree.
 #[derive(Debug)]
 pub struct ReceivedTree {
-    /// The zxid of the SNAP packet, which is the tree's last one.
+    /// Zxid of the SNAP packet, which is the tree's last one.
     pub zxid: Zxid,
-    /// The tree.
+    /// Received tree.
     pub tree: Tree,
-    /// Size of the tree on the wire, without its signature.
+    /// Size of the tree on the wire, without its signature, bytes.
     pub bytes: u64,
 }
 
 impl LinkReader {
-    /// Creates a reader of a new connection.
+    /// Creates a reader for a new connection.
     pub fn new(of: LinkName, buffer: PacketBuffer) -> Self {
         let opening = Opening::default();
         Self {
@@ -111,8 +111,8 @@ impl LinkReader {
         self.of
     }
 
-    /// Takes the complete packets, and returns them with their size on the wire. `None` if a
-    /// complete packet has not arrived, or a tree is next.
+    /// Removes and returns the complete packets with their size on the wire. Returns `None` if no
+    /// complete packet has arrived, or if a tree is next.
     pub fn take(&mut self) -> Option<(Input, usize)> {
         if self.is_at_tree() {
             return None;
@@ -132,7 +132,7 @@ impl LinkReader {
         }
     }
 
-    /// Returns whether a tree is next. Receive it once the replica requests it.
+    /// Returns whether a tree is next. Receive it after the replica requests it.
     pub fn is_at_tree(&self) -> bool {
         self.opening.is_at_tree()
     }
@@ -141,7 +141,7 @@ impl LinkReader {
     /// number, or 0 at the end of the stream. Only one read at a time is in memory.
     ///
     /// # Errors
-    /// The fault, if the bytes are not a tree, the signature is missing, or `fill` fails.
+    /// If the bytes are not a tree, the signature is missing, or `fill` fails.
     pub fn receive_tree(
         &mut self,
         fill: impl FnMut(&mut BytesMut) -> io::Result<usize>,
@@ -167,7 +167,7 @@ fn some<P>(batch: Batch<P>) -> Option<(Vec<P>, usize)> {
     (!packets.is_empty()).then_some((packets, bytes))
 }
 
-/// The bytes of a tree, as a reader.
+/// Reader that returns the bytes of a tree.
 struct Body<'a, F> {
     buffer: &'a mut BytesMut,
     fill: F,

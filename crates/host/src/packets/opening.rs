@@ -3,8 +3,8 @@
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 
-/// A leader's opening of the synchronisation. The bytes of a tree follow a SNAP packet that opens
-/// it. At any other position, SNAP is an invalid packet.
+/// Detection of the tree in a leader's packets. The bytes of a tree follow a SNAP packet that opens
+/// the synchronisation. At any other position, SNAP is an invalid packet.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     is_opened: bool,
@@ -30,7 +30,7 @@ impl Opening {
         self.snapshot.is_some()
     }
 
-    /// Takes the zxid of the SNAP packet, if a tree is next.
+    /// Removes and returns the zxid of the SNAP packet if a tree is next.
     pub(super) fn take_tree(&mut self) -> Option<Zxid> {
         self.snapshot.take()
     }

@@ -1,9 +1,10 @@
 //! Packets that wait to be written to another member, and their order.
 //!
 //! The queue accepts batches of packets and returns large pieces. It is bounded: a reader that is
-//! too slow is disconnected instead of buffered without end. The sync plan of a learner does not
-//! count against the bound. Otherwise a learner that misses a lot would be disconnected each time
-//! it connects. This allowance on top of the bound shrinks as the sync plan is written.
+//! too slow is disconnected, because its packets must not be buffered without limit. The sync plan
+//! for a learner does not count toward the bound. Otherwise a learner that misses a lot would be
+//! disconnected each time it connects. This allowance above the bound shrinks as the sync plan is
+//! written.
 
 use std::collections::VecDeque;
 
@@ -12,13 +13,13 @@ use jute::Encode;
 use proto::Zxid;
 use proto::packet::{PacketType, QuorumPacket};
 
-/// Packets that are queued together. The core collects a learner's packets of one turn: a lock and
-/// a wake-up per packet would cost more than all other work.
+/// Packets that are queued together. The core collects a learner's packets for one turn, because a
+/// lock and a wake-up per packet would cost more than all other work.
 #[derive(Debug, Default)]
 pub struct PacketBatch {
     bytes: Vec<u8>,
     packets: usize,
-    /// The last zxid among the packets.
+    /// Last zxid among the packets.
     last_zxid: Option<Zxid>,
     /// Whether NEWLEADER, which ends the sync plan, is among the packets.
     has_new_leader: bool,
@@ -50,17 +51,17 @@ impl PacketBatch {
         self.bytes.is_empty()
     }
 
-    /// Returns the packets on the wire.
+    /// Returns the packets in their encoded form.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the number of packets, and the last zxid.
+    /// Returns the number of packets and the last zxid.
     pub fn packets(&self) -> (u64, Option<Zxid>) {
         (self.packets as u64, self.last_zxid)
     }
 
-    /// Removes the packets. The memory is kept, unless it is large.
+    /// Removes the packets. The memory is retained unless it is large.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(2 * PACKET_BATCH_BYTES);
@@ -84,7 +85,7 @@ pub struct QueueBounds {
     pub write_bytes: usize,
 }
 
-/// The queue exceeds its bound.
+/// Error if the queue exceeds its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooSlow {
     /// Size that the queue would have, bytes.
@@ -93,34 +94,34 @@ pub struct TooSlow {
     pub limit: usize,
 }
 
-/// A queue of packets and positions of snapshots.
+/// Queue of packets and of the positions of snapshots.
 #[derive(Debug)]
 pub struct PacketQueue {
     bounds: QueueBounds,
     items: VecDeque<Item>,
     bytes: usize,
     packets: usize,
-    /// Allowance on top of the bound: the sync plan, and packets that arrive while it is written.
-    /// It shrinks with written bytes, see [`PacketQueue::note_taken`].
+    /// Allowance above the bound, for the sync plan and for packets that arrive while it is
+    /// written. It shrinks with the written bytes. See [`PacketQueue::note_taken`].
     history_bytes: usize,
-    /// Whether packets belong to the sync plan: until NEWLEADER.
+    /// Whether packets still belong to the sync plan, which ends with NEWLEADER.
     is_history: bool,
     /// Number of snapshots among the items.
     snapshots_due: usize,
     writer: Writer,
     /// Whether the writer is writing a snapshot.
     is_in_snapshot: bool,
-    /// Whether the queue is finished and does not accept more.
+    /// Whether the queue is finished and accepts nothing more.
     is_finished: bool,
-    /// Buffer of the writer's last packets, kept for its memory.
+    /// Buffer of the writer's last packets, kept to reuse its memory.
     spare: Vec<u8>,
 }
 
-/// The current writer.
+/// Current writer of the queue's items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Writer {
     Nobody,
-    /// The task that takes items from the queue.
+    /// The task that removes items from the queue.
     Taker,
     /// The thread that had packets to queue.
     Pusher,
@@ -128,7 +129,7 @@ enum Writer {
 
 #[derive(Debug)]
 enum Item {
-    /// Packets of at most one write, unless a single batch is larger.
+    /// Packets for at most one write, unless a single batch is larger.
     Packets(Packets),
     Snapshot(Zxid),
 }
@@ -142,22 +143,22 @@ struct Packets {
     since_ms: u64,
 }
 
-/// The writer's next step.
+/// Next step of the writer.
 #[derive(Debug)]
 pub enum NextWrite {
     /// Write the buffer.
     Write {
-        /// Time for which its first packet has waited, ms.
+        /// Time for which the first packet in the buffer has waited, ms.
         waited_ms: u64,
     },
-    /// Write a SNAP packet with this zxid, and the tree.
+    /// Write a SNAP packet with this zxid, then the tree.
     Snapshot(Zxid),
-    /// Stop: everything is written, and the queue is finished.
+    /// Stop, because everything is written and the queue is finished.
     End,
 }
 
 impl PacketQueue {
-    /// Creates a queue for a learner, which is synchronised first.
+    /// Creates a queue for a learner, which begins with a synchronisation.
     pub fn of_learner(bounds: QueueBounds) -> Self {
         Self::new(bounds, true)
     }
@@ -186,7 +187,7 @@ impl PacketQueue {
     /// Queues packets. `now_ms` returns the time.
     ///
     /// # Errors
-    /// If the queue exceeds its bound.
+    /// If the queue would exceed its bound.
     pub fn push(
         &mut self,
         batch: &PacketBatch,
@@ -234,17 +235,18 @@ impl PacketQueue {
         self.snapshots_due += 1;
     }
 
-    /// Finishes the queue: the writer stops once the waiting items are written.
+    /// Finishes the queue: the writer stops after the waiting items are written.
     ///
-    /// Returns `false` without a change if the reader would not be synchronised: NEWLEADER is not
-    /// queued, or a snapshot, which may take very long, is not written.
+    /// Returns `false` and changes nothing if the reader would not be synchronised because
+    /// NEWLEADER is not queued, or because a snapshot, which may take very long, is not written
+    /// yet.
     pub fn finish(&mut self) -> bool {
         let is_behind = self.is_history || self.is_in_snapshot || self.snapshots_due > 0;
         self.is_finished = !is_behind;
         self.is_finished
     }
 
-    /// Returns the next step, if there is one. An earlier snapshot is then written. `buffer`
+    /// Returns the next step, if any. An earlier snapshot has been written by then. `buffer`
     /// receives the packets to write; its previous content has been written.
     pub fn take(
         &mut self,
@@ -288,9 +290,9 @@ impl PacketQueue {
         Some(next)
     }
 
-    /// Returns whether the thread with packets may write them itself: the queue is empty and
-    /// without a writer. The thread is the writer until [`PacketQueue::end_write`]. The sync plan
-    /// of a learner is always queued, because it is long and its writer must wait.
+    /// Returns whether the thread that has packets may write them itself, because the queue is
+    /// empty and has no writer. The thread is then the writer until [`PacketQueue::end_write`]. The
+    /// sync plan for a learner is always queued, because it is long and its writer must wait.
     pub fn begin_write(&mut self, batch: &PacketBatch) -> bool {
         let is_idle = self.writer == Writer::Nobody && self.items.is_empty();
         let may = is_idle && !self.is_history && !self.is_finished && !batch.is_full();
@@ -300,8 +302,9 @@ impl PacketQueue {
         may
     }
 
-    /// Ends a write permitted by [`PacketQueue::begin_write`], after `written` bytes. The rest is
-    /// queued. Returns whether the task must take items: during the write, it did not receive any.
+    /// Ends a write that [`PacketQueue::begin_write`] permitted, after `written` bytes. The rest is
+    /// queued. Returns whether the task must process items, because it received none during the
+    /// write.
     pub fn end_write(
         &mut self,
         batch: &PacketBatch,
@@ -332,14 +335,14 @@ impl PacketQueue {
         self.bytes
     }
 
-    /// Updates the queue after the writer took packets of this size.
+    /// Updates the queue after the writer has removed packets of this size.
     ///
-    /// The allowance on top of the bound never exceeds the size that has waited at any time since,
-    /// so it ends once a learner has caught up. It also shrinks by a fraction of the written bytes.
-    /// A learner must therefore receive a third faster than proposals arrive, or it reaches the
-    /// normal bound. The allowance must not shrink by all written bytes: a large sync plan takes
-    /// seconds to write, and the proposals made meanwhile would disconnect a learner that is
-    /// catching up.
+    /// The allowance above the bound never exceeds the size that has waited at any time since, so
+    /// it ends once a learner has caught up. It also shrinks by a fraction of the written bytes. A
+    /// learner must therefore receive a third faster than proposals arrive; otherwise it reaches
+    /// the normal bound. The allowance must not shrink by all written bytes, because a large sync
+    /// plan takes seconds to write, and the proposals made meanwhile would disconnect a learner
+    /// that is catching up.
     fn note_taken(&mut self, len: usize) {
         self.bytes -= len;
         // A snapshot takes time, and packets wait after it meanwhile.
@@ -350,10 +353,10 @@ impl PacketQueue {
     }
 }
 
-/// Number of written bytes for which the allowance shrinks by one byte.
+/// Number of written bytes per byte by which the allowance shrinks.
 const HISTORY_FALLS_BY: usize = 4;
 
-/// Capacity for items that an idle queue keeps.
+/// Capacity for items that an idle queue retains.
 const IDLE_ITEMS: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Bounds and order of a packet queue.
+//! Tests of a packet queue's bounds and order.
 
 use proto::Epoch;
 use proto::leader::LeaderPacket;
@@ -125,7 +125,7 @@ fn a_queue_may_grow_while_a_snapshot_is_written() {
     assert!(outbox.push(&packet(1), NOW).is_err());
 }
 
-/// Creates a queue for a learner with a sync plan of `len` bytes, all of which wait.
+/// Creates a queue for a learner with a sync plan of `len` bytes, none of which is written yet.
 fn with_history(len: usize) -> PacketQueue {
     let mut outbox = PacketQueue::of_learner(BOUNDS);
     for _ in 0..len / PIECE {
@@ -137,7 +137,7 @@ fn with_history(len: usize) -> PacketQueue {
 
 const PIECE: usize = BOUNDS.write_bytes;
 
-/// Returns the size that may still be queued. The queue is unusable afterwards.
+/// Returns the number of bytes that may still be queued. The queue is unusable afterwards.
 fn room(outbox: &mut PacketQueue) -> usize {
     let mut len = 0;
     while outbox.push(&packet(PIECE), NOW).is_ok() {
@@ -150,7 +150,8 @@ fn room(outbox: &mut PacketQueue) -> usize {
 fn a_slightly_slow_learner_has_the_same_bound_as_others() {
     let max = BOUNDS.bytes_max;
     let mut outbox = with_history(2 * max);
-    // The learner receives everything, but a new packet always waits before it takes the last one.
+    // The learner receives everything, but a new packet always waits before the last one is
+    // removed.
     for _ in 0..3 * max / PIECE {
         outbox.push(&packet(PIECE), NOW).unwrap();
         for _ in 0..2 {
@@ -184,7 +185,7 @@ fn a_learner_that_catches_up_is_not_dropped_for_new_packets() {
         };
         let mut live = 0;
         while outbox.bytes() > PIECE {
-            // Two packets arrive while three are taken.
+            // Two packets arrive while three are removed.
             for _ in 0..2 {
                 outbox.push(&packet(PIECE), NOW).unwrap();
                 live += PIECE;
@@ -218,7 +219,7 @@ fn a_thread_with_packets_may_write_if_no_other_writes() {
     assert_eq!((written(&mut outbox), outbox.bytes()), (None, 0));
 
     assert!(outbox.begin_write(&packet(10)));
-    // The rest is queued later, but must precede this packet.
+    // The rest is queued later but must precede this packet.
     outbox.push(&packet(BOUNDS.write_bytes), NOW).unwrap();
     assert!(outbox.end_write(&packet(10), 3, NOW));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Sending of a tree to a learner, between two packets.
+//! Transfer of a tree to a learner, between two packets.
 
 use jute::{Encode, put_str};
 use proto::Zxid;
@@ -22,12 +22,12 @@ impl TreeSending {
         Self::default()
     }
 
-    /// Appends the next piece of the tree, of about `bytes` bytes, and the signature after the last
-    /// piece. Returns whether there are more.
+    /// Appends the next piece of the tree, about `bytes` bytes long, and the signature after the
+    /// last piece. Returns whether there are more pieces.
     ///
     /// # Errors
-    /// If the tree was replaced: the cursor is invalid for the new tree. The connection will be
-    /// closed.
+    /// If the tree was replaced, because the cursor is invalid for the new tree. The connection
+    /// will then be closed.
     pub(super) fn next(
         &mut self,
         state: &impl State,

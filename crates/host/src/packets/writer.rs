@@ -1,4 +1,4 @@
-//! Output of a member to another one.
+//! Output from a member to another member.
 
 use proto::Zxid;
 use recovery::TreeReplaced;
@@ -6,13 +6,13 @@ use replica::State;
 
 use super::{NextWrite, TreeSending};
 
-/// Writer of packets, and of trees at their positions among them.
+/// Writer of packets, and of trees at their positions among the packets.
 #[derive(Debug, Default)]
 pub struct LinkWriter {
     tree: Option<(Zxid, TreeSending)>,
 }
 
-/// Content of the buffer that must be written.
+/// Kind of content in the buffer that must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
     /// Packets.
@@ -24,16 +24,16 @@ pub enum Piece {
     Head,
     /// A piece of the tree with this zxid.
     Tree(Zxid),
-    /// The last piece. The tree is sent when it is written.
+    /// The last piece of a tree. The tree is sent once the piece is written.
     TreeEnd(Zxid),
-    /// Nothing: everything is written, and the queue is finished.
+    /// Nothing, because everything is written and the queue is finished.
     End,
 }
 
 impl LinkWriter {
-    /// Returns the next piece, if there is one. `buffer` receives its bytes; the previous content
-    /// has been written. `take` is [`PacketQueue::take`](super::PacketQueue::take), and is not
-    /// called within a tree. The next piece of a tree has about `tree_bytes` bytes.
+    /// Returns the next piece, if any. `buffer` receives its bytes; the previous content has been
+    /// written. `take` is [`PacketQueue::take`](super::PacketQueue::take), and is not called within
+    /// a tree. The next piece of a tree has about `tree_bytes` bytes.
     ///
     /// # Errors
     /// If the tree that is being sent was replaced. The connection will be closed.

@@ -1,8 +1,8 @@
 //! The change history of a member: its input, and the transactions that it reads from the files.
 //!
-//! A host passes committed transactions over a queue that may lose some. Missing ones are read from
-//! the log. Where the log does not reach back, or belongs to another sequence of transactions, a
-//! snapshot begins a new era. The host decides which thread does this, and when.
+//! A host passes committed transactions through a queue that may drop some. Missing ones are read
+//! from the log. If the log does not reach back far enough, or belongs to another sequence of
+//! transactions, a snapshot begins a new era. The host decides which thread does this, and when.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use storage::{
 /// Error while the change history is filled from files.
 #[derive(Debug, thiserror::Error)]
 pub enum FillError {
-    /// The files of the change history failed.
+    /// A file of the change history could not be read or written.
     #[error("{0}")]
     History(#[from] HistoryError),
-    /// The log or a snapshot failed.
+    /// The log or a snapshot could not be read.
     #[error("{0}")]
     Storage(#[from] StorageError),
 }
@@ -33,7 +33,7 @@ pub enum FillError {
 /// Result of reading the log.
 #[derive(Debug, PartialEq, Eq)]
 enum LogReading {
-    /// The wanted transaction, or the end of the log, is reached.
+    /// The requested transaction, or the end of the log, has been reached.
     Up,
     /// The log contains more transactions. Call again.
     Partly,
@@ -41,20 +41,20 @@ enum LogReading {
     Gap,
 }
 
-/// Fills the change history of a member.
+/// Recorder that fills the change history of a member.
 #[derive(Debug)]
 pub struct Recorder<D> {
     disk: Arc<D>,
     dirs: DataDirs,
     limits: Limits,
-    /// A committed transaction that must be in the log before reading of the log continues.
+    /// Committed transaction that must be in the log before reading of the log continues.
     awaited: Option<Zxid>,
     /// Range of zxids in which the log is known to be continuous.
     whole: (Zxid, Zxid),
     is_behind: bool,
 }
 
-/// Number of transactions that are read before other work has its turn.
+/// Number of transactions that are read before other work gets its turn.
 const TURN: usize = 65_536;
 
 type ZnodesOf<K> = <<K as Keeper>::History as Recording>::Znodes;
@@ -72,11 +72,11 @@ impl<D: Disk> Recorder<D> {
         }
     }
 
-    /// Opens the change history, or creates one from the files. `committed` is known to be
-    /// committed. Returns `None` if a suitable first snapshot does not exist yet.
+    /// Opens the change history or creates one from the files. Everything up to `committed` is
+    /// known to be committed. Returns `None` if there is no suitable first snapshot yet.
     ///
     /// # Errors
-    /// If the change history is unusable, or files cannot be read.
+    /// If the change history is unusable, or if files cannot be read.
     pub fn open<K: Keeper>(
         &self,
         keeper: &K,
@@ -91,11 +91,11 @@ impl<D: Disk> Recorder<D> {
         Ok(begins.transpose()?)
     }
 
-    /// Records applied transactions as long as they follow the last recorded one. Later ones are
-    /// read from the log.
+    /// Records applied transactions as long as each follows the last recorded one. Transactions
+    /// after a gap are read from the log.
     ///
     /// # Errors
-    /// If a transaction cannot be recorded, or belongs to another ensemble.
+    /// If a transaction cannot be recorded or belongs to another ensemble.
     pub fn take<R: Borrow<TxnRecord>, O: Borrow<Origin>>(
         &mut self,
         history: &mut impl Recording,
@@ -111,13 +111,13 @@ impl<D: Disk> Recorder<D> {
         Ok(())
     }
 
-    /// Returns whether transactions were left out since the last call, and must be read from the
-    /// log.
+    /// Returns whether transactions have been left out since the last call and must be read from
+    /// the log.
     pub fn is_behind(&mut self) -> bool {
         std::mem::take(&mut self.is_behind)
     }
 
-    /// Reads missing transactions from the log up to `committed`, which is known to be committed.
+    /// Reads missing transactions up to `committed`, which is known to be committed, from the log.
     /// The log is written up to `end`.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl<D: Disk> Recorder<D> {
         };
         while history.head() < upto {
             let caught = match self.read(history, upto) {
-                // A retry does not help: later transactions follow a hole.
+                // Another attempt does not help, because later transactions follow a gap.
                 Err(FillError::Storage(error)) if error.is_damage() => {
                     tracing::warn!(err = %error, "the change history cannot read the rest of the log");
                     LogReading::Gap
@@ -162,8 +162,9 @@ impl<D: Disk> Recorder<D> {
         Ok(())
     }
 
-    /// Returns the zxid of a committed and written transaction, up to which the log can be read.
-    /// `None` while this member has not written transactions that others have committed without it.
+    /// Returns the zxid of a committed and written transaction up to which the log can be read.
+    /// Returns `None` while this member has not written transactions that other members have
+    /// committed without it.
     fn readable(&mut self, committed: Zxid, end: Zxid) -> Option<Zxid> {
         if end >= committed {
             self.awaited = None;
@@ -177,7 +178,7 @@ impl<D: Disk> Recorder<D> {
         self.awaited.take()
     }
 
-    /// Records the transactions in the log after the last recorded one, up to `upto`, which is
+    /// Records the transactions in the log after the last recorded one, up to `upto`, which must be
     /// [readable](Self::readable).
     fn read(&mut self, history: &mut impl Recording, upto: Zxid) -> Result<LogReading, FillError> {
         let head = history.head();
@@ -210,12 +211,12 @@ impl<D: Disk> Recorder<D> {
         Ok(LogReading::Partly)
     }
 
-    /// Returns whether there is a snapshot of the change history's last state, and the log
-    /// continues from it up to `upto`.
+    /// Returns whether there is a snapshot of the change history's last state from which the log
+    /// continues up to `upto`.
     ///
     /// An epoch without a transaction leaves only a snapshot of its beginning. The next leader's
-    /// snapshot has a smaller number and replaces it. Both contain an equal tree: the beginning of
-    /// an epoch is recorded when it is committed.
+    /// snapshot has a lower number and replaces it. Both contain the same tree, because the
+    /// beginning of an epoch is recorded when it is committed.
     fn has_snapshot_of(&self, head: Zxid, upto: Zxid) -> Result<bool, StorageError> {
         let (disk, dirs) = (&*self.disk, &self.dirs);
         let snapshots = list_snapshots(disk, &dirs.snap)?.into_iter();
@@ -238,7 +239,7 @@ impl<D: Disk> Recorder<D> {
         after: Zxid,
         upto: Zxid,
     ) -> Result<Option<(ZnodesOf<K>, SnapshotAt)>, FillError> {
-        // A snapshot before the `seam` does not belong to the later log.
+        // A snapshot from before the `seam` does not belong to the later log.
         let seam = last_seam(&*self.disk, &self.dirs)?.unwrap_or(Zxid::ZERO);
         let mut files = list_snapshots(&*self.disk, &self.dirs.snap)?;
         files.reverse();
@@ -266,8 +267,8 @@ impl<D: Disk> Recorder<D> {
         })
     }
 
-    /// Reads a snapshot. `None` if it contains parts of transactions that are not known to be
-    /// committed.
+    /// Reads a snapshot. Returns `None` if it contains parts of transactions that are not known to
+    /// be committed.
     fn znodes<K: Keeper>(
         &self,
         keeper: &K,
@@ -287,8 +288,8 @@ impl<D: Disk> Recorder<D> {
         if covers.is_some_and(|covers| covers > upto) {
             return Ok(None);
         }
-        // A leader continues while it sends its tree. The tree may have arrived with parts of later
-        // transactions, but it was consistent before this member served clients.
+        // A leader continues while it sends its tree. The tree may therefore have arrived with
+        // parts of later transactions, but it was consistent before this member served clients.
         if last_seam(&*self.disk, &self.dirs)? == Some(file.zxid) {
             covers = Some(upto);
         }
@@ -300,7 +301,7 @@ impl<D: Disk> Recorder<D> {
     }
 }
 
-/// Collects the znodes of a snapshot.
+/// Visitor that collects the znodes of a snapshot.
 struct Filling<'a, K: Keeper> {
     keeper: &'a K,
     znodes: ZnodesOf<K>,

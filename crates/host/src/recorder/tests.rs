@@ -6,7 +6,7 @@ use tree::{Tree, TreeSettings, Watches};
 
 use super::*;
 
-/// Recorded transactions by the snapshot before them.
+/// Recorded transactions, by the snapshot before them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Zxids {
     eras: Vec<(i64, Vec<i64>)>,
@@ -60,7 +60,7 @@ impl Recording for Zxids {
     }
 }
 
-/// A keeper without stored change histories.
+/// A keeper that has no stored change histories.
 struct Memory;
 
 impl Keeper for Memory {
@@ -81,7 +81,7 @@ impl Keeper for Memory {
     }
 }
 
-/// The files of a member, removed when it is dropped.
+/// Files of a member, deleted when this value is dropped.
 struct Site {
     dirs: DataDirs,
     recorder: Recorder<RealDisk>,
@@ -157,8 +157,7 @@ fn record(zxid: Zxid) -> TxnRecord {
 const EPOCH_2: i64 = 0x2_0000_0000;
 
 /// Transaction 5 may never have been committed, and others that this member never received may have
-/// been committed. Its leader's snapshot shows this as long as it exists; the `seam` shows it
-/// permanently.
+/// been. Its leader's snapshot shows this as long as it exists. The `seam` shows it permanently.
 #[test]
 fn the_log_before_a_removed_snapshot_is_another_history() {
     let mut site = Site::new();
@@ -167,7 +166,7 @@ fn the_log_before_a_removed_snapshot_is_another_history() {
     site.log(&[EPOCH_2 + 1, EPOCH_2 + 2]);
     let eras = vec![(3, vec![4])];
     let mut history = Zxids { eras: eras.clone() };
-    // Without a snapshot to continue from, it waits.
+    // Without a snapshot from which to continue, the recorder waits.
     site.catch_up(&mut history, EPOCH_2 + 2);
     assert_eq!(history.eras, eras);
     site.snapshot(EPOCH_2 + 1);
@@ -176,8 +175,8 @@ fn the_log_before_a_removed_snapshot_is_another_history() {
     assert_eq!(history.eras, [(3, vec![4]), behind]);
 }
 
-/// Epoch 2 is empty, and the snapshot of its beginning is removed. The leader of epoch 3 sent one
-/// of an equal tree, which ends in epoch 1.
+/// Epoch 2 is empty, and the snapshot of its beginning has been removed. The leader of epoch 3 sent
+/// a snapshot of the same tree, which ends in epoch 1.
 #[test]
 fn after_an_empty_epoch_the_log_continues_from_an_older_snapshot() {
     let mut site = Site::new();
@@ -198,7 +197,7 @@ fn after_an_empty_epoch_the_log_continues_from_an_older_snapshot() {
     assert_eq!(history.eras, eras);
 }
 
-/// Before a later transaction is committed, earlier breaks are possible.
+/// Until a later transaction is committed, earlier breaks are possible.
 #[test]
 fn nothing_is_read_before_the_seam_is_committed() {
     let mut site = Site::new();
@@ -210,7 +209,7 @@ fn nothing_is_read_before_the_seam_is_committed() {
     assert_eq!(history.eras, eras);
 }
 
-/// A crash came before the other snapshots were removed.
+/// The process crashed before the other snapshots were removed.
 #[test]
 fn a_new_history_begins_after_the_seam() {
     let site = Site::new();
@@ -225,7 +224,7 @@ fn a_new_history_begins_after_the_seam() {
     assert_eq!(begun, Some(vec![(EPOCH_2 + 1, Vec::new())]));
 }
 
-/// Knowledge about the log depends on the position of the check: a new change history begins
+/// The known range of the log depends on where the check began, and a new change history begins
 /// earlier.
 #[test]
 fn a_new_history_checks_the_log_again() {
@@ -248,10 +247,10 @@ fn the_log_is_read_as_far_as_it_is_committed_and_written() {
     let mut recorder = Site::new().recorder;
     let mut readable = |committed, end| recorder.readable(Zxid(committed), Zxid(end));
     assert_eq!(readable(5, 7), Some(Zxid(5)));
-    // Other members were faster.
+    // Other members committed transactions earlier than this one wrote them.
     assert_eq!(readable(9, 7), None);
     assert_eq!(readable(12, 8), None);
-    // The awaited transaction is written, however far the others are by now.
+    // The awaited transaction is written, although the other members have meanwhile committed more.
     assert_eq!(readable(15, 10), Some(Zxid(9)));
     assert_eq!(readable(16, 10), None);
     assert_eq!(readable(16, 16), Some(Zxid(16)));

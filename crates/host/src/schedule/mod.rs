@@ -27,44 +27,44 @@ pub struct ScheduleSettings {
     pub visitors: usize,
     /// Whether the server is a member of an ensemble.
     pub has_members: bool,
-    /// Whether a group is synced as soon as possible: `flushDelay` is 0.
+    /// Whether a group is synced as soon as possible, because `flushDelay` is 0.
     pub syncs_at_once: bool,
 }
 
-/// The thread that runs the core.
+/// Thread that runs the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Runner {
     /// The core's own thread.
     OwnThread,
-    /// The thread that brings the message.
+    /// The thread that delivers the message.
     VisitingThread,
     /// The log thread, which has just synced a group.
     LogThread,
 }
 
-/// The thread that writes and syncs a group of the log.
+/// Thread that writes and syncs a group of log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Syncer {
     /// The log thread.
     LogThread,
     /// The thread that runs the core, after the step.
     CoreThread,
-    /// The thread that visits the core, after its visit: others run the core meanwhile.
+    /// The thread that visits the core, after its visit. Others can run the core meanwhile.
     Visitor,
-    /// No thread: the group waits.
+    /// No thread, because the group waits.
     NotYet,
 }
 
-/// The thread that writes to sockets.
+/// Thread that writes to sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
     /// The task of the connection, which must be woken.
     Task,
-    /// The thread that runs the core, if no other thread is writing to the socket.
+    /// The thread that runs the core, unless another thread is writing to the socket.
     Core,
 }
 
-/// The place of a member in a flush.
+/// Position of a member in a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlushOrder {
     /// Before the other members.
@@ -73,12 +73,12 @@ pub enum FlushOrder {
     Later,
 }
 
-/// The time at which a flush is carried out.
+/// Time at which a flush is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlushAt {
     /// Immediately.
     Now,
-    /// After the step, when the replies of clients have left.
+    /// After the step, when the replies to clients have been sent.
     StepEnd,
     /// After the last input of the turn.
     TurnEnd,
@@ -93,18 +93,18 @@ pub struct WaitingWork {
     pub is_in_inbox: bool,
 }
 
-/// The records that wait for the log.
+/// Records that wait for the log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WaitingGroup {
     /// Number of transactions.
     pub txns: usize,
-    /// Encoded length of the transactions.
+    /// Encoded length of the transactions, bytes.
     pub bytes: usize,
-    /// Time since which the first record waits, ms.
+    /// Time since which the first record has been waiting, ms.
     pub since_ms: i64,
     /// Whether orders for the disk precede the group in the queue.
     pub follows_orders: bool,
-    /// Whether a visitor has an earlier group and has not synced it yet.
+    /// Whether a visitor has an earlier group that it has not synced yet.
     pub is_visitor_syncing: bool,
     /// Whether the log thread has finished all earlier groups and orders.
     pub is_log_idle: bool,
@@ -112,11 +112,11 @@ pub struct WaitingGroup {
     pub is_log_full: bool,
 }
 
-/// The schedule of one server.
+/// Schedule of one server.
 #[derive(Debug)]
 pub struct Schedule {
     settings: ScheduleSettings,
-    /// Number of the latest groups that had one transaction each.
+    /// Number of consecutive latest groups that had one transaction each.
     singles: u32,
     /// Number of the next groups that the log thread must sync because a sync was slow.
     left_to_log_thread: u32,
@@ -125,9 +125,9 @@ pub struct Schedule {
     waiting: WaitingWork,
     /// Whether the thread that runs the core syncs the flushed group after this step.
     owes_sync: bool,
-    /// Whether a visitor runs this turn that can sync a group after it.
+    /// Whether this turn is run by a visitor that can sync a group after the turn.
     can_visitor_sync: bool,
-    /// Number of flushes of this turn that wait for its end.
+    /// Number of flushes in this turn that wait for its end.
     deferred_in_turn: usize,
     /// Whether the replies of this step precede its packets.
     replies_first: bool,
@@ -170,7 +170,7 @@ impl Schedule {
         }
     }
 
-    /// Records whether no thread or member waits for the log, as at an observer that is up to date.
+    /// Records whether no thread or member waits for the log, as on an up-to-date observer.
     pub fn note_role(&mut self, may_sync_late: bool) {
         self.may_sync_late = may_sync_late;
     }
@@ -181,16 +181,16 @@ impl Schedule {
         self.settings.has_members && self.singles >= limits::LONE_AFTER_GROUPS
     }
 
-    /// Returns the thread that runs the core for a message. A lone writer waits for each wake-up.
-    /// Many writers share the core's own thread, since the threads of their connections have enough
-    /// to do.
+    /// Returns the thread that runs the core for a message. A single writer waits for each wake-up.
+    /// Many writers share the core's own thread, because the threads of their connections are busy
+    /// enough.
     pub fn runner_of_message(&self) -> Runner {
         let ScheduleSettings {
             processors,
             visitors,
             ..
         } = self.settings;
-        // While a visitor runs the core, others must be able to run.
+        // While a visitor runs the core, other threads must be able to run.
         if self.is_writer_alone() && visitors.min(processors) > 1 {
             Runner::VisitingThread
         } else {
@@ -198,9 +198,9 @@ impl Schedule {
         }
     }
 
-    /// Returns the thread that runs the core after a sync of this number of transactions. The log
-    /// thread waits for the next group, which the core prepares. After a large group, the log
-    /// thread can write other groups meanwhile.
+    /// Returns the thread that runs the core after a sync of this number of transactions. After a
+    /// small group, the log thread runs it, because it waits for the next group, which the core
+    /// prepares. After a large group, the log thread can write other groups meanwhile.
     pub fn runner_after_sync(txns: usize) -> Runner {
         if txns <= limits::LOG_GROUP_INLINE_MAX {
             Runner::LogThread
@@ -226,7 +226,7 @@ impl Schedule {
     }
 
     /// Returns the thread that syncs the group that is flushed now. If that is the core's thread,
-    /// it calls [`Schedule::sync_due`] after the step, when the replies have left.
+    /// it calls [`Schedule::sync_due`] after the step, when the replies have been sent.
     pub fn flush_group(&mut self, group: &WaitingGroup, now_ms: i64) -> Syncer {
         let syncer = self.syncer(group, now_ms);
         self.owes_sync = syncer == Syncer::CoreThread;
@@ -252,7 +252,7 @@ impl Schedule {
         self.can_visitor_sync && self.settings.has_members && self.is_hand_over_useless(group)
     }
 
-    /// Returns whether a hand-over to the log thread would only cost a lone writer wake-ups.
+    /// Returns whether handing over to the log thread would only cost a single writer wake-ups.
     fn is_hand_over_useless(&self, group: &WaitingGroup) -> bool {
         !group.follows_orders
             && self.settings.syncs_at_once
@@ -264,8 +264,8 @@ impl Schedule {
             && group.is_log_idle
     }
 
-    /// Returns the time until which the group waits for more records, ms. `None` while the log is
-    /// full, because that time could pass without any effect.
+    /// Returns the time until which the group waits for more records, ms. Returns `None` while the
+    /// log thread's queue is full, because that time could pass without any effect.
     pub fn gathers_until_ms(&self, group: &WaitingGroup) -> Option<i64> {
         let gathers = self.may_sync_late
             && group.txns > 0
@@ -275,9 +275,10 @@ impl Schedule {
         gathers.then(|| group.since_ms + limits::OBSERVER_GROUP_MS)
     }
 
-    /// Returns the thread that writes to this number of clients, which a turn has answered.
+    /// Returns the thread that writes to the clients that a turn has answered, of which there is
+    /// this number.
     pub fn writer_to_clients(&self, clients: usize) -> Writer {
-        // With few processors the tasks would wait for the processor of the core.
+        // With few processors, the tasks would wait for the core's processor.
         let has_time = self.has_time() || self.settings.processors <= limits::PROCESSORS_FEW;
         if has_time && clients <= limits::CLIENTS_WRITTEN_BY_CORE_MAX {
             Writer::Core
@@ -296,8 +297,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the place of a member in a flush. `has_asked_last` states whether it sent the latest
-    /// requests. A lone writer at that member waits only for the commit.
+    /// Returns the position of a member in a flush. `has_asked_last` states whether it sent the
+    /// latest requests. A single writer at that member waits only for the commit.
     pub fn place_of_member(has_asked_last: bool) -> FlushOrder {
         if has_asked_last {
             FlushOrder::First
@@ -306,13 +307,13 @@ impl Schedule {
         }
     }
 
-    /// Returns whether the core does not have waiting work.
+    /// Returns whether no work waits for the core.
     fn has_time(&self) -> bool {
         !self.waiting.is_in_turn && !self.waiting.is_in_inbox
     }
 
-    /// Begins a turn. `can_visitor_sync` states whether a visitor runs it that can sync a group
-    /// afterwards, while another thread continues the visitor's other work.
+    /// Begins a turn. `can_visitor_sync` states whether the turn is run by a visitor that can sync
+    /// a group afterwards while another thread continues its other work.
     pub fn begin_turn(&mut self, can_visitor_sync: bool) {
         self.can_visitor_sync = can_visitor_sync;
     }
@@ -323,17 +324,17 @@ impl Schedule {
     }
 
     /// Begins a step of the replica. `answers_own` states whether a leader's next commit answers
-    /// its own client. The reply then precedes the packets to members, each of which takes as long
-    /// as the reply.
+    /// the leader's own client. The reply is then sent before the packets to members, each of which
+    /// takes as long as the reply.
     pub fn begin_step(&mut self, answers_own: bool) {
         self.replies_first = answers_own && self.is_writer_alone();
     }
 
-    /// Returns the time of a flush that the replica requests now. One flush is enough for the
+    /// Returns when to execute a flush that the replica requests now. One flush is enough for the
     /// inputs of a turn: members receive one write for them, and the log receives one group. There
-    /// is a limit, because others wait for the packets. A standalone server does not defer flushes,
-    /// because its disk would be idle meanwhile. A member with a lone writer does not either,
-    /// because that writer waits for the first packet.
+    /// is a limit, because members wait for the packets. A standalone server does not defer
+    /// flushes, because its disk would be idle meanwhile. Neither does a member with a single
+    /// writer, because that writer waits for the first packet.
     pub fn flush(&mut self) -> FlushAt {
         if self.replies_first {
             self.is_flush_owed_by_step = true;
@@ -357,8 +358,8 @@ impl Schedule {
         std::mem::take(&mut self.is_flush_owed_by_step)
     }
 
-    /// Ends a turn. Returns whether a flush must be executed now. That flush is without effect if
-    /// there was another one since.
+    /// Ends a turn. Returns whether a flush must be executed now. The flush has no effect if
+    /// another one was executed since.
     pub fn end_turn(&mut self) -> bool {
         self.can_visitor_sync = false;
         self.waiting.is_in_turn = false;

@@ -12,8 +12,8 @@ use storage::{DataDirs, Disk, StorageError};
 
 use crate::Wanted;
 
-/// Bytes of the tree that a snapshot encodes under one shared lock, for a file or for a learner.
-/// This is about 50 us of work, because the thread may lose the processor while it holds the lock.
+/// Number of tree bytes that a snapshot encodes under one shared lock, for a file or for a learner.
+/// This takes only about 50 us, because the thread may lose the processor while it holds the lock.
 pub const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;
 
 /// A snapshot in progress. If it is dropped before its end, its file is removed.
@@ -28,11 +28,11 @@ pub struct StateSnapshot<D: Disk> {
 /// Progress of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SnapshotProgress {
-    /// More must be written.
+    /// More pieces must be written.
     More,
     /// Everything is written. The file does not have its final name yet.
     Whole,
-    /// The snapshot is abandoned, because the tree was or will be replaced. The snapshot might
+    /// The snapshot is abandoned, because the tree has been or will be replaced. The snapshot might
     /// contain data that is never committed.
     GivenUp,
 }
@@ -40,11 +40,11 @@ pub(super) enum SnapshotProgress {
 /// A snapshot on disk.
 #[derive(Debug)]
 pub struct WrittenSnapshot {
-    /// The transaction in the snapshot's name.
+    /// Transaction in the snapshot's name.
     pub zxid: Zxid,
     /// Path of the snapshot.
     pub path: PathBuf,
-    /// Time at which the snapshot was begun, ms.
+    /// Time at which the snapshot began, ms.
     pub begun_ms: i64,
     /// Report for the replica.
     pub told: Option<Input>,
@@ -52,7 +52,8 @@ pub struct WrittenSnapshot {
 
 impl<D: Disk> StateSnapshot<D> {
     /// Begins a snapshot of the current tree at this time in ms. Returns `None` if the tree must
-    /// not become durable: it is not established, or the role that requested it is over.
+    /// not become durable, because it is not established or the role that requested the snapshot is
+    /// over.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -119,7 +120,7 @@ impl<D: Disk> StateSnapshot<D> {
         } = self;
         chunk.clear();
         chunk.reserve(bytes);
-        // A shared and short hold: writers wait for at most one chunk.
+        // The hold is shared and short, so writers wait for at most one chunk.
         let more = {
             let tree = state.tree();
             snapshot.read(&tree, state.generation(), bytes, chunk)
@@ -136,7 +137,7 @@ impl<D: Disk> StateSnapshot<D> {
         })
     }
 
-    /// Gives the file its final name. Meanwhile, the files must not be loaded or cut.
+    /// Renames the file to its final name. Meanwhile, the files must not be loaded or cut.
     ///
     /// # Errors
     /// If the file cannot be written, or other snapshots cannot be removed.

@@ -10,7 +10,7 @@ use storage::{DataDirs, Disk, StorageError};
 
 use super::{SnapshotProgress, StateSnapshot, WrittenSnapshot};
 
-/// The requested snapshots, and the one that is being written.
+/// Requested snapshots, and the one that is being written.
 #[derive(Debug)]
 pub struct SnapshotWork<D: Disk> {
     disk: Arc<D>,
@@ -24,19 +24,19 @@ pub struct SnapshotWork<D: Disk> {
 /// Reason for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// The number of transactions logged since the last one is large enough, according to
-    /// [`DueSnapshots::begin`]. It is deferred while the tree is not established.
+    /// The number of transactions logged since the last snapshot is large enough, according to
+    /// [`DueSnapshots::begin`]. The snapshot is deferred while the tree is not established.
     Due,
-    /// The first one of a server that starts. The tree does not change before it is written.
+    /// A starting server needs its first snapshot. The tree does not change before it is written.
     First,
-    /// A learner needs it to continue: it replaces the server's own log.
+    /// A learner needs the snapshot to continue, because it replaces the server's own log.
     Synchronised(Synchronised),
     /// An operator requested the snapshot. It is refused while the tree is not established.
     Asked,
 }
 
 impl<D: Disk> SnapshotWork<D> {
-    /// Creates an empty queue. `due` is for the code that requests due snapshots.
+    /// Creates an empty queue. `due` is shared with the code that requests due snapshots.
     pub fn new(
         disk: Arc<D>,
         dirs: DataDirs,
@@ -81,7 +81,7 @@ impl<D: Disk> SnapshotWork<D> {
         self.due.lock().end();
     }
 
-    /// Writes a snapshot immediately. The caller alone uses the tree and the files.
+    /// Writes a snapshot immediately. No other code may use the tree and the files.
     ///
     /// # Errors
     /// If the snapshot cannot be written.
@@ -98,10 +98,10 @@ impl<D: Disk> SnapshotWork<D> {
         Ok(written)
     }
 
-    /// Begins the next snapshot if none is being written, and writes about `bytes` bytes of it,
-    /// read during a short hold of the tree. Returns the snapshot once it is on disk. While it
-    /// receives its final name, the guard from `hold_files` prevents the files from being loaded or
-    /// cut.
+    /// Begins the next snapshot if none is being written. Reads about `bytes` bytes of it during a
+    /// short hold of the tree and writes them. Returns the snapshot once it is on disk. While the
+    /// file receives its final name, the guard from `hold_files` prevents the files from being
+    /// loaded or cut.
     ///
     /// # Errors
     /// If the snapshot cannot be written.
@@ -158,15 +158,15 @@ impl<D: Disk> SnapshotWork<D> {
     }
 }
 
-/// Size of a piece if the tree is not in use, bytes.
+/// Size of a piece while the tree is not in use, bytes.
 const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// Schedule of the snapshots that are due because of the number of logged transactions.
 ///
 /// `snapCount` was designed for servers that log a few thousand transactions per second. At a
-/// hundred thousand, a large tree would be written again and again without a pause. This would take
-/// processor and disk from the clients and would not help: after a crash, a log is read faster than
-/// it was written.
+/// hundred thousand, a large tree would be written continually. This would take processor and disk
+/// time from the clients and would not help, because after a crash a log is read faster than it was
+/// written.
 #[derive(Debug, Default)]
 pub struct DueSnapshots {
     /// Whether a snapshot waits or is being written.
@@ -183,11 +183,12 @@ const SHORT_MS: i64 = 100;
 /// spent on snapshots.
 const REST_FACTOR: i64 = 3;
 
-/// Maximum pause, ms: the transactions logged meanwhile must be read at the next start.
+/// Maximum pause, ms. It is limited because the transactions logged meanwhile must be read at the
+/// next start.
 const REST_MAX_MS: i64 = 60_000;
 
 impl DueSnapshots {
-    /// Returns whether a due snapshot begins. If not, the next trigger asks again.
+    /// Returns whether a due snapshot begins. If not, it is checked again at the next trigger.
     pub fn begin(&mut self, now_ms: i64) -> bool {
         if now_ms < self.rests_until_ms {
             tracing::debug!("skipping a snapshot because the last snapshot is large and recent");
@@ -201,12 +202,12 @@ impl DueSnapshots {
         true
     }
 
-    /// Records that the begun snapshot has ended, whatever its result.
+    /// Records that the snapshot that was begun has ended, whatever its result.
     pub fn end(&mut self) {
         self.is_under_way = false;
     }
 
-    /// Defers the begun snapshot until the tree is established.
+    /// Defers the snapshot that was begun until the tree is established.
     pub fn defer(&mut self) {
         self.is_under_way = false;
         self.is_deferred = true;
