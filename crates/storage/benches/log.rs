@@ -1,4 +1,4 @@
-//! Log append and commit compared with a bare fdatasync, and reading back.
+//! Log append and commit compared with a bare fdatasync, and reading the log.
 //!
 //! Temporary directories are created in `TMPDIR`, which must be on a disk for meaningful figures.
 
@@ -21,7 +21,7 @@ fn main() {
     divan::main();
 }
 
-/// Returns a create of 100 bytes of data as it is logged.
+/// Returns a create of 100 bytes of data in the form in which it is logged.
 fn payload(zxid: i64) -> Vec<u8> {
     let record = TxnRecord {
         header: TxnHeader {
@@ -52,7 +52,7 @@ fn open() -> (TempDir, DataDirs) {
 
 const GROUPS: [usize; 3] = [1, 16, 256];
 
-/// The limit of the disk: an equal number of bytes, preallocated, one write and one fdatasync.
+/// The limit of the disk: the same number of bytes, preallocated, with one write and one fdatasync.
 #[divan::bench(args = GROUPS, sample_count = 300, sample_size = 1)]
 fn bare_write_and_fdatasync(bencher: divan::Bencher<'_, '_>, group: usize) {
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -9,15 +9,15 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
-/// Maximum number of waiting batches, which bounds the memory.
+/// Maximum number of waiting batches. It bounds the memory.
 const WAITING_MAX: usize = 2;
-/// Number of bytes or items with which a batch is complete.
+/// Number of bytes or items at which a batch is complete.
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_ITEMS: usize = 4096;
 
-/// Calls `take` with each of `items` until it returns `Break`, and returns the iterator. With
-/// `is_wanted` another thread iterates, and may have advanced the iterator further. `bytes_of`
-/// returns the memory use of an item.
+/// Calls `take` with each of `items` until it returns `Break`, and returns the iterator. If
+/// `is_wanted` is set, another thread iterates and may have advanced the iterator further.
+/// `bytes_of` returns the memory use of an item.
 pub(crate) fn for_each<I>(
     mut items: I,
     is_wanted: bool,
@@ -46,19 +46,19 @@ where
             let _ = items.try_for_each(take);
             return items;
         }
-        // The thread does not wait for anything other than the iterator.
+        // The thread waits for nothing but the iterator.
         let _ = hand_over.send(items);
         let _ = batches.iter().flatten().try_for_each(&mut take);
-        // Closes the channel, so that the thread does not wait for space in it.
+        // Closes the channel, so the thread does not wait for space in it.
         drop(batches);
-        // A panic of the thread becomes a panic of the caller.
+        // A panic in the thread becomes a panic in the caller.
         handed_back
             .recv()
             .expect("the thread returns the items when it ends")
     })
 }
 
-/// Starts the thread; returns whether that succeeded.
+/// Starts the thread. Returns whether that succeeded.
 fn spawn<'scope>(scope: &'scope Scope<'scope, '_>, work: impl FnOnce() + Send + 'scope) -> bool {
     // The thread logs to the caller's subscriber.
     let told = tracing::dispatcher::get_default(Clone::clone);
@@ -83,7 +83,7 @@ fn send_batches<I: Iterator>(
             }
         }
     }
-    // A failure means that the caller does not need more items.
+    // A failure means that the caller needs no more items.
     let _ = full.send(batch);
 }
 
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Without a closed channel the thread would wait forever.
+    /// If the channel were not closed, the thread would wait indefinitely.
     #[test]
     fn dropping_the_receiver_ends_the_thread() {
         for is_wanted in [false, true] {

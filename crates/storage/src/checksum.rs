@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// A running checksum.
+/// A checksum to which bytes are added.
 #[derive(Clone)]
 pub(crate) struct Checksum(simd_adler32::Adler32);
 
 impl Checksum {
-    /// Starts a checksum of no bytes.
+    /// Creates a checksum of no bytes.
     pub(crate) fn new() -> Self {
         Self(simd_adler32::Adler32::new())
     }

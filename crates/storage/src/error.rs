@@ -15,39 +15,39 @@ use crate::log::judge::Damage;
 pub struct ContentError(String);
 
 impl ContentError {
-    /// Constructs the error from a reason for the operator.
+    /// Constructs the error from a reason, which is shown to the operator.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-/// A storage error. The text contains the file and the position, the cause, and a remedy.
+/// A storage error. The message contains the file and the position, the cause, and a remedy.
 ///
-/// Retrying does not help with any of them: the server stops, or continues without a snapshot if
-/// only that could not be written.
+/// Retrying does not help with any of these errors. The server stops, or continues without a
+/// snapshot if only the snapshot could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
     /// The operating system returned an error.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// Verb for the failed operation.
+        /// Verb that describes the failed operation.
         action: &'static str,
-        /// File or directory of the operation.
+        /// File or directory that was accessed.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error returned by the operating system.
         source: io::Error,
     },
     /// A data directory is missing or cannot be used.
     #[error("data directory {} cannot be used: {reason}", dir.display())]
     Directory {
-        /// The data directory.
+        /// Path of the data directory.
         dir: PathBuf,
         /// Reason why the directory cannot be used.
         reason: String,
     },
-    /// A log in the snapshot directory or a snapshot in the log directory: the two paths were mixed
-    /// up.
+    /// A log is in the snapshot directory or a snapshot in the log directory, because the two paths
+    /// were mixed up.
     #[error(
         "{} is a {kind} file in the {} directory: check dataDir and dataLogDir",
         file.display(),
@@ -56,31 +56,31 @@ pub enum StorageError {
     Misplaced {
         /// Path of the misplaced file.
         file: PathBuf,
-        /// `log` or `snapshot`.
+        /// Kind of file: `log` or `snapshot`.
         kind: &'static str,
     },
-    /// Another process has the directory open.
+    /// Another process uses the directory.
     #[error("data directory {} is in use by another process", dir.display())]
     InUse {
-        /// The data directory.
+        /// Path of the data directory.
         dir: PathBuf,
     },
-    /// A log could not be written or synced. No transaction of the group may be acknowledged.
+    /// A log could not be written or synced. No transaction in the group may be acknowledged.
     #[error("cannot {action} log {} at offset {offset}: {source}", path.display())]
     LogWrite {
-        /// `create`, `write`, `sync`.
+        /// Failed operation: `create`, `write` or `sync`.
         action: &'static str,
         /// Path of the log.
         path: PathBuf,
-        /// Offset of the group.
+        /// Offset of the group in the log.
         offset: u64,
-        /// Error of the operating system.
+        /// Error returned by the operating system.
         source: io::Error,
     },
     /// An earlier write or sync failed, so the content of the disk is unknown.
     #[error("the log writer stopped after a failed write or sync")]
     LogPoisoned,
-    /// A log of this name exists and contains transactions, which a new file would destroy.
+    /// A log with this name exists and contains transactions, which a new file would destroy.
     #[error(
         "log {} exists and contains transactions, so it is not overwritten. If you do not need the \
          transactions, move the log away",
@@ -93,11 +93,11 @@ pub enum StorageError {
     /// A snapshot could not be written.
     #[error("cannot {action} snapshot {}: {source}", path.display())]
     SnapshotWrite {
-        /// `create`, `write`, `sync`, `rename`.
+        /// Failed operation: `create`, `write`, `sync` or `rename`.
         action: &'static str,
         /// Path of the snapshot.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error returned by the operating system.
         source: io::Error,
     },
     /// A log file does not begin with the header of a log.
@@ -108,7 +108,7 @@ pub enum StorageError {
         /// Reason why the header is invalid.
         reason: String,
     },
-    /// Corruption in a log that no crash explains.
+    /// Corruption in a log that cannot be the result of a crash.
     #[error(
         "log {} is damaged at offset {offset}: {damage}. Everything up to zxid {last_good} is \
          readable. `zoarium log --verify {}` shows the file, `zoarium log --repair --replace {}` \
@@ -122,7 +122,7 @@ pub enum StorageError {
         offset: u64,
         /// Kind of corruption.
         damage: Damage,
-        /// The last transaction before the corrupted record. Without one, the zxid before the
+        /// Last transaction before the corrupted record. If there is none, the zxid before the
         /// file's first zxid, according to its name.
         last_good: Zxid,
     },
@@ -142,9 +142,9 @@ pub enum StorageError {
         next: Zxid,
         /// Description of the log or snapshot before the gap.
         before: String,
-        /// The last zxid before the gap.
+        /// Last zxid before the gap.
         last: Zxid,
-        /// Offset at which the log before the gap is torn, if it is.
+        /// Offset at which the log before the gap is torn, if it is torn.
         torn_at: Option<u64>,
     },
     /// Snapshots exist, but none can be loaded.
@@ -153,14 +153,14 @@ pub enum StorageError {
         dir.display(), newest.display()
     )]
     NoUsableSnapshot {
-        /// Snapshot directory.
+        /// Path of the snapshot directory.
         dir: PathBuf,
-        /// The newest snapshot.
+        /// Path of the newest snapshot.
         newest: PathBuf,
-        /// Reason why the newest snapshot does not load.
+        /// Reason why the newest snapshot cannot be loaded.
         reason: String,
     },
-    /// A newer snapshot is corrupted, and the logs do not lead to its transaction.
+    /// A newer snapshot is corrupted, and the logs do not reach its transaction.
     #[error(
         "cannot load snapshot {} ({reason}), and without it the data ends at zxid {reached}, so \
          transactions would be lost. Restore an intact copy or the missing logs. To discard \
@@ -168,14 +168,14 @@ pub enum StorageError {
         path.display()
     )]
     SnapshotLost {
-        /// The corrupted snapshot.
+        /// Path of the corrupted snapshot.
         path: PathBuf,
-        /// Reason why the snapshot does not load.
+        /// Reason why the snapshot cannot be loaded.
         reason: String,
-        /// The last zxid that the older snapshot and the logs reach.
+        /// Last zxid that the older snapshot and the logs reach.
         reached: Zxid,
     },
-    /// There are logs, but no snapshot.
+    /// There are logs but no snapshot.
     #[error(
         "{} does not contain a snapshot, but {} is a transaction log, so the server would start \
          without the snapshot's data. Restore the snapshot. After an upgrade from 3.4, or if the \
@@ -183,12 +183,12 @@ pub enum StorageError {
         dir.display(), log.display()
     )]
     NoSnapshot {
-        /// Snapshot directory.
+        /// Path of the snapshot directory.
         dir: PathBuf,
-        /// One of the logs.
+        /// Path of one of the logs.
         log: PathBuf,
     },
-    /// The single requested snapshot is corrupted.
+    /// The only requested snapshot is corrupted.
     #[error("snapshot {} is damaged at offset {offset}: {reason}", path.display())]
     SnapshotDamaged {
         /// Path of the snapshot.
@@ -198,7 +198,7 @@ pub enum StorageError {
         /// Reason why the snapshot cannot be read.
         reason: String,
     },
-    /// The files are not this server's whole history, and the server is standalone.
+    /// The files do not contain this server's whole history, and the server is standalone.
     #[error(
         "{} exists because this server's damaged logs and snapshots were set aside. Only a leader \
          can restore the data, so start this server as a member of its ensemble. To start it \
@@ -206,15 +206,15 @@ pub enum StorageError {
         marker.display(), marker.display()
     )]
     Untrusted {
-        /// Path of the marker.
+        /// Path of the marker file.
         marker: PathBuf,
     },
     /// The log cannot be truncated as the leader requires.
     #[error("cannot truncate the log in {} to zxid {target}: {reason}", dir.display())]
     Truncate {
-        /// Log directory.
+        /// Path of the log directory.
         dir: PathBuf,
-        /// Zxid at which the leader wants the log to end.
+        /// Zxid at which the leader requires the log to end.
         target: Zxid,
         /// Reason why the log cannot be truncated.
         reason: String,
@@ -242,10 +242,10 @@ pub enum StorageError {
         found: Epoch,
         /// Lowest valid epoch.
         least: Epoch,
-        /// Source of the lowest valid epoch.
+        /// Data from which the lowest valid epoch is derived.
         of: String,
     },
-    /// The file with the positions of the seams is corrupted. The next start rebuilds it.
+    /// The file that contains the positions of the seams is corrupted. The next start rebuilds it.
     #[error("{} cannot be read: {reason}", path.display())]
     Seam {
         /// Path of the file.
@@ -255,7 +255,7 @@ pub enum StorageError {
     },
 }
 
-/// EIO, which is returned for an unreadable sector, among others.
+/// The error code EIO, which is returned for an unreadable sector, among other causes.
 const UNREADABLE: i32 = 5;
 
 fn torn_note(torn_at: Option<u64>) -> String {
@@ -274,11 +274,11 @@ fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
 
 impl StorageError {
     /// Returns whether logs or snapshots are corrupted, unreadable or partly missing, so that a
-    /// leader's copy can replace them. The error text contains the file and the position.
+    /// leader's copy can replace them. The error message contains the file and the position.
     ///
-    /// False if there is no snapshot, as in a wrong `dataDir`. Also false for a record that has a
-    /// correct checksum and cannot be decoded, because another release may have written it. Moving
-    /// the files aside would not help in either case.
+    /// Returns `false` if there is no snapshot, as with a wrong `dataDir`. Also returns `false` for
+    /// a record that has a correct checksum but cannot be decoded, because another release may have
+    /// written it. Moving the files aside would not help in either case.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::LogDamaged { damage, .. } => !matches!(damage, Damage::Undecodable { .. }),
@@ -295,7 +295,7 @@ impl StorageError {
         }
     }
 
-    /// Returns the process's exit code, which is Java's where Java has one (ExitCode).
+    /// Returns the process's exit code, which equals Java's if Java has one (ExitCode).
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Directory { .. } | Self::Misplaced { .. } | Self::InUse { .. } => 3,
@@ -319,7 +319,7 @@ pub fn io_error(
     }
 }
 
-/// Describes a log or snapshot in error texts.
+/// Describes a log or snapshot in error messages.
 pub(crate) fn described(kind: &str, path: &Path) -> String {
     format!("{kind} {}", path.display())
 }

@@ -9,14 +9,14 @@
 //! * [`LogWriter`] appends transactions; a group costs one write and one fdatasync.
 //! * [`SnapshotWriter`] writes a snapshot, which appears only once it is complete and durable.
 //! * [`recover()`] fills a [`State`] with the newest intact snapshot and the log after it.
-//! * [`make_durable`] writes to the disk what may only be in the page cache.
+//! * [`make_durable`] writes data to the disk that may only be in the page cache.
 //! * [`set_history_aside`] removes the vote of a member whose files are corrupted.
 //! * [`truncate()`], [`purge()`] and [`Epochs`] do what their names say.
 //!
-//! The most important rule: acknowledged data is never lost silently. The end of a log is either
-//! the result of a crash, which is recovered automatically, or corruption, which is refused with
-//! the file, the offset and the command that repairs it; see [`log`]. Recovery never changes a byte
-//! of a file that is not empty.
+//! The most important rule is that acknowledged data is never lost silently. The end of a log is
+//! either the result of a crash, which is recovered automatically, or corruption, which is refused
+//! with the file, the offset and the command that repairs it; see [`log`]. Recovery never changes a
+//! byte of a file that is not empty.
 //!
 //! All input and output goes through [`Disk`], so that a simulator can lose unsynced data. The
 //! grouping policy, the threads and the tree are in other crates: this crate only depends on

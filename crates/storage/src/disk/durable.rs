@@ -3,8 +3,8 @@
 //! An earlier process may have died before a sync, or because a sync failed. A server that recovers
 //! a log relies on everything that it reads there, so the log must be on the disk first.
 //!
-//! A sync alone is not enough. After a failed sync Linux marks the pages clean: reads return the
-//! written data, the disk does not have it, and the next sync succeeds without writing anything.
+//! A sync alone is not enough. After a failed sync, Linux marks the pages clean: reads return the
+//! written data, although the disk lacks it, and the next sync succeeds without writing anything.
 //! Asking the kernel to drop such pages is only a hint, and not every file system supports reads
 //! that bypass the page cache (O_DIRECT). Writing always works: a write makes the page dirty, and
 //! the next sync writes it to the disk or fails. So the part of the log that may never have been
@@ -14,9 +14,10 @@
 //!
 //! The part is short: [`LogWriter`](crate::LogWriter) never has more than [`UNSYNCED_BYTES_MAX`]
 //! unsynced, or one record if that is longer, always at the end of the newest file. (Groups of
-//! Apache ZooKeeper may be longer; it also trusts the next sync.) The length of that file may be
-//! unsynced, too, because a leader may have had it truncated. Snapshots and epoch files do not need
-//! this: they get their names only after a successful sync, and a process exits after a failed one.
+//! Apache ZooKeeper may be longer; it also trusts the next sync.) The length of that file may also
+//! be unsynced, because a leader may have had it truncated. Snapshots and epoch files do not need
+//! this, because they receive their names only after a successful sync, and a process exits after a
+//! failed one.
 
 use std::path::Path;
 
@@ -29,14 +30,14 @@ use crate::log::judge::last_nonzero_of;
 use crate::log::scan::read_at;
 use crate::recovery::recover::Recovered;
 
-/// Bytes per read and write.
+/// Number of bytes per read and write.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Makes the recovered data durable: the end of the newest log and the names of all files. Only
 /// then may a server vote or acknowledge anything.
 ///
 /// # Errors
-/// If something cannot be read, written or synced. The content of the disk is then unknown.
+/// If data cannot be read, written or synced. The content of the disk is then unknown.
 pub fn make_durable<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -76,8 +77,8 @@ fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), Sto
         file.write_all_at(at, bytes).map_err(failed())?;
         at += read as u64;
     }
-    // A truncation whose sync failed may be visible here and be lost with a power failure. Setting
-    // the length to its current value may not write anything, so it changes twice.
+    // A truncation whose sync failed may be visible here and be lost in a power failure. Setting
+    // the length to its current value may not write anything, so the length is changed twice.
     file.set_len(len + 1)
         .and_then(|()| file.set_len(len))
         .map_err(failed())?;

@@ -1,8 +1,8 @@
 //! The file-system operations that this crate uses.
 //!
-//! The interface is small on purpose. A simulator implements it in memory, separates written from
-//! synced data, and discards the difference at a crash. Files are written at offsets, because a log
-//! is written into preallocated space.
+//! The interface is small on purpose. A simulator implements it in memory, distinguishes written
+//! from synced data, and discards the difference in a crash. Files are written at offsets, because
+//! a log is written into preallocated space.
 
 pub(crate) mod durable;
 pub(crate) mod read_only;
@@ -13,27 +13,27 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// An entry of a directory.
+/// Entry in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirEntry {
     /// Name without the directory. Names that are not UTF-8 are not listed.
     pub name: String,
-    /// Length in bytes; 0 for directories.
+    /// Length, bytes; 0 for directories.
     pub len: u64,
     /// Whether the entry is a directory.
     pub is_dir: bool,
 }
 
-/// An exclusive lock that is held until dropped. The operating system frees it when the process
+/// An exclusive lock that is held until dropped. The operating system releases it when the process
 /// dies.
 pub trait DiskLock: fmt::Debug + Send + Sync {}
 
 /// A file system.
 ///
-/// Durability: bytes are durable after [`DiskFile::sync_data`] on their file and, if the file was
-/// created or renamed, [`Disk::sync_dir`] on its directory.
+/// Bytes are durable after [`DiskFile::sync_data`] on their file and, if the file was created or
+/// renamed, [`Disk::sync_dir`] on its directory.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
-    /// An open file.
+    /// File opened on this disk.
     type File: DiskFile;
 
     /// Returns the entries of a directory, in any order.
@@ -48,13 +48,13 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
 
-    /// Opens an existing file for writing and keeps its content. Only truncation needs it.
+    /// Opens an existing file for writing and keeps its content. Only truncation needs this.
     fn open_for_change(&self, path: &Path) -> io::Result<Self::File>;
 
     /// Creates a file for writing. The content of an existing file is removed.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
 
-    /// Renames a file, and atomically replaces an existing file of the new name.
+    /// Renames a file. An existing file with the new name is replaced atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
@@ -63,20 +63,20 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Makes the directory's entries durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Takes the exclusive lock on a file, which is created if missing. `None` if another holder,
-    /// in this process or another process, has the lock.
+    /// Acquires the exclusive lock on a file, which is created if missing. Returns `None` if
+    /// another holder, in this or another process, has the lock.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
 
-    /// Returns whether a separate thread may read ahead. False where operations must be repeatable
-    /// in the same order.
+    /// Returns whether a separate thread may read ahead. Returns `false` if the order of operations
+    /// must be repeatable.
     fn reads_ahead(&self) -> bool {
         false
     }
 
-    /// Reads the whole content of a small file; `None` if the file does not exist.
+    /// Reads the whole content of a small file. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read, or is longer than `len_max` bytes.
+    /// If the file cannot be read or is longer than `len_max` bytes.
     fn read_small(&self, path: &Path, len_max: usize) -> io::Result<Option<Vec<u8>>> {
         let file = match self.open(path) {
             Ok(file) => file,
@@ -97,7 +97,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// An open file. All positions are explicit; there is no cursor.
+/// A file opened on a disk. All positions are explicit; there is no cursor.
 pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
     /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
@@ -107,24 +107,24 @@ pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
         Ok(self.len()? == 0)
     }
 
-    /// Reads up to `buf.len()` bytes at `offset`; 0 at the end of the file.
+    /// Reads up to `buf.len()` bytes at `offset`. Returns 0 at the end of the file.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes all bytes at `offset` and extends the file if they reach beyond its end.
+    /// Writes all bytes at `offset`. Extends the file if they reach beyond its end.
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes the written bytes and the length durable, but not the name: see [`Disk::sync_dir`].
+    /// Makes the written bytes and the length durable, but not the name (see [`Disk::sync_dir`]).
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Tells the file system that these synced bytes will not be read soon and need not stay in
-    /// memory. Only a hint.
+    /// Informs the file system that these synced bytes will not be read soon and need not stay in
+    /// memory. This is only a hint.
     fn forget(&self, _offset: u64, _len: u64) {}
 
-    /// Cuts the file, or extends it with zeros.
+    /// Cuts the file or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 }
 
-/// Fills `buf` from `offset`; returns fewer bytes than requested only at the end of the file.
+/// Fills `buf` from `offset`. Returns fewer bytes than requested only at the end of the file.
 pub(crate) fn read_full_at<F: DiskFile>(
     file: &F,
     offset: u64,

@@ -1,4 +1,4 @@
-//! A read-only disk, for simulating a start while a server is running.
+//! Read-only disk that simulates a start while a server is running.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::disk::{DirEntry, Disk, DiskLock};
 /// Read-only view of another disk.
 ///
 /// Removing a file and syncing a directory do nothing and succeed, because
-/// [`recover()`](crate::recover()) calls them and does not depend on their effect. All other
+/// [`recover()`](crate::recover()) performs them and does not depend on their effect. All other
 /// changes fail.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOnly<D>(pub D);

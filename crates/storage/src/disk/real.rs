@@ -13,7 +13,7 @@ use crate::disk::{DirEntry, Disk, DiskFile, DiskLock};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
-/// A lock on an open file. It ends when the file is closed, also after SIGKILL.
+/// A lock on a file descriptor. It ends when the file is closed, including after SIGKILL.
 #[derive(Debug)]
 struct FileLock {
     file: File,
@@ -23,7 +23,7 @@ impl DiskLock for FileLock {}
 
 impl Drop for FileLock {
     /// Closing the file is not enough in a program that starts other programs: a child shares the
-    /// open file, and so the lock, until it executes its program.
+    /// descriptor, and therefore the lock, until it executes its program.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(
@@ -44,7 +44,7 @@ impl Disk for RealDisk {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            // Follows links, because a snapshot may be one. A purge may remove the file in the
+            // Follows links, because a snapshot may be a link. A purge may remove the file in the
             // meantime.
             let Ok(metadata) = fs::metadata(entry.path()) else {
                 continue;
@@ -164,7 +164,7 @@ mod tests {
         let path = dir.path().join("lock");
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();
-        // Simulates the copy that a child has until it executes its program.
+        // Simulates the copy that a child process has until it executes its program.
         let inherited = file.try_clone().unwrap();
         let lock = FileLock { file };
         assert!(RealDisk.lock(&path).unwrap().is_none());

@@ -1,4 +1,4 @@
-//! A disk for a server that a test kills inside the test's own process.
+//! Disk for a server that a test kills inside the test's own process.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::real::RealDisk;
 use crate::disk::{DirEntry, Disk, DiskFile, DiskLock};
 
-/// The disk of this machine with a switch: after it is switched off, all changes are refused.
+/// The disk of this machine with a switch. After it is switched off, all changes are refused.
 ///
 /// Data written before remains, synced or not, as after a killed process. A power failure would
 /// lose the data that was not synced.
@@ -25,7 +25,7 @@ struct Switch {
     sync_delay_ms: AtomicU64,
 }
 
-/// A file of a [`SwitchedDisk`].
+/// File on a [`SwitchedDisk`].
 #[derive(Debug)]
 pub struct SwitchedFile {
     file: File,
@@ -38,7 +38,7 @@ impl SwitchedDisk {
         self.switch.is_off.store(true, Ordering::SeqCst);
     }
 
-    /// Delays each sync of a file by `delay`; zero removes the delay.
+    /// Delays each sync of a file by `delay`. Zero removes the delay.
     pub fn slow_down(&self, delay: Duration) {
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         self.switch.sync_delay_ms.store(delay_ms, Ordering::Relaxed);

@@ -7,7 +7,8 @@ use super::names::{FileName, LOG, SNAPSHOT, UNFINISHED, unfinished_name};
 use crate::disk::{Disk, DiskLock};
 use crate::error::{StorageError, io_error};
 
-/// Subdirectory of dataDir and dataLogDir with the files, named after their format.
+/// Subdirectory of dataDir and dataLogDir that contains the files, named after their format
+/// version.
 const VERSION_DIR: &str = "version-2";
 /// Name of the lock file next to `version-2`, which Java ignores.
 pub(crate) const LOCK_FILE: &str = "zoarium.lock";
@@ -25,16 +26,16 @@ impl Default for OpenOptions {
     }
 }
 
-/// The directories of snapshots and logs. They stay locked until the last clone is dropped.
+/// Directories of snapshots and logs. They stay locked until the last clone is dropped.
 ///
-/// The operating system's lock on an open file is used. It ends with the process, also after
-/// SIGKILL, and the remaining file does not mean anything. Java does not lock its directories, so a
+/// The operating system's lock on a file descriptor is used. It ends with the process, including
+/// after SIGKILL, and the remaining file has no meaning. Java does not lock its directories, so a
 /// running Java server on the same directory is not noticed.
 #[derive(Debug, Clone)]
 pub struct DataDirs {
-    /// `<dataDir>/version-2`: snapshots, epoch files.
+    /// Directory `<dataDir>/version-2` with snapshots and epoch files.
     pub snap: PathBuf,
-    /// `<dataLogDir>/version-2`: logs.
+    /// Directory `<dataLogDir>/version-2` with logs.
     pub log: PathBuf,
     _locks: Arc<Vec<Box<dyn DiskLock>>>,
 }
@@ -44,8 +45,8 @@ impl DataDirs {
     /// directory, locks out other processes, and removes unfinished files.
     ///
     /// # Errors
-    /// If a directory is missing or unusable, contains misplaced files, or is locked. All errors
-    /// have exit code 3. Source: FileTxnSnapLog's constructor.
+    /// If a directory is missing or unusable, contains misplaced files, or is locked. All these
+    /// errors have exit code 3. Source: FileTxnSnapLog's constructor.
     pub fn open<D: Disk>(
         disk: &D,
         data_dir: &Path,
@@ -73,10 +74,11 @@ impl DataDirs {
         Ok(dirs)
     }
 
-    /// Refuses the directories that [`Self::open`] refuses before it changes anything.
+    /// Refuses the directories that [`Self::open`] would refuse before changing anything.
     ///
     /// # Errors
-    /// If a directory is missing and may not be created, or if a link or a file prevents its creation.
+    /// If a directory is missing and may not be created, or if a link or a file prevents its
+    /// creation.
     pub fn check<D: Disk>(
         disk: &D,
         data_dir: &Path,
@@ -112,10 +114,10 @@ impl DataDirs {
     }
 
     /// Returns a separate data directory with this name next to `version-2`, and creates it if it
-    /// is missing. At most `count_max` such directories may begin with `prefix`.
+    /// is missing. At most `count_max` such directories may have names that begin with `prefix`.
     ///
     /// # Errors
-    /// If there are already `count_max` others, or if it cannot be created.
+    /// If there are already `count_max` others, or if the directory cannot be created.
     pub fn beside<D: Disk>(
         &self,
         disk: &D,
@@ -144,17 +146,16 @@ impl DataDirs {
         })
     }
 
-    /// Refuses files in the wrong directory, as [`Self::open`] does.
+    /// Refuses files in the wrong directory, like [`Self::open`].
     ///
     /// # Errors
-    /// [`StorageError::Misplaced`] for such a file, and an I/O error if a directory cannot be
-    /// listed.
+    /// [`StorageError::Misplaced`] for such a file; an I/O error if a directory cannot be listed.
     pub fn check_places<D: Disk>(&self, disk: &D) -> Result<(), StorageError> {
         refuse_mixed_up(disk, &self.snap, &self.log)
     }
 
-    /// Removes unfinished files. Only this crate writes such names, and the lock excludes other
-    /// processes.
+    /// Removes unfinished files. Only this crate writes files with such names, and the lock
+    /// excludes other processes.
     fn remove_unfinished<D: Disk>(&self, disk: &D) -> Result<(), StorageError> {
         for dir in [&self.snap, &self.log] {
             for entry in disk.list(dir).map_err(io_error("list", dir))? {
@@ -192,8 +193,8 @@ fn create_dir<D: Disk>(disk: &D, dir: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Describes the link or file that prevents the creation of a directory, for which the system reports only that a file
-/// exists.
+/// Describes the link or file that prevents the creation of a directory. The system only reports
+/// that a file exists.
 fn obstacle(dir: &Path) -> Option<String> {
     let found = dir
         .ancestors()
@@ -211,7 +212,7 @@ fn obstacle(dir: &Path) -> Option<String> {
     })
 }
 
-/// Reports at the start, and not at the first snapshot, that the directory is not writable.
+/// Detects at the start, rather than at the first snapshot, that the directory is not writable.
 fn ensure_writable<D: Disk>(disk: &D, dir: &Path) -> Result<(), StorageError> {
     let probe = dir.join(unfinished_name("probe"));
     disk.create(&probe)
@@ -242,8 +243,8 @@ fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<Box<dyn DiskLock>, StorageError
     }
 }
 
-/// Refuses files in the wrong directory: two separate directories must each contain only one kind
-/// of file.
+/// Refuses files in the wrong directory. If the two directories differ, each must contain only one
+/// kind of file.
 fn refuse_mixed_up<D: Disk>(disk: &D, snap: &Path, log: &Path) -> Result<(), StorageError> {
     if snap == log || is_same_dir(snap, log) {
         return Ok(());
@@ -252,7 +253,8 @@ fn refuse_mixed_up<D: Disk>(disk: &D, snap: &Path, log: &Path) -> Result<(), Sto
     refuse_misplaced(disk, log, SNAPSHOT)
 }
 
-/// Refuses all names with the other kind's prefix and a dot: `log.txt` too, but not `logs`.
+/// Refuses all names that begin with the other kind's prefix and a dot, including `log.txt` but not
+/// `logs`.
 fn refuse_misplaced<D: Disk>(disk: &D, dir: &Path, kind: &'static str) -> Result<(), StorageError> {
     for entry in disk.list(dir).map_err(io_error("list", dir))? {
         let rest = entry.name.strip_prefix(kind);

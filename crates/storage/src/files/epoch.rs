@@ -1,9 +1,9 @@
 //! The epoch files of an ensemble member.
 //!
-//! `currentEpoch` and `acceptedEpoch` are in the snapshot directory and contain a decimal without a
-//! newline. They are replaced through `<name>.tmp`, a sync and a rename, so a crash leaves the old
-//! or the new number. A member that forgot which epoch it accepted could support two leaders of the
-//! same epoch, so this module never guesses.
+//! The files `currentEpoch` and `acceptedEpoch` are in the snapshot directory and contain a decimal
+//! number without a newline. They are replaced through `<name>.tmp`, a sync and a rename, so a
+//! crash leaves the old or the new number. A member that forgot which epoch it accepted could
+//! support two leaders in the same epoch, so this module never guesses.
 //!
 //! Source: QuorumPeer.loadDataBase, AtomicFileOutputStream.
 
@@ -15,7 +15,7 @@ use super::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
 
-/// Length of the longest epoch file that is read.
+/// Maximum length of an epoch file that is read, bytes.
 const FILE_BYTES_MAX: usize = 64 << 10;
 pub(crate) const CURRENT: &str = "currentEpoch";
 const ACCEPTED: &str = "acceptedEpoch";
@@ -23,9 +23,9 @@ const ACCEPTED: &str = "acceptedEpoch";
 /// The two epochs of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Epochs {
-    /// Epoch of the last leader with which the member synchronised.
+    /// Epoch of the leader with which the member last synchronised.
     pub current: Epoch,
-    /// Newest epoch that the member promised to a leader.
+    /// Newest epoch that the member has promised to a leader.
     pub accepted: Epoch,
 }
 
@@ -33,15 +33,15 @@ impl Epochs {
     /// Reads both files, writes missing ones (with the epoch of `last_zxid`, the last transaction
     /// recovered), and checks the epochs against that transaction and each other.
     ///
-    /// A `currentEpoch` that is too low is repaired from `currentEpoch.tmp` if that is high enough:
-    /// a crash occurred between the two steps of [`store_current`](Self::store_current). Java uses
-    /// the temporary file without this check. Otherwise a low `currentEpoch` is kept if the epoch
-    /// of the data was promised: a crash occurred while a learner was synchronised. Java then
-    /// refuses to start.
+    /// A `currentEpoch` that is too low is repaired from `currentEpoch.tmp` if that is high enough,
+    /// because a crash occurred between the two steps of [`store_current`](Self::store_current).
+    /// Java uses the temporary file without this check. Otherwise a low `currentEpoch` is kept if
+    /// the epoch of the data was promised, because a crash occurred while the learner was
+    /// synchronised. Java then refuses to start.
     ///
-    /// A `currentEpoch` without a number is rewritten if the epoch is certain, which it is if the
-    /// last transaction belongs to the accepted epoch. The member then has the beginning of that
-    /// epoch's history and has not promised a later one. Java then refuses to start.
+    /// A `currentEpoch` without a number is rewritten if the epoch is certain, which is the case if
+    /// the last transaction belongs to the accepted epoch. The member then has the beginning of
+    /// that epoch's history and has not promised a later one. Java then refuses to start.
     ///
     /// # Errors
     /// If a file does not contain a number, or contains a number that the data or the other file
@@ -61,10 +61,10 @@ impl Epochs {
         Ok(epochs)
     }
 
-    /// Returns the result of [`load`](Self::load) without writing anything.
+    /// Returns the result that [`load`](Self::load) would have, without writing anything.
     ///
     /// # Errors
-    /// If [`load`](Self::load) would fail, except for errors of writing.
+    /// If [`load`](Self::load) would fail, except for errors while writing.
     pub fn look<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let of_data = epoch_of(last_zxid);
         let accepted_path = dirs.snap.join(ACCEPTED);
@@ -91,7 +91,7 @@ impl Epochs {
         Ok(Self { current, accepted })
     }
 
-    /// Returns the error of a `currentEpoch` that does not contain a number.
+    /// Returns the error for a `currentEpoch` that does not contain a number.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -106,11 +106,12 @@ impl Epochs {
     }
 
     /// Returns whether `currentEpoch` must be discarded together with a damaged history, because it
-    /// does not contain a number. It only states whose history the files contain, so it is not needed
-    /// without them. A corrupted `acceptedEpoch` is a lost promise, which no leader can restore.
+    /// does not contain a number. The number only states whose history the files contain, so it is
+    /// not needed without them. A corrupted `acceptedEpoch` is a lost promise, which no leader can
+    /// restore.
     ///
     /// # Errors
-    /// If the files cannot be read, or the promise is not known.
+    /// If the files cannot be read, or if the promise is unknown.
     pub(crate) fn loses_current<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> {
         let promised = read(disk, &dirs.snap.join(ACCEPTED))?;
         match Self::unreadable_current(disk, dirs)? {
@@ -119,8 +120,8 @@ impl Epochs {
         }
     }
 
-    /// Writes a missing `acceptedEpoch` before the files with epoch `of_data` are moved aside:
-    /// without it only those files show which epoch was promised at least.
+    /// Writes a missing `acceptedEpoch` before the files with epoch `of_data` are moved aside.
+    /// Otherwise only those files would show which epoch was promised at least.
     pub(crate) fn keep_promise<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -153,9 +154,9 @@ impl Epochs {
                 tracing::warn!(%epoch, "finished an interrupted write of currentEpoch from its temporary file");
                 Ok(epoch)
             }
-            // The process died after it made its leader's history durable and before it did the
-            // same for the epoch (ZOOKEEPER-4643). The epoch states whose history the member has
-            // completely, so it is kept.
+            // The process died after it made its leader's history durable and before it saved the
+            // epoch (ZOOKEEPER-4643). The epoch states whose history the member has completely, so
+            // it is kept.
             _ if promised.is_some_and(|promised| promised >= of_data) => {
                 tracing::info!(%current, %of_data, "the log ends in a later epoch than currentEpoch; keeping currentEpoch");
                 Ok(current)
@@ -172,7 +173,7 @@ impl Epochs {
     /// Sets the current epoch durably.
     ///
     /// # Errors
-    /// If the file cannot be written; the old number is kept.
+    /// If the file cannot be written. The old number is then kept.
     pub fn store_current<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -184,7 +185,7 @@ impl Epochs {
     /// Sets the accepted epoch durably. Only then may the member answer the leader.
     ///
     /// # Errors
-    /// If the file cannot be written; the old number is kept.
+    /// If the file cannot be written. The old number is then kept.
     pub fn store_accepted<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -196,10 +197,11 @@ impl Epochs {
 
 /// Content of the two files.
 struct EpochFiles {
-    /// `None` if the file is missing, or is unreadable and the epoch is certain without it.
+    /// Current epoch; `None` if the file is missing, or is unreadable and the epoch is certain
+    /// without it.
     current: Option<Epoch>,
     accepted: Option<Epoch>,
-    /// Error of an unreadable `currentEpoch` if the epoch is certain.
+    /// Error for an unreadable `currentEpoch` if the epoch is certain without it.
     repaired: Option<StorageError>,
 }
 
@@ -225,8 +227,8 @@ fn epoch_of(last_zxid: Zxid) -> Epoch {
 }
 
 /// Returns whether the current epoch is known without its file. A member logs transactions of an
-/// epoch only after the whole history before it, and it does not follow an epoch later than the
-/// accepted one.
+/// epoch only after the whole history before it, and never follows an epoch later than the accepted
+/// one.
 fn is_certain(accepted: Option<Epoch>, of_data: Epoch) -> bool {
     of_data > Epoch(0) && accepted == Some(of_data)
 }
@@ -235,7 +237,7 @@ fn temporary(path: &Path) -> PathBuf {
     path.with_extension("tmp")
 }
 
-/// Parses the first line as Java's `Long.parseLong` does: a sign and leading zeros are accepted,
+/// Parses the first line like Java's `Long.parseLong`: a sign and leading zeros are accepted,
 /// blanks are not.
 fn read<D: Disk>(disk: &D, path: &Path) -> Result<Option<Epoch>, StorageError> {
     let content = disk

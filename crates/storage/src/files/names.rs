@@ -2,7 +2,7 @@
 //!
 //! The names are `log.<zxid>` and `snapshot.<zxid>[.gz|.snappy]` with the zxid in hex. Java ignores
 //! further parts (`log.5.fixed` is a log of zxid 5). Zoarium prefers the plain name to a name with
-//! unknown further parts. It never reads a `.tmp`, which is incomplete by its name.
+//! unknown further parts. It never reads a `.tmp` file, whose name marks it as incomplete.
 //!
 //! Names of unfinished or set-aside files begin with a prefix (`unfinished.log.5`, `aside.log.5`),
 //! so that Java and this crate do not treat them as logs or snapshots.
@@ -28,7 +28,7 @@ pub(crate) const UNFINISHED: &str = "unfinished";
 /// A parsed file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileName<'a> {
-    /// Part before the first dot, such as `log` or `snapshot`.
+    /// Part before the first dot, for example `log` or `snapshot`.
     pub prefix: &'a str,
     /// Second part, if it is a zxid.
     pub zxid: Option<Zxid>,
@@ -38,7 +38,7 @@ pub struct FileName<'a> {
 
 impl<'a> FileName<'a> {
     /// Parses a name. Upper-case digits and leading zeros are accepted. Values of 2^63 and above
-    /// (`snapshot.ffffffffffffffff`) are not zxids.
+    /// (as in `snapshot.ffffffffffffffff`) are not zxids.
     pub fn parse(name: &'a str) -> Self {
         let (prefix, rest) = name.split_once('.').unwrap_or((name, ""));
         let (number, suffix) = rest.split_once('.').unwrap_or((rest, ""));
@@ -57,7 +57,7 @@ impl<'a> FileName<'a> {
 /// A log file found in the log directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// Zxid of the log's first record, according to the name.
+    /// Zxid of the log's first record, according to its name.
     pub zxid: Zxid,
     /// Path of the file.
     pub path: PathBuf,
@@ -68,7 +68,8 @@ pub struct LogFile {
 /// A snapshot file found in the snapshot directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotFile {
-    /// Zxid in the snapshot's name. The snapshot contains at least the transactions up to this one.
+    /// Zxid in the snapshot's name. The snapshot contains at least the transactions up to this
+    /// zxid.
     pub zxid: Zxid,
     /// Path of the file.
     pub path: PathBuf,
@@ -80,7 +81,7 @@ pub struct SnapshotFile {
 
 impl SnapshotFile {
     /// Finds a snapshot at any path. Zxid and compression are derived from its name. The zxid is 0
-    /// if the name does not contain one.
+    /// if the name contains none.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -112,14 +113,14 @@ pub(crate) fn snapshot_name(zxid: Zxid, compression: Compression) -> String {
     format!("{SNAPSHOT}.{:x}{}", zxid.0, compression.suffix())
 }
 
-/// Returns the name of a file until it is complete.
+/// Returns the name that a file has until it is complete.
 pub(crate) fn unfinished_name(name: &str) -> String {
     format!("{UNFINISHED}.{name}")
 }
 
-/// Returns the logs of a directory by ascending zxid, one file per zxid.
+/// Returns the logs in a directory by ascending zxid, one file per zxid.
 ///
-/// If several names contain the same zxid, the plain one is returned (`log.5` and not
+/// If several names contain the same zxid, the plain name is used (`log.5` instead of
 /// `log.5.fixed`). Java would replay both.
 ///
 /// # Errors
@@ -148,7 +149,8 @@ pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageE
     Ok(logs)
 }
 
-/// Returns the snapshots of a directory, newest first; for equal zxids plain before compressed.
+/// Returns the snapshots in a directory, newest first. If zxids are equal, plain snapshots precede
+/// compressed ones.
 ///
 /// # Errors
 /// If the directory cannot be listed.

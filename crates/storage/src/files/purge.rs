@@ -1,4 +1,4 @@
-//! Removing snapshots and logs that recovery does not need.
+//! Removal of snapshots and logs that recovery does not need.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
 use crate::snapshot::valid::newest_valid;
 
-/// Smallest number of snapshots that are kept (`autopurge.snapRetainCount`).
+/// Minimum number of snapshots that are kept (`autopurge.snapRetainCount`).
 const RETAIN_MIN: usize = 3;
 
 /// Keeps the newest `retain` valid snapshots and the logs from the oldest of them on. Returns the
@@ -20,16 +20,16 @@ const RETAIN_MIN: usize = 3;
 ///
 /// The log that spans the oldest kept snapshot is kept. So are newer corrupted snapshots, and files
 /// whose names only resemble logs or snapshots (Java removes such files, for example `log.txt`).
-/// The rule does not change if there are fewer valid snapshots than `retain`; without a valid
-/// snapshot nothing is removed.
+/// The rule is the same if there are fewer valid snapshots than `retain`. If there is no valid
+/// snapshot, nothing is removed.
 ///
 /// Snapshots are removed before logs, and old files before new ones. The removal of the snapshots
 /// is durable before a log is removed, so neither a crash nor a power failure leaves a snapshot
 /// without its logs. If the log after such a snapshot began with an epoch, the snapshot would be
 /// treated as the beginning of the history (Java does not sync here).
 ///
-/// Safe while a [`LogWriter`](crate::LogWriter) and a [`SnapshotWriter`](crate::SnapshotWriter) of
-/// the same process are running.
+/// This is safe while a [`LogWriter`](crate::LogWriter) and a
+/// [`SnapshotWriter`](crate::SnapshotWriter) of the same process are running.
 ///
 /// # Errors
 /// If a file cannot be read or removed. Source: PurgeTxnLog; ZOOKEEPER-1797, 2574, 3231.

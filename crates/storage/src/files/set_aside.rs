@@ -1,4 +1,4 @@
-//! Moving files aside before other files replace them.
+//! Renaming of files that other files are about to replace.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,14 +10,14 @@ use super::names::list_snapshots;
 use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
 
-/// Prefix of the names of corrupted files that are kept. No server reads such files.
+/// Prefix for the names of corrupted files that are kept. No server reads such files.
 pub const DAMAGED: &str = "damaged";
 
 /// Renames the snapshots named after `zxid` to `damaged.snapshot.<zxid>`.
 ///
-/// Used by a server that recovered up to `zxid` by replay and is about to write that snapshot. An
-/// existing snapshot of this name could not be loaded, and its bytes are needed to investigate the
-/// corruption.
+/// Used by a server that has recovered up to `zxid` by replay and is about to write that snapshot.
+/// An existing snapshot with this name could not be loaded, and its bytes are needed to investigate
+/// the corruption.
 ///
 /// # Errors
 /// If the directory cannot be listed, changed or synced.
@@ -53,8 +53,8 @@ pub(crate) fn names_in<D: Disk>(disk: &D, dir: &Path) -> Result<BTreeSet<String>
     Ok(entries.into_iter().map(|entry| entry.name).collect())
 }
 
-/// Returns `<prefix>.<name>`, with `.2`, `.3` and so on appended if that name is taken: a rename to
-/// an existing name would delete the earlier file.
+/// Returns `<prefix>.<name>`, with `.2`, `.3` and so on appended if that name exists, because a
+/// rename to an existing name would delete the earlier file.
 pub(crate) fn free_name(taken: &BTreeSet<String>, prefix: &str, name: &str) -> String {
     let plain = format!("{prefix}.{name}");
     let numbered = (2..).map(|number| format!("{plain}.{number}"));

@@ -1,10 +1,10 @@
 //! A member whose files no longer contain everything that it has acknowledged.
 //!
-//! Such a member must not vote with its remaining files: a leader elected by its vote could lack
-//! committed transactions. The marker file `version-2/zoarium.untrusted` in the snapshot directory
-//! records this state. It is written before any other file changes and removed after a leader's
-//! snapshot is on disk. The member acknowledges nothing in between, so files that a crash leaves
-//! behind can be discarded without loss:
+//! Such a member must not vote with its remaining files, because a leader elected by its vote could
+//! lack committed transactions. The marker file `version-2/zoarium.untrusted` in the snapshot
+//! directory records this state. It is written before any other file changes and removed after a
+//! leader's snapshot is on disk. The member acknowledges nothing in between, so files that a crash
+//! leaves behind can be discarded without loss:
 //!
 //! ```text
 //! 1. the marker is written and synced, its directory too   before: the damage is found again
@@ -14,11 +14,11 @@
 //! 5. the marker goes, the directory is synced              the snapshot counts
 //! ```
 //!
-//! `acceptedEpoch` is kept, because promises to a leader remain binding. `currentEpoch` is kept
-//! too, unless it does not contain a number.
+//! `acceptedEpoch` is kept, because promises to a leader remain binding. So is `currentEpoch`,
+//! unless it does not contain a number.
 //!
-//! Apache ZooKeeper does not have such a state: it refuses to start, or starts with the data that
-//! it can read. It ignores the marker.
+//! Apache ZooKeeper has no such state. It refuses to start, or starts with the data that it can
+//! read. It ignores the marker.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ use crate::error::{StorageError, io_error};
 
 /// Name of the marker file.
 const UNTRUSTED: &str = "zoarium.untrusted";
-/// Prefix of the names of files that were moved aside. No server reads such files.
+/// Prefix for the names of files that were moved aside. No server reads such files.
 pub(crate) const ASIDE: &str = "aside";
 
 /// Returns the path of the marker, whether or not it exists.
@@ -46,7 +46,7 @@ pub fn untrusted_marker(dirs: &DataDirs) -> PathBuf {
 /// then reads none of them.
 ///
 /// # Errors
-/// If the marker cannot be opened for another reason than its absence.
+/// If the marker cannot be opened for a reason other than its absence.
 pub fn is_untrusted<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> {
     let marker = untrusted_marker(dirs);
     match disk.open(&marker) {
@@ -60,12 +60,12 @@ pub fn is_untrusted<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageE
 /// as well as a `currentEpoch` that does not contain a number. Returns the new paths. `reason` is
 /// written into the marker unless a marker exists.
 ///
-/// Undamaged files are renamed as well: no server should start from a part of the history. Nothing
-/// is deleted.
+/// Undamaged files are renamed as well, because no server may start from a part of the history.
+/// Nothing is deleted.
 ///
 /// # Errors
-/// If something cannot be written, renamed or synced. Once the marker is written, the member does
-/// not vote, even if a later step fails.
+/// If a file cannot be written, renamed or synced. Once the marker is written, the member does not
+/// vote, even if a later step fails.
 pub fn set_history_aside<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -76,7 +76,7 @@ pub fn set_history_aside<D: Disk>(
         write_marker(disk, dirs, reason)?;
     }
     let mut found = Vec::new();
-    // The two are usually the same directory.
+    // The two directories are usually the same.
     for dir in BTreeSet::from([&dirs.snap, &dirs.log]) {
         let names = names_in(disk, dir)?;
         found.push((dir, names));
@@ -132,8 +132,8 @@ fn write_marker<D: Disk>(disk: &D, dirs: &DataDirs, reason: &str) -> Result<(), 
     write().map_err(io_error("write", &path))
 }
 
-/// Restores the right to vote: the leader's snapshot of `zxid` is now this member's history. Does
-/// nothing without a marker.
+/// Restores the right to vote, because the leader's snapshot of `zxid` is now this member's
+/// history. Does nothing if there is no marker.
 pub(crate) fn trust_again<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -146,7 +146,7 @@ pub(crate) fn trust_again<D: Disk>(
     let Some(snapshot) = snapshots.iter().find(|snapshot| snapshot.zxid == zxid) else {
         return Ok(());
     };
-    // With forceSync=no the snapshot is not synced yet, and it must be durable before the marker is
+    // With forceSync=no the snapshot is not synced yet, but it must be durable before the marker is
     // removed.
     disk.open_for_change(&snapshot.path)
         .and_then(|file| file.sync_data())

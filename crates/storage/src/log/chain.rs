@@ -1,4 +1,4 @@
-//! The transactions of all log files as one sequence.
+//! Transactions of all log files as one sequence.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::files::names::{LogFile, list_logs};
 pub struct LoggedTxn {
     /// The decoded transaction.
     pub record: TxnRecord,
-    /// The encoded transaction, as a PROPOSAL packet carries it.
+    /// Encoded transaction, in the form that a PROPOSAL packet contains.
     pub payload: Bytes,
     /// Offset of the record in its file.
     pub offset: u64,
@@ -28,10 +28,10 @@ pub struct LoggedTxn {
 
 /// Iterates over the transactions from a zxid on, through all files, in the order of the files.
 ///
-/// Ends after the first error. The iterator checks framing and checksums, and whether a crash
-/// explains a torn end ([`judge`](crate::log::judge)). It also checks that no transaction is
-/// missing: within an epoch each zxid follows its predecessor, and an epoch begins with counter 1.
-/// A repeated or lower zxid is returned and logged, as in Java.
+/// Ends after the first error. The iterator checks framing and checksums, and whether a torn end
+/// can be the result of a crash ([`judge`](crate::log::judge)). It also checks that no transaction
+/// is missing: within an epoch, each zxid must follow its predecessor, and an epoch must begin with
+/// counter 1. A repeated or lower zxid is returned and logged, as in Java.
 ///
 /// Source: FileTxnIterator, ZKDatabase.addCommittedProposal; ZOOKEEPER-4925.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub struct LoggedTxns<'d, D: Disk> {
     /// Records with a lower zxid are skipped until the first record with this zxid or a higher one.
     from: Zxid,
     has_begun: bool,
-    /// The highest zxid returned, and the file that contains it.
+    /// Highest zxid returned, and the file that contains it.
     last: Position,
     /// Whether the current file contains the highest zxid returned.
     holds_last: bool,
@@ -51,7 +51,7 @@ pub struct LoggedTxns<'d, D: Disk> {
     last_read: Zxid,
     /// Offset of the last intact record in the current file.
     last_offset: Option<u64>,
-    /// The last file that was read to its end, and the offset of its last intact record.
+    /// Last file that was read to its end, and the offset of its last intact record.
     last_record: Option<(PathBuf, u64)>,
     torn: Option<(PathBuf, TornTail)>,
     empty_files: Vec<PathBuf>,
@@ -72,8 +72,8 @@ struct Position {
 /// Returns the transactions with zxid >= `from`, for synchronising a learner.
 ///
 /// The first one returned may be higher than `from` if the log does not reach back that far. While
-/// a [`LogWriter`](crate::LogWriter) is running, stop at the last committed zxid: a group that is
-/// being written may look like corruption.
+/// a [`LogWriter`](crate::LogWriter) is running, stop at the last committed zxid, because a group
+/// that is being written may look like corruption.
 ///
 /// # Errors
 /// If the directory cannot be listed. The iterator returns all other errors.
@@ -86,9 +86,9 @@ pub fn read_txns_from<'d, D: Disk>(
     LoggedTxns::open(disk, dirs, from, None, limits)
 }
 
-/// Returns the zxid of the last transaction in the log, `None` if the log is empty.
+/// Returns the zxid of the last transaction in the log; `None` if the log is empty.
 ///
-/// Java returns the zxid in the newest file's name if that file contains nothing readable. This
+/// Java returns the zxid in the newest file's name if nothing in that file can be read. This
 /// function reads the previous file instead.
 ///
 /// # Errors
@@ -111,8 +111,8 @@ pub fn last_logged_zxid<D: Disk>(
 }
 
 impl<'d, D: Disk> LoggedTxns<'d, D> {
-    /// Opens the log at `from`. `after` describes the snapshot that ends directly before `from`;
-    /// with it, the first transaction must be `from` itself or begin an epoch.
+    /// Opens the log at `from`. `after` describes the snapshot that ends directly before `from`. If
+    /// it is given, the first transaction must be `from` itself or begin an epoch.
     pub(crate) fn open(
         disk: &'d D,
         dirs: &DataDirs,
@@ -158,14 +158,14 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         }
     }
 
-    /// Returns the highest zxid returned so far, or the zxid before the start if nothing was
-    /// returned.
+    /// Returns the highest zxid returned so far. If none was returned, returns the zxid before the
+    /// start.
     pub fn last_zxid(&self) -> Zxid {
         self.last.zxid
     }
 
-    /// Discards the read buffer, so that bytes written to the file since then are found. Does not
-    /// find files that were created after this iterator.
+    /// Discards the read buffer, so that bytes written to the file since then are found. Files
+    /// created after this iterator are not found.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -231,7 +231,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         while let Some(file) = self.files.pop_front() {
             if file.len == 0 {
                 // A full disk or a crash during creation leaves an empty file (ZOOKEEPER-2332). If
-                // the file contained transactions once, the check of the order finds that they are
+                // the file ever contained transactions, the check of the order finds that they are
                 // missing.
                 tracing::warn!(file = %file.path.display(), "log file is empty");
                 self.empty_files.push(file.path);

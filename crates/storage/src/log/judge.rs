@@ -3,22 +3,22 @@
 //! A process that is killed during a write leaves a prefix of its last group. After a power failure
 //! whole sectors of that group may be missing as well; they then read as the zeros of the
 //! preallocated space. In both cases the last bytes of the file are the beginning of a record whose
-//! sync never returned. The record was not acknowledged, so dropping it loses nothing.
+//! sync never completed. The record was not acknowledged, so nothing is lost when it is dropped.
 //!
 //! After a power failure a later record of that group may also be complete while an earlier one is
 //! not. Bit rot in an acknowledged group leaves the same bytes, so question 4 treats them as
 //! corruption: a standalone server refuses to start, and a member of an ensemble does not vote
 //! (`recovery::recover_member`).
 //!
-//! All other cases are corruption of bytes that may have been acknowledged. These questions are
-//! answered in order for the bytes from the end of the last intact record on:
+//! All other cases are corruption of bytes that may have been acknowledged. For the bytes after the
+//! last intact record, these questions are answered in order:
 //!
 //! 1. Are they all zero? Then this is the end of the log.
 //! 2. Is the length negative or beyond the limit? Neither a prefix of a record nor zeros produce
 //!    such a number, so this is corruption.
 //! 3. Does another length give a record with the correct checksum and end byte? Then the record was
 //!    written completely, and its length field is corrupted.
-//! 4. Does a complete record with a later zxid follow? Then this record was complete once, too.
+//! 4. Does a complete record with a later zxid follow? Then this record was once complete, too.
 //! 5. Are there bytes other than zero after the end of this record? That is corruption, unless a
 //!    whole sector in between reads as zeros.
 //!
@@ -26,7 +26,7 @@
 //! records with plausible zxids can make question 4 answer yes. The start is then refused and the
 //! operator has to decide, which errs on the safe side.
 //!
-//! What Java does in each case: FileTxnLog.FileTxnIterator.next.
+//! For Java's behaviour in each case, see FileTxnLog.FileTxnIterator.next.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ use crate::checksum::Checksum;
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 
-/// Corruption of a record that no crash explains. `Display` describes it.
+/// Corruption of a record that cannot be the result of a crash. `Display` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
@@ -59,7 +59,7 @@ pub enum Damage {
         /// Largest accepted length.
         limit: usize,
     },
-    /// The length field is wrong, and the correct length is known.
+    /// The length field is wrong, but the correct length is known.
     WrongLength {
         /// Content of the length field.
         found: i32,
@@ -78,9 +78,9 @@ pub enum Damage {
         /// Zxid of the complete record.
         zxid: Zxid,
     },
-    /// Bytes that are not a record.
+    /// The bytes are not a record.
     Junk {
-        /// Offset of the last byte other than zero.
+        /// Offset of the last nonzero byte.
         offset: u64,
     },
     /// Framing and checksum are correct, but the payload cannot be decoded.
@@ -90,13 +90,13 @@ pub enum Damage {
     },
 }
 
-/// The beginning of a record that a crash left at the end of a log.
+/// Beginning of a record that a crash left at the end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TornTail {
     /// Offset of the torn record.
     pub offset: u64,
-    /// Whether sectors in its middle were lost, which requires a power failure. Java would refuse
-    /// such a file.
+    /// Whether sectors in its middle were lost, which only happens in a power failure. Java would
+    /// refuse such a file.
     pub has_lost_sectors: bool,
 }
 
@@ -105,19 +105,19 @@ pub struct TornTail {
 pub enum Verdict {
     /// Nothing follows, or only zeros.
     End,
-    /// A crash explains the bytes.
+    /// The bytes can be the result of a crash.
     Torn(TornTail),
-    /// No crash explains the bytes.
+    /// The bytes cannot be the result of a crash.
     Damaged(Damage),
 }
 
 /// Maximum number of bytes that are checksummed in the search for a following record.
 const CHECKSUM_WORK_BYTES: usize = 256 << 20;
-/// Smallest unit in bytes that a disk writes atomically.
+/// Smallest unit that a disk writes atomically, bytes.
 const SECTOR_BYTES: u64 = 512;
 /// Largest plausible distance of a zxid from the last intact one, in transactions or epochs.
 const ZXID_AHEAD_MAX: i64 = 1 << 20;
-/// Bytes per read in the search for the last byte other than zero.
+/// Number of bytes per read in the search for the last nonzero byte.
 const BACKWARD_BYTES: usize = 1 << 20;
 static ZERO_PAGE: [u8; 4096] = [0; 4096];
 
@@ -125,7 +125,7 @@ static ZERO_PAGE: [u8; 4096] = [0; 4096];
 /// `last_good`.
 ///
 /// # Errors
-/// Only if the file cannot be read.
+/// If the file cannot be read.
 pub fn judge<F: DiskFile>(
     scanner: &LogScanner<F>,
     stop: Stop,
@@ -139,7 +139,7 @@ pub fn judge<F: DiskFile>(
         Stop::Length { len } => {
             return Ok(Verdict::Damaged(length_damage(scanner, len)?));
         }
-        // Fewer bytes than a prefix can be neither a record nor followed by one.
+        // Fewer bytes than a prefix can neither be a record nor be followed by one.
         Stop::End => return Ok(torn(offset, false)),
         Stop::Padding => 0,
         Stop::Cut { len } | Stop::EndByte { len, .. } => len.cast_signed(),
@@ -176,12 +176,12 @@ pub fn judge<F: DiskFile>(
 
 /// Returns whether a record with a wrong checksum is torn or corrupted.
 ///
-/// Its end byte is in place, so a killed process did not leave it. It is torn only if it is the
-/// last record in the file and one of its sectors reads as zeros, at least within the record. A flipped bit in a record that
-/// may have been acknowledged is refused, as in Java.
+/// Its end byte is in place, so it was not left by a killed process. It is torn only if it is the
+/// last record in the file and one of its sectors, or the part of a sector within the record, reads
+/// as zeros. A flipped bit in a record that may have been acknowledged is refused, as in Java.
 ///
 /// # Errors
-/// Only if the file cannot be read.
+/// If the file cannot be read.
 pub fn judge_mismatch<F: DiskFile>(
     scanner: &LogScanner<F>,
     record: &RawRecord,
@@ -204,13 +204,13 @@ pub fn judge_mismatch<F: DiskFile>(
     Ok(window.verdict(false, record.end() - 1, damage))
 }
 
-/// Returns whether a lost sector explains the checksum of a record that is otherwise intact. A sector
-/// then ends within the prefix: the bytes before its end read as zeros, and the others are correct.
-/// At least two bits must have been lost, so a flipped bit remains corruption.
+/// Returns whether the checksum of an otherwise intact record can be the result of a lost sector. A
+/// sector then ends within the prefix: the bytes before its end read as zeros, and the others are
+/// correct. At least two bits must have been lost, so a flipped bit remains corruption.
 fn has_lost_checksum_bytes(record: &RawRecord) -> bool {
     let sector_bytes = SECTOR_BYTES - record.offset % SECTOR_BYTES;
-    // The first four bytes of the checksum's field are always zero. A sector may also end within the
-    // length after it: the first bytes of a length are zero in most records.
+    // The first four bytes of the checksum field are always zero. A sector may also end within the
+    // length field after it, because the first bytes of a length are zero in most records.
     if !(5..PREFIX_BYTES as u64).contains(&sector_bytes) {
         return false;
     }
@@ -224,11 +224,11 @@ fn has_lost_checksum_bytes(record: &RawRecord) -> bool {
         && (record.computed & !remaining).count_ones() >= 2
 }
 
-/// Returns the length with which the record at the scanner's position is complete, if there is one:
-/// its checksum and end byte are then correct, and only the length field is wrong.
+/// Returns the length with which the record at the scanner's position is complete, if any. Its
+/// checksum and end byte are then correct, and only the length field is wrong.
 ///
 /// # Errors
-/// Only if the file cannot be read.
+/// If the file cannot be read.
 fn actual_length<F: DiskFile>(scanner: &LogScanner<F>) -> Result<Option<u32>, StorageError> {
     let last_byte = scanner.file_bytes().saturating_sub(1);
     Ok(Window::read(scanner, last_byte)?.actual_length())
@@ -251,7 +251,7 @@ fn length_damage<F: DiskFile>(scanner: &LogScanner<F>, len: i32) -> Result<Damag
     })
 }
 
-/// Returns the offset of the last byte other than zero, at or after `from`.
+/// Returns the offset of the last nonzero byte at or after `from`.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -264,8 +264,8 @@ pub fn last_nonzero<F: DiskFile>(
     })
 }
 
-/// Returns the offset of the last byte other than zero in `range` of a file. `read` returns bytes
-/// of the file.
+/// Returns the offset of the last nonzero byte in `range` of a file. `read` returns bytes from the
+/// file.
 pub(crate) fn last_nonzero_of(
     range: Range<u64>,
     mut read: impl FnMut(u64, usize) -> Result<Bytes, StorageError>,
@@ -278,7 +278,8 @@ pub(crate) fn last_nonzero_of(
         let start = end.saturating_sub(BACKWARD_BYTES as u64).max(from);
         let len = usize::try_from(end - start).unwrap_or(BACKWARD_BYTES);
         let bytes = read(start, len)?;
-        // Whole pages are compared first, because a preallocated file contains 64 MiB of zeros.
+        // Whole pages are compared first, because a preallocated file contains up to 64 MiB of
+        // zeros.
         for (index, page) in bytes.chunks(ZERO_PAGE.len()).enumerate().rev() {
             if ZERO_PAGE.get(..page.len()) == Some(page) {
                 continue;
@@ -292,7 +293,7 @@ pub(crate) fn last_nonzero_of(
     Ok(None)
 }
 
-/// The bytes from the end of the last good record to the last byte other than zero.
+/// The bytes from the end of the last good record to the last nonzero byte.
 struct Window {
     offset: u64,
     bytes: Bytes,
@@ -381,7 +382,8 @@ impl Window {
         is_record.then_some(zxid)
     }
 
-    /// Returns torn if the bytes are the prefix of a record, or if a lost sector explains them.
+    /// Returns torn if the bytes are the prefix of a record, or if they can be the result of a lost
+    /// sector.
     fn verdict(&self, is_prefix: bool, last_byte: u64, damage: Damage) -> Verdict {
         if is_prefix {
             torn(self.offset, false)

@@ -2,9 +2,9 @@
 
 /// Rule for the size to which a log file is extended.
 ///
-/// The file keeps its size while records fill it, so that a sync does not have to write a new
-/// length. Java compares such sizes, so Zoarium uses Java's rule. A step is added when less than 4
-/// KiB remain. After a record beyond the end, the size becomes a multiple of the step.
+/// The file keeps its size while records fill it, so a sync does not have to write a new length.
+/// Java compares such sizes, so Zoarium uses Java's rule. A step is added when less than 4 KiB
+/// remain. After a record beyond the end, the size becomes a multiple of the step.
 ///
 /// Source: FilePadding.calculateFileSizeWithPadding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Padding {
 const AHEAD_BYTES: u64 = 4096;
 
 impl Padding {
-    /// Extends in steps of `bytes`; 0 disables preallocation.
+    /// Creates a rule that extends in steps of `bytes`; 0 disables preallocation.
     pub fn new(bytes: u64) -> Self {
         Self { step: bytes }
     }

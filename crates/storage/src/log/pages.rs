@@ -2,7 +2,7 @@
 //!
 //! A leader requests one page at a time, each from the end of the previous page, and reading
 //! continues at that position of the files. Reading stops at the zxid given by the leader, which is
-//! committed: the record after it may be written at this moment.
+//! committed, because the record after it may just be being written.
 
 use bytes::Bytes;
 use jute::Limits;
@@ -14,7 +14,7 @@ use crate::error::StorageError;
 use crate::files::dirs::DataDirs;
 use crate::files::names::{LogFile, list_logs, list_snapshots};
 
-/// The log, and the limits for reading it.
+/// Log files, and the limits for reading them.
 #[derive(Debug, Clone)]
 pub struct LogPages<'d, D: Disk> {
     /// Disk that contains the files.
@@ -23,10 +23,10 @@ pub struct LogPages<'d, D: Disk> {
     pub dirs: DataDirs,
     /// Limits for records.
     pub limits: Limits,
-    /// `zookeeper.snapshotSizeFactor`: fraction of a snapshot's size above which the log is not
-    /// read. 0 for no limit.
+    /// Fraction of a snapshot's size above which the log is not read
+    /// (`zookeeper.snapshotSizeFactor`); 0 for no limit.
     pub size_factor: f64,
-    /// Number of bytes with which a page is complete.
+    /// Number of bytes at which a page is complete.
     pub page_bytes: usize,
 }
 
@@ -53,10 +53,10 @@ pub enum Unusable {
         /// Zxid at which the log should begin.
         from: Zxid,
     },
-    /// A snapshot is smaller.
+    /// Sending a snapshot is cheaper, because it is smaller.
     #[error("{bytes} bytes of log exceed the limit of {limit} bytes")]
     TooLong {
-        /// Bytes of log that would have to be read.
+        /// Number of log bytes that would have to be read.
         bytes: u64,
         /// Maximum number of bytes that are read.
         limit: u64,
@@ -66,11 +66,11 @@ pub enum Unusable {
 impl<'d, D: Disk> LogPages<'d, D> {
     /// Returns a page of encoded transactions. The first is the last transaction with zxid <=
     /// `from`, and none is above `upto`. At least one more follows, unless the log ends or `upto`
-    /// is reached. `cursor` is the end of the previous page; it is set to the end of this page, or
+    /// is reached. `cursor` is the end of the previous page. It is set to the end of this page, or
     /// to `None` at the end of the log.
     ///
     /// # Errors
-    /// If there is no such transaction, the log is too long, or it is corrupted.
+    /// If there is no such transaction, or if the log is too long or corrupted.
     pub fn page(
         &self,
         cursor: &mut Option<LogCursor<'d, D>>,
@@ -102,7 +102,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
             let records = vec![first.clone()];
             return Ok((LogCursor { txns, last: first }, records));
         }
-        // The learner has logged a transaction that this server lacks. The place of this
+        // The learner has logged a transaction that this server lacks. The position of this
         // transaction in the log is found by reading a file from its beginning. A file that lost
         // its records in a crash may be tried before the file that contains the position.
         for file in self.files_upto(from)?.iter().rev() {
@@ -137,7 +137,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
     /// begins is not counted. The other files count with their full length, including preallocated
     /// space.
     ///
-    /// Source: ZKDatabase.calculateTxnLogSizeLimit, FileTxnIterator.getStorageSize (which sums up
+    /// Source: ZKDatabase.calculateTxnLogSizeLimit, FileTxnIterator.getStorageSize (which adds up
     /// the files that are not open yet).
     fn refuse_too_long(&self, from: Zxid) -> Result<(), Unusable> {
         let newest = list_snapshots(self.disk, &self.dirs.snap)?
@@ -162,8 +162,8 @@ impl<'d, D: Disk> LogPages<'d, D> {
         Ok(())
     }
 
-    /// Fills a page. The position is kept even when `upto` is reached. Writers continue to append,
-    /// and finding the position again takes longer as the file grows, so that a learner might never
+    /// Fills a page. The position is kept even if `upto` is reached. Writers continue to append,
+    /// and finding the position again takes longer as the file grows, so a learner might never
     /// catch up.
     fn read_on(
         &self,
@@ -174,7 +174,8 @@ impl<'d, D: Disk> LogPages<'d, D> {
     ) -> Result<Vec<Payload>, Unusable> {
         let mut bytes = 0;
         while bytes < self.page_bytes && at.last.0 < upto {
-            // The position is not kept at the end of the log, which may continue in another file.
+            // The position is not kept at the end of the log, because the log may continue in
+            // another file.
             let Some(record) = next(&mut at.txns)? else {
                 return Ok(records);
             };

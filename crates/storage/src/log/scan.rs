@@ -1,4 +1,4 @@
-//! Reads a log record by record, in large reads and without judging its content.
+//! Reading of a log record by record, in large reads and without judging its content.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,11 @@ use crate::checksum::Checksum;
 use crate::disk::{Disk, DiskFile, read_full_at};
 use crate::error::{StorageError, io_error};
 
-/// Bytes per read.
+/// Number of bytes per read.
 const READ_BYTES: usize = 1 << 20;
-/// Longest payload that is read even if `jute.maxbuffer` is lower. Java writes records above its
-/// own limit (a session with many ephemerals, ZOOKEEPER-4306) and then refuses to read them.
+/// Maximum length of a payload that is read even if `jute.maxbuffer` is lower, bytes. Java writes
+/// records above its own limit (for a session with many ephemerals, ZOOKEEPER-4306) and then
+/// refuses to read them.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// A framed record. Its checksum is computed, but its payload is not decoded.
@@ -23,11 +24,11 @@ pub const RECORD_BYTES_MAX: usize = 64 << 20;
 pub struct RawRecord {
     /// Offset of the record in the file.
     pub offset: u64,
-    /// Checksum in the record.
+    /// Checksum stored in the record.
     pub stored: i64,
     /// Checksum computed from the payload.
     pub computed: u32,
-    /// The payload, a slice of the read buffer.
+    /// Payload, as a slice of the read buffer.
     pub payload: Bytes,
 }
 
@@ -61,21 +62,21 @@ pub enum Stop {
     Padding,
     /// The file ends inside the payload or before the end byte.
     Cut {
-        /// The record's length field.
+        /// Length field of the record.
         len: u32,
     },
     /// The end byte is not 0x42.
     EndByte {
         /// Content of the end byte.
         found: u8,
-        /// The record's length field.
+        /// Length field of the record.
         len: u32,
         /// Whether the checksum is correct nevertheless.
         is_intact: bool,
     },
     /// The length is negative or above the limit.
     Length {
-        /// The record's length field.
+        /// Length field of the record.
         len: i32,
     },
 }
@@ -172,12 +173,13 @@ impl<F: DiskFile> LogScanner<F> {
         self.position
     }
 
-    /// Continues reading at another offset. Repair uses it to skip records that it drops.
+    /// Continues reading at another offset. A repair uses this to skip records that it drops.
     pub fn seek(&mut self, offset: u64) {
         self.position = offset;
     }
 
-    /// Discards the read buffer: the file may have grown, and records may have replaced zeros.
+    /// Discards the read buffer, because the file may have grown, and records may have replaced
+    /// zeros.
     ///
     /// # Errors
     /// If the file's length cannot be read.
@@ -192,15 +194,15 @@ impl<F: DiskFile> LogScanner<F> {
         self.file_bytes
     }
 
-    /// Returns the length of the longest payload that is read.
+    /// Returns the maximum length of a payload that is read.
     pub fn record_bytes_max(&self) -> usize {
         self.record_bytes_max
     }
 
-    /// Reads the next record. Without one, returns the reason and keeps the position.
+    /// Reads the next record. If there is none, returns the reason and keeps the position.
     ///
     /// # Errors
-    /// Only if the file cannot be read.
+    /// If the file cannot be read.
     pub fn next_record(&mut self) -> Result<Scanned, StorageError> {
         let offset = self.position;
         let stop = |stop| Ok(Scanned::Stop(stop));
@@ -239,14 +241,14 @@ impl<F: DiskFile> LogScanner<F> {
         Ok(Scanned::Record(record))
     }
 
-    /// Returns the next `count` bytes, `None` if the file has fewer.
+    /// Returns the next `count` bytes; `None` if the file contains fewer.
     fn peek(&mut self, count: usize) -> Result<Option<&[u8]>, StorageError> {
         let start = self.ensure(count)?;
         Ok(start.and_then(|start| self.chunk.get(start..start + count)))
     }
 
-    /// Returns the offset of the next `count` bytes in the chunk, `None` if the file has fewer.
-    /// Memory is allocated only for bytes that exist.
+    /// Returns the offset of the next `count` bytes in the chunk; `None` if the file contains
+    /// fewer. Memory is allocated only for bytes that exist.
     fn ensure(&mut self, count: usize) -> Result<Option<usize>, StorageError> {
         if self.file_bytes.saturating_sub(self.position) < count as u64 {
             return Ok(None);
@@ -254,7 +256,8 @@ impl<F: DiskFile> LogScanner<F> {
         if let Some(start) = self.start_in_chunk(count) {
             return Ok(Some(start));
         }
-        // Nothing of the old chunk is copied: reading the few bytes at its end again is cheaper.
+        // Nothing from the old chunk is copied, because reading the few bytes at its end again is
+        // cheaper.
         let left = self.file_bytes - self.position;
         let len = count.max(READ_BYTES.min(usize::try_from(left).unwrap_or(READ_BYTES)));
         self.chunk = self.read(self.position, len)?;
@@ -290,7 +293,7 @@ pub(crate) fn read_at<F: DiskFile>(
     Ok(buf.freeze())
 }
 
-/// Splits checksum and length.
+/// Splits a prefix into checksum and length.
 fn prefix_of(bytes: &[u8]) -> Option<(i64, i32)> {
     let (checksum, rest) = bytes.split_first_chunk()?;
     let len = rest.first_chunk()?;

@@ -1,4 +1,4 @@
-//! Whether the log contains one history from a transaction to another.
+//! Check whether the log contains one history from one transaction to another.
 
 use std::collections::BTreeSet;
 
@@ -37,8 +37,8 @@ pub fn is_log_whole<D: Disk>(
         .filter(is_between)
         .collect();
     let logs = list_logs(disk, &dirs.log)?;
-    // A break cannot be inside a file: the roles that wrote it one after the other each continued
-    // the history that they knew.
+    // A break cannot be inside a file, because the roles that wrote it one after the other each
+    // continued the history that they knew.
     if awaited.is_empty() && !logs.iter().any(|log| is_between(&log.zxid)) {
         return Ok(true);
     }
@@ -126,7 +126,7 @@ mod tests {
         let name = format!("snapshot.{:x}", EPOCH_2);
         std::fs::write(dirs.snap.join(name), b"the leader's").unwrap();
         assert!(!is_whole(&dirs, 4, EPOCH_2 + 2));
-        // The break does not matter to a range that begins after it or ends before it.
+        // The break does not matter for a range that begins after it or ends before it.
         assert!(is_whole(&dirs, EPOCH_2, EPOCH_2 + 2));
         assert!(is_whole(&dirs, 4, 5));
     }

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A new file is created under a temporary name. The file with its header is synced and renamed,
-//! and the directory is synced, before the first record is written. So a file called `log.*` begins
-//! with a header after a crash at any moment, and its name is durable before any of its records is
-//! acknowledged. (Java writes in place and never syncs the directory.)
+//! and the directory is synced, before the first record is written. A file named `log.*` therefore
+//! begins with a header after a crash at any moment, and its name is durable before any of its
+//! records is acknowledged. (Java writes in place and never syncs the directory.)
 //!
 //! After a failed write or sync the content of the disk is unknown: the kernel may have dropped the
 //! dirty pages and may report success for the next sync. The writer is therefore unusable
@@ -32,20 +32,20 @@ use crate::error::{StorageError, io_error};
 use crate::files::dirs::DataDirs;
 use crate::files::names::{log_name, unfinished_name};
 
-/// Log settings of the configuration.
+/// Log settings from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogSettings {
-    /// Step in bytes by which files are extended; 0 disables preallocation. `preAllocSize` (KiB).
+    /// Step in bytes by which files are extended (`preAllocSize`, in KiB); 0 disables
+    /// preallocation.
     pub prealloc_bytes: u64,
-    /// Whether a commit waits for the disk. `forceSync`.
+    /// Whether a commit waits for the disk (`forceSync`).
     pub force_sync: bool,
-    /// Duration above which a sync is logged. `fsync.warningthresholdms`.
+    /// Duration above which a sync is logged (`fsync.warningthresholdms`).
     pub fsync_warning: Duration,
-    /// Bytes of records above which a file is closed after a commit; 0 for no limit.
-    /// `txnLogSizeLimitInKb`. Java also counts preallocated space, so it rolls after the first
-    /// commit.
+    /// Bytes of records above which a file is closed after a commit (`txnLogSizeLimitInKb`); 0 for
+    /// no limit. Java also counts preallocated space, so it rolls after the first commit.
     pub log_bytes_max: u64,
-    /// Limits for records and their fields, with which a written log is read back.
+    /// Limits for records and their fields that apply when a written log is read back.
     pub limits: jute::Limits,
 }
 
@@ -67,42 +67,42 @@ impl LogSettings {
 pub struct Committed {
     /// Number of transactions in the group.
     pub txns: u32,
-    /// Bytes written for the group, frames included.
+    /// Number of bytes written for the group, including frames.
     pub bytes: u64,
-    /// Duration of the sync; zero without `force_sync`.
+    /// Duration of the sync; zero if `force_sync` is off.
     pub sync_time: Duration,
     /// Whether the sync took longer than the warning threshold.
     pub is_slow: bool,
 }
 
-/// Smallest and largest number of zeros written after a group. With them the blocks of the
-/// following groups are allocated and initialised, so most syncs do not wait for the file-system
-/// journal. The sync that includes the zeros takes longer, and its group waits for it. So the
-/// number is small, and grows only for groups that would use up few zeros immediately. A group
-/// larger than the maximum already waits for its own bytes, and no zeros follow it.
+/// Minimum and maximum number of zeros written after a group. They allocate and initialise the
+/// blocks of the following groups, so most syncs do not wait for the file-system journal. The sync
+/// that includes the zeros takes longer, and its group waits for it. The number is therefore small,
+/// and grows only for groups that would immediately use up few zeros. A group larger than the
+/// maximum already waits for its own bytes, so no zeros follow it.
 const ZEROS_AHEAD_BYTES: RangeInclusive<u64> = 128 << 10..=512 << 10;
-/// Number of groups of the current size for which the zeros should last.
+/// Number of groups of the current size for which the zeros should suffice.
 const ZEROS_AHEAD_GROUPS: u64 = 4;
-/// Capacity above which a group's buffer is freed after the write.
+/// Capacity above which a group's buffer is freed after the write, bytes.
 const BUFFER_KEPT_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 struct OpenLog<F> {
     file: F,
     path: PathBuf,
-    /// Bytes written: the header and the records.
+    /// Number of bytes written: the header and the records.
     position: u64,
-    /// Length to which the file was extended. A record may end beyond this length.
+    /// Length to which the file was extended. A record may end beyond it.
     size: u64,
     /// Offset up to which the file contains records or zeros that were written, not only allocated.
     zeroed: u64,
-    /// Whether something was written since the last sync.
+    /// Whether anything was written since the last sync.
     is_dirty: bool,
 }
 
 /// Appends transactions to the log, in groups.
 ///
-/// Each process writes its own files. It never appends to an existing file, so that a torn record
+/// Each process writes its own files. It never appends to an existing file, so a torn record
 /// remains at the end of its file.
 #[derive(Debug)]
 pub struct LogWriter<D: Disk> {
@@ -110,12 +110,12 @@ pub struct LogWriter<D: Disk> {
     dir: PathBuf,
     settings: LogSettings,
     open: Option<OpenLog<D::File>>,
-    /// Files that were closed by a roll but are not synced yet.
+    /// Files that were closed by a roll and are not synced yet.
     closing: Vec<OpenLog<D::File>>,
     buffer: Vec<u8>,
     group_first: Option<Zxid>,
     group_txns: u32,
-    /// Bytes of the group that are already written.
+    /// Number of the group's bytes that are already written.
     written_bytes: u64,
     last_zxid: Option<Zxid>,
     txns: u64,
@@ -125,7 +125,7 @@ pub struct LogWriter<D: Disk> {
 }
 
 impl<D: Disk> LogWriter<D> {
-    /// Returns a writer for the log directory of `dirs`. Its first commit creates the file.
+    /// Creates a writer for the log directory in `dirs`. Its first commit creates the file.
     pub fn new(disk: Arc<D>, dirs: &DataDirs, settings: LogSettings) -> Self {
         Self {
             disk,
@@ -149,11 +149,11 @@ impl<D: Disk> LogWriter<D> {
     /// [`commit`](Self::commit) returns.
     ///
     /// # Errors
-    /// If the writer is unusable, or a part of a large group cannot be written.
+    /// If the writer is unusable, or if a part of a large group cannot be written.
     pub fn append(&mut self, zxid: Zxid, payload: &[u8]) -> Result<(), StorageError> {
         self.ensure_usable()?;
         if self.last_zxid.is_some_and(|last| zxid <= last) {
-            // Java also logs such a transaction.
+            // Java logs such a transaction as well.
             tracing::warn!(%zxid, "a transaction was logged out of order");
         }
         if payload.len() > self.settings.limits.field_bytes_max {
@@ -173,11 +173,11 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
-    /// Writes the group with one write and waits until it is on the disk. Only then may its
+    /// Writes the group with one write and waits until it is on disk. Only then may its
     /// transactions be acknowledged. Does nothing if no transaction was appended.
     ///
     /// # Errors
-    /// If a step fails. No transaction of the group may then be acknowledged, and the writer is
+    /// If a step fails. No transaction in the group may then be acknowledged, and the writer is
     /// unusable.
     pub fn commit(&mut self) -> Result<Committed, StorageError> {
         self.ensure_usable()?;
@@ -209,7 +209,8 @@ impl<D: Disk> LogWriter<D> {
         self.txns
     }
 
-    /// Returns the bytes of the transactions counted by [`txns`](Self::txns), frames included.
+    /// Returns the total size of the transactions counted by [`txns`](Self::txns), including
+    /// frames, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -220,7 +221,7 @@ impl<D: Disk> LogWriter<D> {
     }
 
     /// Returns the length of the header and records in the current file, without preallocated
-    /// space. 0 before the first commit into the file.
+    /// space. Returns 0 before the first commit into the file.
     pub fn file_bytes(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.position)
     }
@@ -270,8 +271,8 @@ impl<D: Disk> LogWriter<D> {
         Ok(committed)
     }
 
-    /// Writes and syncs the part of the group that is buffered, which limits the bytes that
-    /// recovery has to judge.
+    /// Writes and syncs the buffered part of the group, which limits the bytes that recovery has to
+    /// judge.
     fn write_part(&mut self) -> Result<(), StorageError> {
         let written = self.write_group();
         let result = written.and_then(|bytes| {
@@ -282,7 +283,7 @@ impl<D: Disk> LogWriter<D> {
         result
     }
 
-    /// Syncs the files that were closed by a roll, then, with `with_open`, the current one.
+    /// Syncs the files that were closed by a roll and then, if `with_open` is set, the current one.
     fn sync(&mut self, with_open: bool) -> Result<(), StorageError> {
         let open = self.open.iter_mut().filter(|_| with_open);
         for log in self.closing.iter_mut().chain(open) {
@@ -302,7 +303,7 @@ impl<D: Disk> LogWriter<D> {
         };
         if self.open.is_none() {
             // If the new file reached the disk before the end of the old one, a power failure could
-            // leave a hole between them.
+            // leave a gap between them.
             self.sync(false)?;
             self.open = Some(self.create(first)?);
         }
@@ -357,8 +358,8 @@ impl<D: Disk> LogWriter<D> {
     }
 
     /// Returns an error if the existing file `path` contains a complete record, which is history.
-    /// Otherwise the file is the remainder of a crash while the next record was written. It
-    /// contains nothing that was acknowledged, so it is replaced, as in Java.
+    /// Otherwise the file was left by a crash while the next record was being written. It contains
+    /// nothing that was acknowledged, so it is replaced, as in Java.
     fn refuse_to_destroy(&self, path: &std::path::Path) -> Result<(), StorageError> {
         let holds_records = match LogScanner::open(&*self.disk, path, self.settings.limits) {
             Ok(mut scanner) => match scanner.next_record()? {

@@ -1,4 +1,4 @@
-//! The database from the files, and cuts of the log before it.
+//! Recovery of the database from the files, and cuts of the log before it.
 
 pub(crate) mod recover;
 pub(crate) mod seam;

@@ -1,12 +1,12 @@
 //! Recovering a database from the newest intact snapshot and the log after it.
 //!
-//! A server must never start silently without a part of its data. So recovery compares the
+//! A server must never silently start without a part of its data. Recovery therefore compares the
 //! transactions it finds with the transactions that must exist:
 //!
 //! * the first transaction after the snapshot must be its successor, or the first of a later epoch;
 //! * each transaction must follow its predecessor in this way;
-//! * the log must make up for a newer snapshot that does not load: the snapshot's transaction must
-//!   be among the replayed ones, or the start is refused. (Reaching its zxid is not enough: the log
+//! * the log must replace a newer snapshot that cannot be loaded: if the snapshot's transaction is
+//!   not among the replayed ones, the start is refused. (Reaching its zxid is not enough: the log
 //!   after it may begin with a later epoch, and the transactions up to it may be missing.)
 //!
 //! Source: FileTxnSnapLog.restore, ZKDatabase.loadDataBase.
@@ -32,17 +32,17 @@ use crate::snapshot::valid::cheap_fault;
 
 /// Maximum number of snapshots that are tried.
 const CANDIDATES_MAX: usize = 100;
-/// Marker file next to the logs' `version-2`: an empty database is to be trusted.
+/// Marker file next to the logs' `version-2`, which states that an empty database is to be trusted.
 const INITIALIZE: &str = "initialize";
 
-/// Recovery settings of the configuration.
+/// Recovery settings from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoverySettings {
     /// Limits for strings and buffers, from `jute.maxbuffer`.
     pub limits: Limits,
-    /// Whether logs without a snapshot are accepted. `snapshot.trust.empty`.
+    /// Whether logs without a snapshot are accepted (`snapshot.trust.empty`).
     pub trust_empty: bool,
-    /// Whether an empty directory is a new database. `db.autocreate`; if false, the marker is
+    /// Whether an empty directory is a new database (`db.autocreate`). If not, the marker is
     /// required.
     pub db_autocreate: bool,
 }
@@ -61,16 +61,17 @@ impl RecoverySettings {
 /// Meaning of an empty directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Empty {
-    /// A new database: the server writes `snapshot.0` and starts at zxid 0.
+    /// A new database, for which the server writes `snapshot.0` and starts at zxid 0.
     Trusted,
-    /// Data may be missing (`db.autocreate` is off and the marker does not exist), or was set aside
+    /// Data may be missing (`db.autocreate` is off and there is no marker), or was set aside
     /// ([`set_history_aside`](crate::set_history_aside)). A member must not vote before it has
     /// synchronised. The last zxid is -1.
     Untrusted,
 }
 
 impl Empty {
-    /// Returns the meaning of directories without snapshots and logs, which need not exist.
+    /// Returns the meaning of directories that contain no snapshots and logs, and that need not
+    /// exist.
     ///
     /// # Errors
     /// If the marker cannot be read.
@@ -105,48 +106,49 @@ fn has_marker<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> 
 /// Result of recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// The last transaction; -1 if the database is [`Empty::Untrusted`].
+    /// Last transaction; -1 if the database is [`Empty::Untrusted`].
     pub last_zxid: Zxid,
-    /// The snapshot that was loaded.
+    /// Snapshot that was loaded.
     pub snapshot: Option<SnapshotFile>,
     /// Metadata of the loaded snapshot.
     pub snapshot_info: SnapshotInfo,
     /// Number of transactions replayed from the log.
     pub txns_replayed: u64,
-    /// The newest log and the offset of its last intact record.
+    /// Newest log, and the offset of its last intact record.
     pub last_record: Option<(PathBuf, u64)>,
-    /// The torn end of the last log, if it is torn.
+    /// Torn end of the last log, if it is torn.
     pub torn_tail: Option<(PathBuf, TornTail)>,
     /// Set if there was neither a snapshot nor a log.
     pub empty: Option<Empty>,
-    /// Whether the `initialize` marker existed. With data, recovery has already removed it. For a
-    /// new database call [`remove_initialize_marker`] after writing the first snapshot.
+    /// Whether the `initialize` marker existed. If there was data, recovery has already removed the
+    /// marker. For a new database, call [`remove_initialize_marker`] after writing the first
+    /// snapshot.
     pub has_marker: bool,
-    /// Time to find and load the snapshot.
+    /// Time spent finding and loading the snapshot.
     pub snapshot_time: Duration,
-    /// Time to replay the log.
+    /// Time spent replaying the log.
     pub replay_time: Duration,
     /// Warnings for the operator.
     pub warnings: Vec<String>,
 }
 
-/// A snapshot that does not load, with the reason.
+/// A snapshot that cannot be loaded, with the reason.
 #[derive(Debug)]
 struct RejectedSnapshot {
     file: SnapshotFile,
     reason: String,
-    /// Zxid that older data reach towards this snapshot: the snapshot's own zxid if nothing is
-    /// missing.
+    /// Zxid that older data reach towards this snapshot. It equals the snapshot's own zxid if
+    /// nothing is missing.
     reached: Zxid,
 }
 
 /// Fills `state` from the directories.
 ///
-/// Recovery only makes two changes, both after success. It removes the marker and log files of 0
-/// bytes (as Java does, which refuses them once another log follows).
+/// Recovery makes only two changes, both after success. It removes the marker and log files of 0
+/// bytes (as does Java, which refuses them once another log follows).
 ///
 /// # Errors
-/// If data is corrupted or missing; each variant contains the position and a remedy. `state` is
+/// If data is corrupted or missing. Each variant contains the position and a remedy. `state` is
 /// then partly filled and unusable.
 pub fn recover<D: Disk, S: State>(
     disk: &D,
@@ -312,7 +314,7 @@ fn load_snapshot<D: Disk, S: State>(
     Ok((None, rejected))
 }
 
-/// Refuses directories without an intact snapshot except in two cases: a new database, or, if the
+/// Refuses directories without an intact snapshot, with two exceptions: a new database and, if the
 /// operator allows it, a history that is complete in the logs.
 fn refuse_unexplained<D: Disk>(
     disk: &D,
@@ -344,11 +346,11 @@ fn refuse_unexplained<D: Disk>(
     }
 }
 
-/// Refuses to start if a corrupted snapshot is a loss. It is not if the log leads from an older
-/// one, of `base`, to its transaction.
+/// Refuses to start if a corrupted snapshot means a loss of data. It does not if the log leads from
+/// an older snapshot, of `base`, to its transaction.
 ///
-/// A snapshot at the start of an epoch, with counter 0, does not have a transaction. It is then
-/// unknown whether the log before that epoch is complete, so the snapshot is treated as lost.
+/// A snapshot at the start of an epoch, with counter 0, has no transaction. It is then unknown
+/// whether the log before that epoch is complete, so the snapshot is treated as lost.
 fn refuse_lost(rejected: &[RejectedSnapshot], base: Zxid) -> Result<(), StorageError> {
     let is_lost =
         |other: &&RejectedSnapshot| other.file.zxid > base && other.reached < other.file.zxid;

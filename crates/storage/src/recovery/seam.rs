@@ -1,10 +1,10 @@
 //! Seams: positions at which a leader's snapshot replaced the earlier log.
 //!
 //! A learner that loads its leader's snapshot keeps its old log, which may contain transactions
-//! that were never committed, and appends to the log after the snapshot. The snapshot marks this
+//! that were never committed, and continues the log after the snapshot. The snapshot marks this
 //! position only until it is purged or replaced by the next one. So the file
 //! `version-2/zoarium.seam` in the snapshot directory records the snapshot's zxid before the
-//! snapshot gets its name:
+//! snapshot receives its name:
 //!
 //! ```text
 //! 1. the seam is written and synced      after a crash: it is behind the end of what is recovered,
@@ -15,8 +15,8 @@
 //!
 //! The file contains two zxids on separate lines: the newest seam and the previous one, which
 //! becomes valid again if the newest is removed. The last line is a checksum. Recovery does not
-//! need the file. Readers of the log that start at a known transaction do, such as the change
-//! history. Apache ZooKeeper does not have such a file and ignores it.
+//! need the file. It is needed by readers of the log that start at a known transaction, such as the
+//! change history. Apache ZooKeeper has no such file and ignores it.
 
 use std::path::{Path, PathBuf};
 
@@ -27,15 +27,15 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
 use crate::files::dirs::DataDirs;
 
-/// The file's name.
+/// Name of the file.
 const SEAM: &str = "zoarium.seam";
-/// Limit for the file's length, above the largest possible one.
+/// Maximum length of the file that is read, which exceeds the largest possible length, bytes.
 const BYTES_MAX: usize = 256;
 
 /// Returns the last seam. The log up to it may belong to another history than the log after it.
 ///
 /// # Errors
-/// If the file cannot be read, or is corrupted.
+/// If the file cannot be read or is corrupted.
 pub fn last_seam<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Option<Zxid>, StorageError> {
     Ok(read(disk, &path_of(dirs))?.first().copied())
 }
@@ -57,8 +57,8 @@ pub fn note_seam<D: Disk>(disk: &D, dirs: &DataDirs, zxid: Zxid) -> Result<(), S
     write(disk, dirs, &path, &seams)
 }
 
-/// Removes the seams after `end`, the end of the database: their snapshots were never completed, or
-/// the log was truncated. A corrupted file is replaced by a seam at `end`.
+/// Removes the seams after `end`, the end of the database, because their snapshots were never
+/// completed or the log was truncated. A corrupted file is replaced by a seam at `end`.
 ///
 /// # Errors
 /// If the file cannot be read or written.
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(last(), Some(Zxid(12)));
         forget_seams_behind(&RealDisk, &dirs, Zxid(11)).unwrap();
         assert_eq!(last(), Some(Zxid(7)));
-        // Another history, which ends earlier.
+        // This is another history, which ends earlier.
         note_seam(&RealDisk, &dirs, Zxid(5)).unwrap();
         assert_eq!(last(), Some(Zxid(5)));
         forget_seams_behind(&RealDisk, &dirs, Zxid(4)).unwrap();

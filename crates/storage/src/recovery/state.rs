@@ -1,43 +1,44 @@
-//! The interface of the database that recovery fills.
+//! Interface of the database that recovery fills.
 
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 
 use crate::error::ContentError;
 
-/// The digest section of a snapshot.
+/// Digest section of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotDigest {
-    /// Transaction after which the tree has this digest; at least the snapshot's own zxid.
+    /// Transaction after which the tree has this digest. It is at least the snapshot's own zxid.
     pub zxid: Zxid,
     /// Version of the digest. Only version 2 can be compared.
     pub version: i32,
-    /// The tree's digest.
+    /// Digest of the tree.
     pub digest: i64,
 }
 
 /// A database that recovery fills with sessions, the ACL table, znodes, then transactions.
 ///
-/// [`begin`](State::begin) may be called more than once. A snapshot may turn out to be corrupted at
-/// its last byte; an older one is then loaded, and nothing of the first may remain (Java keeps its
+/// [`begin`](State::begin) may be called more than once. A snapshot may prove to be corrupted at
+/// its last byte. An older one is then loaded, and nothing of the first may remain (Java keeps its
 /// sessions).
 pub trait State {
-    /// Removes everything: the tree is then as in an empty database.
+    /// Removes everything, so the tree is as in an empty database.
     fn begin(&mut self);
 
-    /// Adds a session of the snapshot.
+    /// Adds a session from the snapshot.
     fn session(&mut self, id: SessionId, timeout_ms: i32);
 
-    /// Adds an entry of the snapshot's ACL table.
+    /// Adds an entry from the snapshot's ACL table.
     fn acl(&mut self, id: i64, acl: Vec<Acl>);
 
-    /// Adds a znode of the snapshot. The root's path is empty. Parents precede their children.
+    /// Adds a znode from the snapshot. The root's path is empty. Parents precede their children.
     ///
     /// A fuzzy snapshot may contain znodes whose `acl` is not in the table. Replay adds the missing
     /// entry.
     ///
     /// # Errors
-    /// If the znode cannot be part of a tree: its parent is missing, or the path already exists.
+    /// If the znode cannot be part of a tree, because its parent is missing or its path already
+    /// exists.
     fn znode(
         &mut self,
         path: &str,
@@ -56,15 +57,15 @@ pub trait State {
         digest: Option<SnapshotDigest>,
     ) -> Result<(), ContentError>;
 
-    /// Applies a transaction of the log after the snapshot, in the order of the log. Replaying a
-    /// transaction whose effects are already in the (fuzzy) snapshot must not change anything.
+    /// Applies a transaction from the log after the snapshot, in the order of the log. A replayed
+    /// transaction whose effects are already in the (fuzzy) snapshot must change nothing.
     ///
-    /// Buffers of the record are slices of a read buffer of up to 1 MiB. Copy data that is kept for
-    /// long: each slice keeps the whole buffer alive.
+    /// Buffers in the record are slices of a read buffer of up to 1 MiB. Copy data that is kept for
+    /// long, because each slice keeps the whole buffer in memory.
     fn txn(&mut self, record: &TxnRecord);
 }
 
-/// Discards everything, for reading a snapshot only to verify it.
+/// A database that discards everything, for reading a snapshot only to verify it.
 #[derive(Debug, Default)]
 pub(crate) struct Discard;
 

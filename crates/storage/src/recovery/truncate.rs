@@ -1,4 +1,4 @@
-//! Truncating the log at a zxid, as a leader orders a learner with later transactions.
+//! Truncation of the log at a zxid, as ordered by a leader if a learner has later transactions.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,8 +19,8 @@ use crate::snapshot::valid::is_valid;
 /// Result of [`truncate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated {
-    /// The last transaction in the log, `None` if the log is now empty and only the snapshot
-    /// remains. Lower than the target if the target itself was not logged.
+    /// Last transaction in the log; `None` if the log is now empty and only the snapshot remains.
+    /// It is lower than the target if the target itself was not logged.
     pub last_zxid: Option<Zxid>,
 }
 
@@ -34,15 +34,15 @@ struct LogCut {
 /// Keeps the transactions with zxid <= `target`, and removes logs and snapshots after it.
 ///
 /// No [`LogWriter`](crate::LogWriter) may be open. Reload the database afterwards. A crash at any
-/// moment leaves a log without holes: snapshots above the target are removed first, then logs from
+/// moment leaves a log without gaps: snapshots above the target are removed first, then logs from
 /// the newest down, and the file with the target is truncated last.
 ///
 /// Java keeps the first record *above* a target that is not logged, and snapshots above it.
 ///
 /// # Errors
 /// With exit code 13 and without any change, if the log does not reach the target, or no snapshot
-/// at or below the target remains to start from. Source: FileTxnLog.truncate. Otherwise the errors
-/// of [`Truncation::plan`] and [`Truncation::carry_out`].
+/// at or below the target remains to start from. Source: FileTxnLog.truncate. Otherwise if
+/// [`Truncation::plan`] or [`Truncation::carry_out`] fails.
 pub fn truncate<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -60,10 +60,10 @@ pub struct Truncation {
 }
 
 impl Truncation {
-    /// Finds the files to remove or truncate; changes nothing.
+    /// Finds the files to remove or truncate. Changes nothing.
     ///
     /// # Errors
-    /// If [`truncate`] refuses the target, or files are corrupted or cannot be read.
+    /// If [`truncate`] refuses the target, or if files are corrupted or cannot be read.
     pub fn plan<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -78,7 +78,7 @@ impl Truncation {
     /// Removes and truncates the files.
     ///
     /// # Errors
-    /// If a file cannot be changed or synced. The content of the disk is then unknown: data
+    /// If a file cannot be changed or synced. The content of the disk is then unknown, because data
     /// truncated in the page cache may reappear when the machine restarts. The process must
     /// therefore exit, and [`make_durable`](crate::make_durable) makes the files durable at the
     /// next start.
@@ -91,7 +91,7 @@ impl Truncation {
     }
 }
 
-/// Returns the snapshots above the target, if the remaining ones are sufficient.
+/// Returns the snapshots above the target, if the remaining ones suffice.
 fn beyond<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -124,11 +124,12 @@ fn beyond<D: Disk>(
 /// Keeps the transactions with zxid <= `target` in the log, and does not change the snapshots.
 ///
 /// Used by a learner that is about to write its leader's snapshot of `target` and to remove its own
-/// snapshots ([`remove_other_snapshots`](crate::remove_other_snapshots)). Until both steps are
-/// done, one of its own snapshots after the target remains a history that can be loaded.
+/// snapshots ([`remove_other_snapshots`](crate::remove_other_snapshots)). Until both steps have
+/// been completed, one of its own snapshots after the target remains a history that can be loaded.
 ///
 /// # Errors
-/// If the log up to the target is corrupted (nothing is then changed), or a file cannot be written.
+/// If the log up to the target is corrupted (nothing is then changed), or if a file cannot be
+/// written.
 pub fn cut_log<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -169,8 +170,8 @@ impl TruncationPlan {
     fn carry_out<D: Disk>(self, disk: &D, dirs: &DataDirs) -> Result<Truncated, StorageError> {
         for log in self.dropped {
             remove(disk, &log.path)?;
-            // Each removal is synced separately: removals in another order would leave a hole after
-            // a crash.
+            // Each removal is synced separately, because removals in another order would leave a
+            // gap after a crash.
             sync_dir(disk, &dirs.log)?;
         }
         let Some((log, end)) = self.cut else {
@@ -187,8 +188,8 @@ impl TruncationPlan {
     }
 }
 
-/// Returns whether a snapshot of `kept` loads and the log leads from it to the target without a
-/// hole, including the transactions of newer snapshots that do not load.
+/// Returns whether a snapshot in `kept` can be loaded and the log leads from it to the target
+/// without a gap, including the transactions of newer snapshots that cannot be loaded.
 fn is_reloadable<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

@@ -4,7 +4,7 @@
 //! 82 "SNAPPY" 00 | version i32 = 1 | compatible version i32 = 1 | { length i32 | raw snappy block }
 //! ```
 //!
-//! A block contains 32 KiB of input. A [`DiskFile`] is read in large steps.
+//! A block contains 32 KiB of input. A [`DiskFile`] is read in large pieces.
 
 use std::io::{self, Read, Write};
 
@@ -14,21 +14,21 @@ use flate2::write::GzEncoder;
 use super::Compression;
 use crate::disk::DiskFile;
 
-/// Magic bytes of a snappy stream.
+/// Magic bytes at the start of a snappy stream.
 pub(crate) const SNAPPY_MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
-/// Magic bytes of a gzip stream.
+/// Magic bytes at the start of a gzip stream.
 pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// Uncompressed length of a snappy block.
+/// Uncompressed length of a snappy block, bytes.
 const SNAPPY_BLOCK_BYTES: usize = 32 << 10;
-/// Largest accepted uncompressed length of a block; other writers may use larger blocks than
-/// Zoarium.
+/// Maximum accepted uncompressed length of a block, because other writers may use larger blocks
+/// than Zoarium, bytes.
 const SNAPPY_BLOCK_BYTES_MAX: usize = 4 << 20;
-/// Bytes per read or write of the file.
+/// Number of bytes per read or write of the file.
 const FILE_BUFFER_BYTES: usize = 1 << 20;
-/// Length above which a file is not kept in the page cache.
+/// Length above which a file is not kept in the page cache, bytes.
 const CACHED_BYTES_MAX: u64 = 256 << 20;
 
-/// Reads a file from its start, through a buffer.
+/// Buffered reader of a file, from its start.
 #[derive(Debug)]
 pub(crate) struct FileInput<F> {
     file: F,
@@ -81,7 +81,7 @@ impl<F: DiskFile> Read for FileInput<F> {
     }
 }
 
-/// The uncompressed bytes of a file.
+/// Reader of the uncompressed bytes of a file.
 #[derive(Debug)]
 pub(crate) enum Decompressed<F: DiskFile> {
     Plain(FileInput<F>),
@@ -110,7 +110,7 @@ impl<F: DiskFile> Read for Decompressed<F> {
     }
 }
 
-/// Reads a snappy-java stream.
+/// Reader of a snappy-java stream.
 #[derive(Debug)]
 pub(crate) struct SnappyInput<F> {
     input: FileInput<F>,
@@ -142,7 +142,7 @@ impl<F: DiskFile> SnappyInput<F> {
         Ok(())
     }
 
-    /// Reads the next block; returns false at the end.
+    /// Reads the next block. Returns `false` at the end.
     fn next_block(&mut self) -> io::Result<bool> {
         let mut len = [0; 4];
         let first = self.input.read(&mut len[..1])?;
@@ -197,7 +197,7 @@ fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
-/// Compresses into a buffered file.
+/// Writer that compresses into a buffered file.
 #[derive(Debug)]
 pub(crate) enum Compressor<F: DiskFile> {
     Plain(FileOutput<F>),
@@ -218,7 +218,7 @@ impl<F: DiskFile> Compressor<F> {
         })
     }
 
-    /// Writes out everything that is still buffered; returns the file.
+    /// Writes everything that is still buffered. Returns the file.
     pub(crate) fn finish(self) -> io::Result<F> {
         match self {
             Self::Plain(output) => output.finish(),
@@ -242,7 +242,7 @@ impl<F: DiskFile> Write for Compressor<F> {
     }
 }
 
-/// Writes a file from its start, through a buffer.
+/// Buffered writer of a file, from its start.
 #[derive(Debug)]
 pub(crate) struct FileOutput<F> {
     file: F,
@@ -280,10 +280,10 @@ impl<F: DiskFile> FileOutput<F> {
         Ok(())
     }
 
-    /// Removes a long file from the page cache. The server has the tree itself in memory. A copy of
-    /// each long snapshot in the page cache would displace the data of other processes, and
-    /// allocating its pages takes most of the time of a write. A short snapshot stays cached while
-    /// there is free memory, so the next start need not read it from the disk.
+    /// Removes a long file from the page cache. The server keeps the tree itself in memory. A copy
+    /// of each long snapshot in the page cache would displace the data of other processes, and
+    /// allocating its pages would take most of the time of a write. A short snapshot stays cached
+    /// while there is free memory, so the next start need not read it from the disk.
     fn forget_if_long(&mut self) {
         if self.at > CACHED_BYTES_MAX {
             self.file.forget(self.forgotten, self.at - self.forgotten);
@@ -313,7 +313,7 @@ impl<F: DiskFile> Write for FileOutput<F> {
     }
 }
 
-/// Writes a snappy-java stream.
+/// Writer of a snappy-java stream.
 #[derive(Debug)]
 pub(crate) struct SnappyOutput<F> {
     output: FileOutput<F>,
@@ -374,7 +374,7 @@ impl<F: DiskFile> Write for SnappyOutput<F> {
 mod tests {
     use super::*;
 
-    /// Records the `forget` calls and ignores all others.
+    /// Fake file that records the `forget` calls and ignores all others.
     #[derive(Debug, Default)]
     struct Forgetful(std::sync::Mutex<Vec<(u64, u64)>>);
 

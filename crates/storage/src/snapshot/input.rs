@@ -1,4 +1,4 @@
-//! Reads jute fields from a stream and computes a running checksum of everything read.
+//! Reading of jute fields from a stream, with a running checksum of everything read.
 
 use std::io::{self, Read};
 
@@ -7,7 +7,8 @@ use jute::{Limits, Str};
 
 use crate::checksum::Checksum;
 
-/// Bytes per read of the stream. The buffer grows for larger fields, up to the field limit.
+/// Number of bytes per read of the stream. The buffer grows for larger fields, up to the field
+/// limit.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Reason why a stream cannot be read further.
@@ -25,8 +26,9 @@ pub(crate) enum InputError {
 
 /// A buffered stream of fields.
 ///
-/// Memory: one buffer of 256 KiB or the length of the longest field, whichever is larger. A field
-/// is read in steps, so a false length does not allocate more than the bytes that exist.
+/// It uses one buffer of 256 KiB or of the length of the longest field, whichever is larger. A
+/// field is read in steps, so a false length allocates no more memory than the bytes that exist
+/// need.
 #[derive(Debug)]
 pub(crate) struct FieldInput<R> {
     stream: R,
@@ -75,7 +77,7 @@ impl<R: Read> FieldInput<R> {
         self.hashed = self.start;
     }
 
-    /// Fills the buffer until it contains `count` unread bytes. Returns false if the stream ends
+    /// Fills the buffer until it contains `count` unread bytes. Returns `false` if the stream ends
     /// first.
     fn fill(&mut self, count: usize) -> Result<bool, io::Error> {
         if self.end - self.start >= count {
@@ -128,7 +130,7 @@ impl<R: Read> FieldInput<R> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// Reads a length field, `None` for null.
+    /// Reads a length field; `None` means null.
     pub(crate) fn len(&mut self) -> Result<Option<usize>, InputError> {
         let len = self.i32()?;
         if len == -1 {
@@ -148,7 +150,7 @@ impl<R: Read> FieldInput<R> {
         Ok(text.into())
     }
 
-    /// Reads a string as [`string`](Self::string) does, into a reused buffer.
+    /// Reads a string like [`string`](Self::string), into a reused buffer.
     pub(crate) fn string_into(&mut self, text: &mut String) -> Result<(), InputError> {
         text.clear();
         let len = self
@@ -163,8 +165,8 @@ impl<R: Read> FieldInput<R> {
         Ok(())
     }
 
-    /// Returns how many bytes are left, at most `most`. An error of the stream counts as its end
-    /// and is returned with the number.
+    /// Returns the number of remaining bytes, at most `most`. An error of the stream counts as its
+    /// end and is returned with the number.
     pub(crate) fn left(&mut self, most: usize) -> (usize, Option<io::Error>) {
         let error = self.fill(most).err();
         ((self.end - self.start).min(most), error)

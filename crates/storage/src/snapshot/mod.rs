@@ -22,15 +22,15 @@ pub mod write;
 
 use proto::Zxid;
 
-/// Magic bytes of a snapshot.
+/// Magic bytes at the start of a snapshot.
 pub(crate) const MAGIC: [u8; 4] = *b"ZKSN";
 const VERSION: i32 = 2;
 const DBID: i64 = -1;
 /// String that ends the znodes and each seal.
 pub(crate) const END_PATH: &str = "/";
-/// The encoded string "/", with which each plain snapshot ends.
+/// Encoded string "/", with which each plain snapshot ends.
 pub(crate) const END_MARK: [u8; 5] = [0, 0, 0, 1, b'/'];
-/// Length of a seal: a checksum and the string "/".
+/// Length of a seal, which consists of a checksum and the string "/".
 pub(crate) const SEAL_BYTES: usize = 13;
 
 /// Compression of a snapshot. Readers derive it from the suffix of the name.
@@ -39,9 +39,9 @@ pub enum Compression {
     /// No compression.
     #[default]
     None,
-    /// gzip, with the suffix `.gz`.
+    /// Compression by gzip, with the suffix `.gz`.
     Gzip,
-    /// snappy in the stream format of snappy-java, with the suffix `.snappy`.
+    /// Compression by snappy in the stream format of snappy-java, with the suffix `.snappy`.
     Snappy,
 }
 
@@ -66,7 +66,7 @@ impl Compression {
         }
     }
 
-    /// Returns the compression for a value of `snapshot.compression.method`, `None` if it is
+    /// Returns the compression for a value of `snapshot.compression.method`; `None` if the value is
     /// unknown.
     pub fn by_name(method: &str) -> Option<Self> {
         match method {
@@ -78,15 +78,15 @@ impl Compression {
     }
 }
 
-/// Sections written after the znodes. Both describe the state at the end of writing; the (fuzzy)
+/// Sections written after the znodes. Both describe the state at the end of writing. The (fuzzy)
 /// snapshot contains nothing newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotTrailer {
-    /// Zxid and value of the tree's digest; zeros until a transaction is applied. `None` omits the
-    /// section, which is correct only for servers with digests disabled (Java reads by position).
+    /// Zxid and value of the tree's digest, which are zero until a transaction is applied. `None`
+    /// omits the section, which is correct only for servers with digests disabled (because Java
+    /// reads by position).
     pub digest: Option<(Zxid, i64)>,
-    /// The last transaction applied. `None` omits the section
-    /// (`serializeLastProcessedZxid.enabled`).
+    /// Last transaction applied. `None` omits the section (`serializeLastProcessedZxid.enabled`).
     pub last_zxid: Option<Zxid>,
 }
 

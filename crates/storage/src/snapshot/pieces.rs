@@ -1,4 +1,4 @@
-//! A snapshot as a sequence of checked and decoded pieces, so that one thread may read ahead of the
+//! A snapshot as a sequence of checked and decoded pieces, so that one thread can read ahead of the
 //! thread that consumes them.
 
 use std::io::Read;
@@ -12,7 +12,7 @@ use super::{END_PATH, MAGIC, SEAL_BYTES};
 use crate::error::ContentError;
 use crate::recovery::state::{SnapshotDigest, State};
 
-/// Bytes of paths and data with which a batch of znodes is complete.
+/// Total length of paths and data at which a batch of znodes is complete, bytes.
 const BATCH_BYTES: usize = 64 << 10;
 /// Length of the digest section without its seal.
 const DIGEST_BYTES: usize = 20;
@@ -21,14 +21,14 @@ const LAST_ZXID_BYTES: usize = 8;
 /// Length of the ACL id and StatPersisted of a znode.
 const FIXED_BYTES: usize = 8 + 60;
 
-/// A part of a snapshot's content.
+/// Part of a snapshot's content.
 pub(super) enum Piece {
     Session(SessionId, i32),
     Acl(i64, Vec<Acl>),
     Znodes(Znodes),
 }
 
-/// Znodes in the order of the file.
+/// Znodes, in the order of the file.
 #[derive(Default)]
 pub(super) struct Znodes {
     paths: String,
@@ -36,14 +36,14 @@ pub(super) struct Znodes {
     fixed: Vec<Fixed>,
 }
 
-/// A znode without its path and data. Those follow the path and data of the previous znode in the
-/// buffers.
+/// A znode without its path and data. In the buffers, these follow the path and data of the
+/// previous znode.
 struct Fixed {
     path_len: usize,
     data_len: Option<usize>,
     acl: i64,
     stat: StatPersisted,
-    /// Offset after the znode.
+    /// Offset after the znode in the file.
     end: u64,
 }
 
@@ -59,7 +59,7 @@ impl Piece {
     /// Adds the piece to a database.
     ///
     /// # Errors
-    /// If the database refuses a znode; the offset is the position after that znode.
+    /// If the database refuses a znode. The returned offset is the position after that znode.
     pub(super) fn enter<S: State>(self, state: &mut S) -> Result<(), (u64, InputError)> {
         match self {
             Self::Session(id, timeout_ms) => state.session(id, timeout_ms),
@@ -94,17 +94,17 @@ impl Znodes {
 
 /// Part of the snapshot to read next.
 enum Step {
-    /// "ZKSN", version and dbid; only in a file.
+    /// The header: "ZKSN", version and dbid. Only in a file.
     Header,
     Sessions(Option<u32>),
     Acls(Option<u32>),
     Znodes,
-    /// Checksums and sections; only in a file.
+    /// Checksums and sections. Only in a file.
     Trailer,
     Over,
 }
 
-/// Reads a snapshot piece by piece; ends after the first error.
+/// Reads a snapshot piece by piece. Ends after the first error.
 pub(super) struct Pieces<R> {
     input: FieldInput<R>,
     is_file: bool,
@@ -116,12 +116,12 @@ pub(super) struct Pieces<R> {
 }
 
 impl<R: Read> Pieces<R> {
-    /// Reads a whole file: header, content, seals and sections.
+    /// Creates a reader of a whole file: header, content, seals and sections.
     pub(super) fn of_file(input: FieldInput<R>) -> Self {
         Self::new(input, true, Step::Header)
     }
 
-    /// Reads the content without header, seals and sections.
+    /// Creates a reader of the content without header, seals and sections.
     pub(super) fn of_body(input: FieldInput<R>) -> Self {
         Self::new(input, false, Step::Sessions(None))
     }
@@ -137,7 +137,7 @@ impl<R: Read> Pieces<R> {
         }
     }
 
-    /// Returns the information found so far, which is complete at the end.
+    /// Returns the metadata found so far, which is complete at the end.
     pub(super) fn info(&self) -> SnapshotInfo {
         self.info
     }
@@ -201,7 +201,7 @@ impl<R: Read> Pieces<R> {
         Ok(Piece::Acl(id, read_acl(&mut self.input)?))
     }
 
-    /// Reads the next znodes. Returns true if the end marker follows them.
+    /// Reads the next znodes. Returns `true` if the end marker follows them.
     fn read_znodes(&mut self, znodes: &mut Znodes) -> Result<bool, InputError> {
         while znodes.bytes() < BATCH_BYTES {
             self.input.string_into(&mut self.path)?;
@@ -242,7 +242,7 @@ fn read_header<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
             "the snapshot does not begin with \"ZKSN\"".into(),
         ));
     }
-    // Version and dbid are covered by the checksum, but not checked otherwise.
+    // Version and dbid are covered by the checksum but not checked otherwise.
     input.take(12)?;
     Ok(())
 }
@@ -334,8 +334,8 @@ fn next_i32(bytes: &mut &[u8]) -> Option<i32> {
     Some(i32::from_be_bytes(*first))
 }
 
-/// Checks the checksum, which covers everything before the seal. The "/" after it is not checked
-/// here, but the next seal covers it.
+/// Verifies the checksum, which covers everything before the seal. The "/" after it is not checked
+/// here, but it is covered by the next seal.
 fn read_seal<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     let computed = input.checksum();
     let stored = input.i64()?;
@@ -348,9 +348,9 @@ fn read_seal<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Selects the sections by the number of remaining bytes: 54 bytes for both sections, 33 for the
-/// digest, 21 for the last zxid, 0 for neither. Any other number is read as both sections, because
-/// of digests of version 1 and sections of later releases.
+/// Selects the sections by the number of remaining bytes: 54 for both sections, 33 for the digest,
+/// 21 for the last zxid, 0 for neither. Any other number is read as both sections, because of
+/// digests of version 1 and sections of later releases.
 fn read_trailer<R: Read>(
     input: &mut FieldInput<R>,
     info: &mut SnapshotInfo,
@@ -360,7 +360,8 @@ fn read_trailer<R: Read>(
     let (left, error) = input.left(DIGEST_ONLY + LAST_ZXID_ONLY + 1);
     let is_cut = error.is_none_or(|error| error.kind() == std::io::ErrorKind::UnexpectedEof);
     if is_cut && left < DIGEST_BYTES {
-        // The compressed stream was cut, but the first seal covers all important data. As in Java.
+        // The compressed stream was cut, but the first seal covers all important data. Java accepts
+        // this, too.
         return Ok(());
     }
     if left != LAST_ZXID_ONLY {

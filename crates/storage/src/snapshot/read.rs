@@ -1,4 +1,4 @@
-//! Reading snapshots as a stream.
+//! Reading of snapshots as a stream.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -23,17 +23,17 @@ pub struct SnapshotInfo {
     pub znodes: u64,
     /// Number of sessions.
     pub sessions: u64,
-    /// The digest section, if there is one.
+    /// Digest section, if any.
     pub digest: Option<SnapshotDigest>,
-    /// The last-zxid section, if there is one.
+    /// Last-zxid section, if any.
     pub last_zxid: Option<Zxid>,
-    /// Offset after the end marker, which closes the sessions, the ACL table and the znodes.
+    /// Offset after the end marker, which follows the sessions, the ACL table and the znodes.
     pub content_end: u64,
 }
 
 impl SnapshotInfo {
     /// Returns the last transaction of which the snapshot may contain a part, according to its
-    /// sections. Replay must reach it, or the tree may mix states of different times.
+    /// sections. Replay must reach it; otherwise the tree may mix states from different times.
     pub fn covers(&self) -> Option<Zxid> {
         self.digest.map(|digest| digest.zxid).max(self.last_zxid)
     }
@@ -42,8 +42,8 @@ impl SnapshotInfo {
 /// Reads a snapshot into `state` and verifies all its checksums.
 ///
 /// The digest and last-zxid sections are recognised by the number of remaining bytes, so a snapshot
-/// loads regardless of the settings of its writer. Java uses its own settings and refuses several
-/// combinations.
+/// can be loaded regardless of its writer's settings. Java uses its own settings and refuses
+/// several combinations.
 ///
 /// # Errors
 /// [`StorageError::SnapshotDamaged`] if the content is corrupted (`state` is then partly filled),
@@ -91,9 +91,9 @@ fn enter<R: Read + Send, S: State>(
     }
 }
 
-/// Reads sessions, ACL table and znodes up to the end marker, in the form that follows a SNAP
-/// packet (LearnerHandler.run). The last read may also have consumed bytes of the stream after the
-/// marker; `content_end` separates them.
+/// Reads sessions, ACL table and znodes up to the end marker, as sent after a SNAP packet
+/// (LearnerHandler.run). The last read may also have consumed bytes of the stream after the marker;
+/// `content_end` separates them.
 ///
 /// # Errors
 /// [`StorageError::SnapshotDamaged`] with `name` as the file, if the content is corrupted.
@@ -114,7 +114,7 @@ pub fn read_body<R: Read, S: State>(
 }
 
 /// Converts an error. An I/O error is not corruption of the content, but a decompressor does not
-/// distinguish the two. In both cases recovery continues with an older snapshot.
+/// distinguish the two. In both cases, recovery continues with an older snapshot.
 fn describe(path: &Path, offset: u64, error: InputError) -> StorageError {
     StorageError::SnapshotDamaged {
         path: path.to_path_buf(),

@@ -1,10 +1,10 @@
-//! The rule for when a snapshot is due.
+//! Rule for when a snapshot is due.
 
-/// Decides after which transaction a snapshot is taken and the log rolled.
+/// Decides after which transaction a snapshot is written and the log is rolled.
 ///
-/// The number of transactions is random, between half the configured count and all of it, so that
-/// the members of an ensemble do not all write their snapshots at the same moment. Randomness is an
-/// argument.
+/// The number of transactions is random, between half the configured count and the full count, so
+/// that the members of an ensemble do not all write their snapshots at the same moment. Randomness
+/// is an argument.
 ///
 /// Source: SyncRequestProcessor.shouldSnapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct SnapTrigger {
 }
 
 impl SnapTrigger {
-    /// Constructs the rule. `snap_count` (transactions, at least 2) is `snapCount`; `snap_bytes` is
+    /// Creates the rule. `snap_count` (transactions, at least 2) is `snapCount`; `snap_bytes` is
     /// `snapSizeLimitInKb` in bytes, 0 for no limit.
     pub fn new(snap_count: u64, snap_bytes: u64, seed: u64) -> Self {
         let mut trigger = Self {
@@ -29,8 +29,8 @@ impl SnapTrigger {
         trigger
     }
 
-    /// Returns whether a snapshot is due after this many transactions and bytes since the last one.
-    /// Call it after each append. When it is true, reset the counters and call
+    /// Returns whether a snapshot is due after this number of transactions and bytes since the last
+    /// one. Call it after each append. If it returns `true`, reset the counters and call
     /// [`redraw`](Self::redraw).
     pub fn is_due(&self, txns: u64, bytes: u64) -> bool {
         txns > self.count_due || (self.bytes > 0 && bytes > self.bytes_due)

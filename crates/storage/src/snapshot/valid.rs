@@ -1,4 +1,4 @@
-//! The cheap and the thorough test of whether a snapshot is complete.
+//! Cheap and thorough checks whether a snapshot is complete.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::error::{StorageError, io_error};
 use crate::files::names::{SnapshotFile, list_snapshots};
 use crate::recovery::state::Discard;
 
-/// Smallest length of a snapshot.
+/// Minimum length of a snapshot, bytes.
 const SNAPSHOT_BYTES_MIN: u64 = 10;
 
 /// Checks the first or last bytes: a plain snapshot ends with "/", a compressed one begins with its
-/// magic. Returns a description of the fault, `None` if there is none.
+/// magic bytes. Returns a description of the fault; `None` if there is none.
 ///
 /// Source: SnapStream.isValidSnapshot.
 pub(crate) fn cheap_fault<D: Disk>(
@@ -47,7 +47,7 @@ pub(crate) fn cheap_fault<D: Disk>(
 /// Reads the whole file and verifies all checksums.
 ///
 /// # Errors
-/// [`StorageError::SnapshotDamaged`] with the position and the cause, if the file is corrupted.
+/// [`StorageError::SnapshotDamaged`] with the position and the cause if the file is corrupted.
 pub fn verify_snapshot<D: Disk>(
     disk: &D,
     file: &SnapshotFile,
@@ -85,8 +85,8 @@ pub(crate) fn is_valid<D: Disk>(
 
 /// Returns the newest `count` valid snapshots, newest first.
 ///
-/// Java uses the cheap test when it purges. It may therefore keep three corrupted snapshots and
-/// delete the intact one. Reading the snapshots costs about one second per gigabyte.
+/// Java uses the cheap check when it purges, so it may keep three corrupted snapshots and delete
+/// the intact one. Reading the snapshots takes about one second per gigabyte.
 pub(crate) fn newest_valid<D: Disk>(
     disk: &D,
     dir: &Path,

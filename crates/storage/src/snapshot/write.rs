@@ -1,4 +1,4 @@
-//! Writing snapshots.
+//! Writing of snapshots.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use crate::error::StorageError;
 use crate::files::dirs::DataDirs;
 use crate::files::names::{snapshot_name, unfinished_name};
 
-/// Bytes of a snapshot that are written per sync. The next sync of the log, for which clients wait,
-/// may have to wait for one of these syncs.
+/// Number of snapshot bytes that are written per sync. The next sync of the log, for which clients
+/// wait, may have to wait for such a sync.
 const SYNC_EVERY_BYTES: u64 = 256 << 10;
 
 /// Writes a snapshot: the header, the bytes that the tree produces, then seals and trailer.
 ///
 /// The file is written under the name `unfinished.snapshot.<zxid>`, which no reader treats as a
 /// snapshot (Java would even load a `.tmp`). It is then synced and renamed, and the directory is
-/// synced. So a crash leaves either a complete snapshot or none, and the logs before it can be
-/// purged safely. Java writes most snapshots in place and without a sync: a crash leaves a partial
-/// snapshot, and after a power failure a snapshot may be corrupted although its logs are already
-/// purged.
+/// synced. A crash therefore leaves either a complete snapshot or none, and the logs before it can
+/// be purged safely. Java writes most snapshots in place and without a sync, so a crash leaves a
+/// partial snapshot, and after a power failure a snapshot may be corrupted although its logs are
+/// already purged.
 ///
 /// A writer that is dropped before [`finish`](Self::finish) removes its file.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl<D: Disk> SnapshotWriter<D> {
     /// Begins a snapshot of everything up to `zxid`. The transaction `zxid` must have been the last
     /// one applied before the tree began to produce the snapshot.
     ///
-    /// With `is_synced` false (`forceSync=no`) the syncs are omitted.
+    /// If `is_synced` is false (`forceSync=no`), the syncs are omitted.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -81,7 +81,8 @@ impl<D: Disk> SnapshotWriter<D> {
         Ok(writer)
     }
 
-    /// Adds bytes of the sessions, the ACL table, the znodes and their end marker, split anywhere.
+    /// Adds bytes of the sessions, the ACL table, the znodes and their end marker, in pieces of any
+    /// size.
     ///
     /// # Errors
     /// If the write fails, for example because the disk is full. No snapshot is then created.
@@ -103,7 +104,7 @@ impl<D: Disk> SnapshotWriter<D> {
         self.bytes
     }
 
-    /// Seals the snapshot and renames it to its final name; returns the path.
+    /// Seals the snapshot, renames it to its final name, and returns the path.
     ///
     /// # Errors
     /// If the write fails. No snapshot is then created.
