@@ -1,4 +1,4 @@
-//! Errors that prevent the start of a server.
+//! Errors that prevent a server from starting.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use storage::StorageError;
 /// ExitCode.UNABLE_TO_BIND_QUORUM_PORT.
 pub const EXIT_ELECTION_PORT: u8 = 14;
 
-/// Error that prevents the start of a server. Its exit code is the one that operators' scripts
+/// Error that prevents a server from starting. Its exit code is the one that operators' scripts
 /// know.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -24,11 +24,11 @@ pub enum StartError {
         "cannot listen for clients on {address}: {source} (stop the process that uses the address, or set another {key})"
     )]
     Bind {
-        /// The configuration key of the port.
+        /// Configuration key of the port.
         key: &'static str,
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
-        /// The system's error.
+        /// Error returned by the system.
         source: io::Error,
     },
     /// The admin server cannot listen on its address.
@@ -36,12 +36,12 @@ pub enum StartError {
         "cannot listen for the admin server on {address}: {source} (choose another admin.serverPort or admin.serverAddress, or set admin.enableServer=false)"
     )]
     BindAdmin {
-        /// The address.
+        /// Address to listen on.
         address: String,
-        /// The system's error.
+        /// Error returned by the system.
         source: io::Error,
     },
-    /// The key store, the trust store or a TLS rule is invalid.
+    /// A key store, a trust store or a TLS rule is invalid.
     #[error(transparent)]
     Tls(#[from] transport::tls::TlsError),
     /// The key for Kerberos logins is missing.
@@ -51,33 +51,34 @@ pub enum StartError {
     Kerberos {
         /// Principal of the key.
         principal: String,
-        /// The key tab.
+        /// Path of the key tab.
         key_tab: PathBuf,
-        /// Error of the Kerberos library.
+        /// Error returned by the Kerberos library.
         refusal: transport::sasl::gssapi::GssapiRefusal,
     },
-    /// The exporter cannot listen on its address.
+    /// The metrics exporter cannot listen on its address.
     #[error(
         "cannot listen for metrics requests on {address}: {source} (choose another metricsProvider.httpPort or metricsProvider.httpHost)"
     )]
     BindExporter {
-        /// The address.
+        /// Address to listen on.
         address: String,
-        /// The system's error.
+        /// Error returned by the system.
         source: io::Error,
     },
-    /// The probes' server cannot listen on its address.
+    /// The server for probes cannot listen on its address.
     #[error("cannot listen for probes on {address}: {source} (choose another zoarium.health.port)")]
     BindHealth {
-        /// The address.
+        /// Address to listen on.
         address: String,
-        /// The system's error.
+        /// Error returned by the system.
         source: io::Error,
     },
     /// The configuration requires a feature that is not available.
     #[error(transparent)]
     Unsupported(Box<ConfigError>),
-    /// The data contains TTL znodes, and the configuration does not let this server recognise them.
+    /// The data contains TTL znodes, but the configuration does not allow this server to recognise
+    /// them.
     #[error(
         "the data contains {count} TTL znodes, but extendedTypesEnabled is off, so the server would treat them as ephemerals of dead sessions and delete them. Set extendedTypesEnabled=true in zoo.cfg. To run without this setting, first delete these znodes while the setting is on"
     )]
@@ -85,17 +86,17 @@ pub enum StartError {
         /// Number of TTL znodes.
         count: usize,
     },
-    /// The data directory is empty, and the configuration requires existing data.
+    /// The data directory is empty, but the configuration requires existing data.
     #[error(
         "{} is empty, and db.autocreate=false forbids a new database: restore the data, or create the empty file {} to start a new database", data_dir.display(), marker.display()
     )]
     EmptyUntrusted {
-        /// `dataDir`.
+        /// Path of the data directory (`dataDir`).
         data_dir: PathBuf,
-        /// The file that makes an empty directory a new database.
+        /// File that marks an empty directory as a new database.
         marker: PathBuf,
     },
-    /// The member list does not permit elections.
+    /// No server can be elected by the member list.
     #[error("{0}: correct the server.N, group.N and weight.N lines")]
     Members(String),
     /// zoo.cfg cannot be backed up before reconfigurations change the file.
@@ -103,7 +104,7 @@ pub enum StartError {
         "cannot back up zoo.cfg, which reconfigurations rewrite: {source} (make its directory writable for this server, or set reconfigEnabled=false)"
     )]
     Backup {
-        /// The system's error.
+        /// Error returned by the system.
         source: io::Error,
     },
     /// The history thread cannot be started.
@@ -111,15 +112,15 @@ pub enum StartError {
         "cannot open the change history: {0} (to start without the change history, set history.enabled=false)"
     )]
     History(String),
-    /// The audit log cannot be opened. The server does not run without an audit log that the
-    /// operator expects.
+    /// The audit log cannot be opened. If an operator expects an audit log, the server does not run
+    /// without it.
     #[error(
         "cannot open the audit log {}: {source} (correct auditlog.file or log.dir, or set audit.enable=false)", file.display()
     )]
     Audit {
-        /// The file.
+        /// Path of the audit log.
         file: PathBuf,
-        /// The system's error.
+        /// Error returned by the system.
         source: io::Error,
     },
     /// Random numbers are not available, so session ids would repeat.
@@ -132,13 +133,13 @@ pub enum StartError {
     Thread {
         /// Name of the thread.
         name: &'static str,
-        /// The system's error.
+        /// Error returned by the system.
         source: io::Error,
     },
 }
 
 impl StartError {
-    /// Returns the address that cannot be used for listening.
+    /// Returns the address on which the server cannot listen.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Bind { address, .. } => Some(*address),
@@ -172,7 +173,7 @@ impl StartError {
     }
 }
 
-/// Returns the exit code of a storage failure, which is never 0.
+/// Returns the exit code for a storage failure, which is never 0.
 pub(crate) fn exit_code(error: &StorageError) -> u8 {
     u8::try_from(error.exit_code()).unwrap_or(1).max(1)
 }

@@ -1,11 +1,11 @@
-//! End of the process after a failure of a thread.
+//! End of the process after a thread has failed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use tokio::sync::Notify;
 
-/// The first failure that must end the server, with its exit code.
+/// First failure that must end the server, with its exit code.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Failure {
     inner: Arc<Inner>,
@@ -13,7 +13,7 @@ pub(crate) struct Failure {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// 0 without a failure.
+    /// Exit code; 0 if there is no failure.
     exit_code: AtomicI32,
     reported: Notify,
 }
@@ -29,7 +29,7 @@ impl Failure {
         self.inner.reported.notify_one();
     }
 
-    /// Returns the exit code, once a failure is reported.
+    /// Returns the exit code; `None` if no failure was reported.
     pub(crate) fn get(&self) -> Option<u8> {
         match self.inner.exit_code.load(Ordering::Acquire) {
             0 => None,

@@ -1,4 +1,4 @@
-//! Faults that tests inject into a server in their process.
+//! Faults that tests inject into a server that runs in their own process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use transport::Cuts;
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     pub(crate) disk: SwitchedDisk,
-    /// `None` for servers without injected faults.
+    /// Injected faults; `None` for servers without them.
     pub(crate) cuts: Option<Arc<Cuts>>,
 }
 
 impl Faults {
-    /// Creates faults for one server. Use the value once: a disk that is off stays off.
+    /// Creates faults for one server. Use the value only once, because a disk that is off stays
+    /// off.
     pub fn new() -> Self {
         Self {
             disk: SwitchedDisk::default(),
@@ -25,13 +26,13 @@ impl Faults {
         }
     }
 
-    /// Stops all writes to the server's disk: transactions and snapshots. Written data stays,
-    /// synced or not.
+    /// Stops all writes to the server's disk, of transactions and of snapshots. Data that was
+    /// written remains, synced or not.
     pub fn switch_disk_off(&self) {
         self.disk.switch_off();
     }
 
-    /// Delays each sync of a file by `delay`; zero ends the delay.
+    /// Delays each sync of a file by `delay`. Zero ends the delay.
     pub fn slow_disk_down(&self, delay: Duration) {
         self.disk.slow_down(delay);
     }

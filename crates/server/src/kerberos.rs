@@ -1,4 +1,5 @@
-//! Support for Kerberos logins: the environment of the library, and a check of the keys at the start.
+//! Support for Kerberos logins: the library's environment, and a check of the keys when the server
+//! starts.
 
 use std::ffi::OsString;
 
@@ -28,8 +29,8 @@ pub fn kerberos_environment(config: &Config) -> Vec<(&'static str, OsString)> {
     environment(accepts_with, initiates_with, krb5_conf)
 }
 
-/// Checks that the keys for logins to this server exist. Without this check, the first login would
-/// report a missing key.
+/// Checks that the keys for logins to this server exist. Without this check, a missing key would
+/// only be reported at the first login.
 pub(crate) async fn check_keys(config: &Config) -> Result<(), StartError> {
     let members = config.ensemble.as_ref();
     let acceptors = [

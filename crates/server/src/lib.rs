@@ -2,7 +2,7 @@
 //!
 //! [`Server::start`] recovers the data directory, starts the threads and listens. The `zoarium`
 //! binary and tests embed it. The folders do not depend on each other, except that `assemble` uses
-//! the others:
+//! all others:
 //!
 //! * `disk` contains the log, the epoch files, the member lists and the snapshots,
 //! * `recorder` contains the thread of the change history,

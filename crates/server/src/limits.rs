@@ -1,5 +1,6 @@
 //! Bounds on queues and groups of the server's threads, each with its unit and reason.
-//! [`frontend::limits`] contains those for clients, and [`quorum::limits`] those for other members.
+//! [`frontend::limits`] contains the bounds for clients, and [`quorum::limits`] the bounds for
+//! other members.
 
 use std::time::Duration;
 
@@ -7,49 +8,51 @@ use frontend::limits::{BATCH_REQUESTS_MAX, UNANSWERED_MAX};
 use quorum::limits::PEER_QUEUE_BYTES_MAX;
 use replica::connection::IDENTITY_BYTES_MAX;
 
-/// Bytes of committed transactions that wait for the history thread. Above this value they are
-/// skipped, and the thread reads them from the log.
+/// Maximum size of committed transactions that wait for the history thread, bytes. Above it,
+/// transactions are skipped, and the thread reads them from the log.
 pub(crate) const HISTORY_QUEUE_BYTES: usize = 16 << 20;
 
-/// Groups of transactions that wait for the history thread.
+/// Maximum number of groups of transactions that wait for the history thread.
 pub(crate) const HISTORY_GROUPS_MAX: usize = 4096;
 
-/// Bytes of paths and data up to which a transaction is copied for the history; longer ones are
-/// shared.
+/// Size of paths and data up to which a transaction is copied for the history, bytes. Longer ones
+/// are shared.
 pub(crate) const HISTORY_COPIED_MAX: usize = 4 << 10;
 
-/// Transactions of one group. The tree is unlocked at least every 128 transactions.
+/// Maximum number of transactions in a group. The tree is unlocked at least every 128 transactions.
 pub(crate) const HISTORY_GROUP_MAX: usize = 4096;
 
-/// Turns of the core that a thread with a message runs before it leaves the rest to the core's own
-/// thread.
+/// Number of turns of the core that a thread with a message runs before it leaves the rest to the
+/// core's own thread.
 pub(crate) const INLINE_TURNS_MAX: usize = 4;
 
-/// Number of times that the core's own thread yields, to let other threads send messages, before it
-/// sleeps.
+/// Number of times that the core's own thread yields before it sleeps, so that other threads can
+/// send messages.
 pub(crate) const YIELDS_BEFORE_PARK: usize = 8;
 
-/// Maximum number of requests that the core prepares before it hands them to the log.
+/// Maximum number of requests that the core prepares before it passes them to the log.
 pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 
-/// Messages between the core and the log thread, each a whole group.
+/// Maximum number of messages between the core and the log thread, each of them a whole group.
 pub(crate) const LOG_GROUPS_MAX: usize = 8;
 
-/// Written groups that are kept for reuse: one is being filled while another is written.
+/// Number of written groups that are kept for reuse, because one is being filled while another is
+/// written.
 pub(crate) const LOG_GROUPS_KEPT: usize = 1;
 
-/// Bytes of transactions for which a reused group keeps capacity: a few hundred transactions that
-/// arrive together.
+/// Size of transactions for which a reused group retains capacity, bytes: enough for a few hundred
+/// transactions that arrive together.
 pub(crate) const LOG_GROUP_BYTES_KEPT_MAX: usize = 256 << 10;
 
-/// Number of transactions for which a reused group keeps capacity.
+/// Number of transactions for which a reused group retains capacity.
 pub(crate) const LOG_GROUP_TXNS_KEPT_MAX: usize = 1024;
 
-/// Minimum bytes of a transaction that is shared, not copied, while it waits for the log.
+/// Minimum size of a transaction that is shared instead of copied while it waits for the log,
+/// bytes.
 pub(crate) const LOG_PAYLOAD_BYTES_SHARED: usize = 16 << 10;
 
-/// Time that a stopping server waits for a snapshot. Most snapshots finish within this time, and
-/// service managers and container runtimes wait longer than this.
+/// Time for which a stopping server waits for a snapshot. Most snapshots finish within this time,
+/// and service managers and container runtimes wait longer.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 
 /// Interval at which the log reports the lines that were suppressed in the previous minute.
@@ -58,7 +61,7 @@ pub(crate) const SUPPRESSED_LINES_EVERY: Duration = Duration::from_secs(5);
 // The requests that one connection may have in progress must fit into its leader's queue.
 const _: () = assert!(UNANSWERED_MAX * IDENTITY_BYTES_MAX <= PEER_QUEUE_BYTES_MAX / 2);
 
-// A connection must always be able to get the permits of a whole batch.
+// A connection must always be able to acquire the permits for a whole batch.
 const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);
 
 #[cfg(test)]
@@ -89,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Returns the rows about requests of the documentation page.
+    /// Returns the documentation page's rows about requests.
     fn of_requests() -> Vec<(String, String)> {
         let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
         let frames = format!(
@@ -128,7 +131,7 @@ mod tests {
         ]
     }
 
-    /// Returns the rows about answers and events.
+    /// Returns the documentation page's rows about answers and events.
     fn of_replies() -> Vec<(String, String)> {
         let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
         let large = format!("bytes of replies above {}", bytes(REPLY_BYTES_SMALL));
@@ -169,7 +172,7 @@ mod tests {
         ]
     }
 
-    /// Returns the rows about other members.
+    /// Returns the documentation page's rows about other members.
     fn of_members() -> Vec<(String, String)> {
         vec![
             (

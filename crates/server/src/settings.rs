@@ -1,4 +1,4 @@
-//! Settings of the tree and of its recovery, from the configuration.
+//! Settings of the tree and of its recovery, derived from the configuration.
 
 use config::{AuthProvider, Config};
 use replica::field_limits;
@@ -64,7 +64,7 @@ fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
     })
 }
 
-/// Returns the settings for recovery of the tree from its files.
+/// Returns the settings for recovering the tree from its files.
 pub fn recovery_settings(config: &Config) -> RecoverySettings {
     let storage = &config.storage;
     RecoverySettings {

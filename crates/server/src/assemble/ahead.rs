@@ -1,4 +1,4 @@
-//! Checks before a start: they report its errors without changing anything or opening a port.
+//! Checks before a start, which report its errors without changing anything or opening a port.
 
 use config::Config;
 use storage::{DataDirs, Empty, OpenOptions, ReadOnly, RealDisk, StorageError};
@@ -9,7 +9,7 @@ use crate::error::StartError;
 
 pub use crate::settings::{recovery_settings, tree_settings};
 
-/// Checks the data directories for errors with which a start fails before it changes anything.
+/// Checks the data directories for errors that make a start fail before it changes anything.
 ///
 /// # Errors
 /// If a directory is missing and may not be created, or if a link or a file prevents its creation.
@@ -23,7 +23,7 @@ pub fn check_directories(config: &Config) -> Result<(), StorageError> {
     )
 }
 
-/// Checks the results of a survey for data with which a server does not start.
+/// Checks the results of a survey for data that prevents a server from starting.
 ///
 /// # Errors
 /// If the data contains TTL znodes that the settings do not allow, or if a standalone server lacks
@@ -37,11 +37,11 @@ pub fn check_data(
     refuse(config, unrecognised, empty)
 }
 
-/// Checks whether this server starts with directories without snapshots and logs. The directories
-/// may not exist yet.
+/// Checks whether this server starts with directories that contain no snapshots and logs. The
+/// directories need not exist yet.
 ///
 /// # Errors
-/// If the server should have data and cannot get it from another member, or if a file cannot be
+/// If the server should have data and cannot receive it from another member, or if a file cannot be
 /// read.
 pub fn check_empty(config: &Config) -> Result<Empty, StartError> {
     check_marker(config)?;
@@ -52,11 +52,11 @@ pub fn check_empty(config: &Config) -> Result<Empty, StartError> {
     Ok(empty)
 }
 
-/// Checks for a server whose files were set aside, and that cannot get its data from another
+/// Checks for a server whose files were set aside and that cannot receive its data from another
 /// member.
 ///
 /// # Errors
-/// If this server is such a server, or the marker cannot be looked up.
+/// If this server is such a server, or if the marker cannot be looked up.
 pub fn check_marker(config: &Config) -> Result<(), StorageError> {
     let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
     if storage::is_untrusted(&ReadOnly(RealDisk), &dirs)? && !has_other_voters(config) {
@@ -89,13 +89,14 @@ pub fn is_untrusted(config: &Config) -> Result<bool, StorageError> {
     storage::is_untrusted(&ReadOnly(RealDisk), &dirs)
 }
 
-/// Returns whether this server starts without corrupt data, and gets its leader's data instead.
+/// Returns whether this server starts without the corrupt data and receives its leader's data
+/// instead.
 pub fn sets_damage_aside(config: &Config) -> bool {
     has_other_voters(config)
 }
 
-/// Loads the key and trust stores of all ports. Returns the settings that name own certificates,
-/// with the end of each certificate in seconds since 1970.
+/// Loads the key and trust stores of all ports. Returns the settings that name this server's
+/// certificates, each with the end of the certificate's validity in seconds since 1970.
 ///
 /// # Errors
 /// If a store cannot be used.
@@ -110,7 +111,7 @@ pub(crate) fn open_options(config: &Config) -> OpenOptions {
     }
 }
 
-/// Checks for data with which a server does not start.
+/// Checks for data that prevents a server from starting.
 pub(crate) fn refuse(
     config: &Config,
     unrecognised_ttls: usize,

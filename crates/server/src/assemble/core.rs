@@ -1,7 +1,7 @@
-//! The machine that runs the replica, on its own thread or on a thread that brings it a message,
-//! see [`executor`].
+//! The state machine that runs the replica, on its own thread or on a thread that delivers a
+//! message to it (see [`executor`]).
 //!
-//! It handles messages in turns: first all waiting requests under one lock of the tree, then the
+//! It handles messages in turns: first all waiting requests during one hold of the tree, then the
 //! other events.
 
 use std::collections::VecDeque;
@@ -16,20 +16,20 @@ use super::host::ServerHost;
 use super::inbox::{ToCore, Visitor};
 use crate::{clock, limits};
 
-/// The machine that runs a replica.
+/// State machine that runs a replica.
 pub(crate) struct CoreThread {
     replica: Replica<ServerHost>,
     host: ServerHost,
     clients: Arc<Clients>,
     inbox: Channel<ToCore>,
-    /// Requests of this turn, and the arrival time of each.
+    /// Requests of this turn, each with its arrival time.
     requests: Vec<ClientRequest>,
     received_ms: Vec<u64>,
     /// Other messages of this turn.
     events: VecDeque<ToCore>,
 }
 
-/// Handle of the core.
+/// Handle to the core.
 pub(crate) type CoreHandle = Arc<Executor<CoreThread>>;
 
 /// Initial state of the core.
@@ -58,7 +58,8 @@ impl Machine for CoreThread {
         self.host.offer(now_ms);
     }
 
-    /// Returns whether the core was stopped and all proposals are applied, or the disk has failed.
+    /// Returns whether the core was stopped and all proposals are applied, or whether the disk has
+    /// failed.
     fn has_ended(&self) -> bool {
         self.replica.is_over()
     }
@@ -74,10 +75,10 @@ impl Machine for CoreThread {
 }
 
 impl CoreThread {
-    /// Starts the replica. A standalone server serves when this returns.
+    /// Starts the replica. A standalone server is serving when this returns.
     ///
     /// # Errors
-    /// If the member lists do not permit the election of any server.
+    /// If no server can be elected by the member lists.
     pub(crate) fn begin(start: CoreStart) -> Result<Self, ElectorateError> {
         let clients = start.clients;
         let mut core = Self {
@@ -105,7 +106,7 @@ impl CoreThread {
                 }) => self.gather(&connection, received_ms, requests),
                 sync @ ToCore::Client(ClientMessage::Sync(..)) => {
                     self.events.push_back(sync);
-                    // The next requests of its connection must not be sent before it.
+                    // The next requests of the connection must not be sent before this one.
                     break;
                 }
                 event => self.events.push_back(event),
@@ -131,7 +132,7 @@ impl CoreThread {
         }
     }
 
-    /// Informs the schedule about the messages after the current one.
+    /// Informs the schedule about the messages that follow the current one.
     fn note_what_follows(&mut self) {
         self.host.schedule.begin_input(WaitingWork {
             is_in_turn: !self.events.is_empty(),
@@ -146,7 +147,7 @@ impl CoreThread {
         requests: Vec<ClientRequest>,
     ) {
         if self.replica.is_forwarding() && connection.is_closed() {
-            // The leader need not order requests of a disconnected client.
+            // The leader need not order a disconnected client's requests.
             return self.host.release_all(&requests);
         }
         self.host.note_client(connection);
@@ -177,7 +178,7 @@ impl CoreThread {
         self.with_replica(|replica, turn| replica.handle(input, turn));
     }
 
-    /// Lets the replica take a step, and then reports to it the syncs of this thread.
+    /// Lets the replica take a step, then reports this thread's syncs to it.
     fn with_replica(
         &mut self,
         step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>),

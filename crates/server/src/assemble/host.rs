@@ -1,4 +1,4 @@
-//! Executes the replica's decisions with the sockets, files and connections of this process.
+//! Execution of the replica's decisions with the sockets, files and connections of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,8 +25,8 @@ use crate::error::EXIT_ELECTION_PORT;
 use crate::failure::Failure;
 use crate::recorder::Feed;
 
-/// Exit code of a server whose data differs from other members (`zoarium.onDigestMismatch`). Apache
-/// ZooKeeper does not have this code.
+/// Exit code of a server whose data differs from the data of other members
+/// (`zoarium.onDigestMismatch`). Apache ZooKeeper has no such code.
 const EXIT_OTHER_DATA: u8 = 20;
 
 /// The host of a replica.
@@ -34,19 +34,19 @@ pub(crate) struct ServerHost {
     clients: Arc<Clients>,
     disk: Disk,
     pub(super) schedule: Schedule,
-    /// `None` without an ensemble.
+    /// Connections to other members; `None` without an ensemble.
     ports: Option<MemberPorts>,
     /// Connections that wait for a result, by number.
     connections: HashMap<Ticket, Arc<Connection>>,
     delivery: Delivery,
-    /// `None` without a change history.
+    /// Feed of the change history; `None` without a change history.
     history: Option<Feed>,
-    /// `None` without an audit log.
+    /// Audit log; `None` without one.
     trail: Option<AuditTrail>,
     measures: Measures,
     failure: Failure,
     snapshots: SnapshotRequests,
-    /// Sender for the operator that waits for a restored tree.
+    /// Sender to the operator that waits for a restored tree.
     restored: Option<oneshot::Sender<()>>,
 }
 
@@ -76,17 +76,17 @@ impl ServerHost {
         }
     }
 
-    /// Syncs the group that is due on this thread, and returns the input for the replica.
+    /// Syncs the group that is due on this thread. Returns the input for the replica.
     pub(super) fn sync_due(&mut self) -> Option<Input> {
         self.disk.sync_due(&mut self.schedule)
     }
 
-    /// Hands the log thread the orders that it can take.
+    /// Passes to the log thread as many orders as it can accept.
     pub(super) fn offer(&mut self, now_ms: i64) {
         self.disk.offer(&mut self.schedule, now_ms);
     }
 
-    /// Returns the time until which the last group waits for more, ms.
+    /// Returns the time until which the last group waits for more records, ms.
     pub(super) fn gathers_until_ms(&self) -> Option<i64> {
         self.disk.gathers_until_ms(&self.schedule)
     }
@@ -102,14 +102,14 @@ impl ServerHost {
         self.measures.end_turn();
     }
 
-    /// Records a connection that is about to wait for a result.
+    /// Registers a connection that is about to wait for a result.
     pub(super) fn note_client(&mut self, connection: &Arc<Connection>) {
         self.connections
             .entry(connection.ticket())
             .or_insert_with(|| connection.clone());
     }
 
-    /// Records these requests of a connection, which are about to be ordered or forwarded.
+    /// Registers requests of a connection that are about to be ordered or forwarded.
     pub(super) fn note_requests(&mut self, connection: &Connection, requests: &[ClientRequest]) {
         if let Some(trail) = &mut self.trail {
             trail.asked(connection.peer.ip(), requests);
@@ -134,7 +134,7 @@ impl ServerHost {
         }
     }
 
-    /// Releases the read-ahead of the leader's packets that were handled.
+    /// Releases the read-ahead of the leader's packets that have been handled.
     pub(super) fn release_read_ahead(&mut self) {
         if let Some(ports) = &mut self.ports {
             ports.release_read_ahead();
@@ -144,7 +144,7 @@ impl ServerHost {
     /// Converts a message to an input of the replica.
     pub(super) fn translate(&mut self, message: ToCore) -> Option<Input> {
         match message {
-            // Handled earlier.
+            // Already handled before this function.
             ToCore::Client(ClientMessage::Submit { .. }) => None,
             ToCore::Client(ClientMessage::Sync(connection, sync)) => {
                 self.note_client(&connection);
@@ -225,7 +225,7 @@ impl CarryingOut for ServerHost {
         }
         self.clients.serve(service);
         if let Some(done) = self.restored.take() {
-            // Fails if the operator does not wait any more.
+            // Fails only if the operator no longer waits.
             let _ = done.send(());
         }
     }
@@ -263,7 +263,7 @@ impl Host for ServerHost {
     }
 
     fn applying(&mut self, tree: &Tree, origin: Ticket) {
-        // Rare; in all other cases the connection is not looked up.
+        // Rare. In all other cases the connection is not looked up.
         if self.clients.left_over.load(Ordering::Relaxed) > 0
             && let Some(connection) = self.connections.get(&origin)
         {

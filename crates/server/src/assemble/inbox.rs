@@ -10,33 +10,33 @@ use crate::disk::Synced;
 
 /// A message for the core thread.
 pub(crate) enum ToCore {
-    /// A message of a client connection.
+    /// A message from a client connection.
     Client(ClientMessage),
-    /// An event of the election connections.
+    /// An event on the election connections.
     Mesh(MeshEvent),
-    /// An event of a connection to another member.
+    /// An event on a connection to another member.
     Peer(PeerEvent),
-    /// An operator restores another tree.
+    /// A request by an operator to restore another tree.
     Restore(RestoreOrder),
-    /// The log thread has synced a group.
+    /// The report that the log thread has synced a group.
     Synced(Synced),
     /// An input from the disk, or the request to stop.
     Input(Input),
-    /// A test blocks the core for the duration of this call.
+    /// A call by a test that blocks the core for the duration of the call.
     Block(Box<dyn FnOnce() + Send>),
 }
 
-/// A thread that visits the core.
+/// Thread that visits the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Visitor {
-    /// The visiting thread has other work to do after the visit.
+    /// A thread that has other work to do after the visit.
     Passing,
-    /// The visiting thread takes the group that the core leaves for it. Another thread continues
-    /// its other work meanwhile.
+    /// A thread that syncs the group that the core leaves for it. Another thread continues its
+    /// other work meanwhile.
     CanSync,
 }
 
-/// The core's inbox as connections of clients see it.
+/// The core's inbox as seen by client connections.
 pub(crate) struct ClientInbox(pub(crate) CoreHandle);
 
 impl CoreInbox for ClientInbox {

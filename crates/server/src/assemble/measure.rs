@@ -16,19 +16,20 @@ pub(super) struct Measures {
     metrics: Arc<Metrics>,
     role: Arc<RoleCell>,
     ages: Ages,
-    /// Start of the preparation of requests, and of the end of a session within it; monotonic ms.
+    /// Time at which the preparation of requests began, and of a session's end within it, on a
+    /// monotonic clock, ms.
     preparation_since_ms: u64,
     close_session_since_ms: u64,
-    /// Time at which the tree was requested, monotonic ms.
+    /// Time at which the tree was requested, on a monotonic clock, ms.
     tree_since_ms: u64,
     turn: TurnWork,
     /// Whether this follower has observers.
     has_observers: bool,
-    /// Learners that a leader is synchronising, with `true` for a snapshot.
+    /// Learners that a leader is synchronising, each with `true` if it receives a snapshot.
     catching_up: HashMap<LinkId, bool>,
 }
 
-/// Work of one turn, which shares the turn's time.
+/// Work done in one turn. It shares the turn's time.
 #[derive(Debug, Default)]
 struct TurnWork {
     since_ms: u64,
@@ -60,7 +61,7 @@ impl Measures {
         }
     }
 
-    /// Begins a turn. The clock is read once for all ages that are measured in it.
+    /// Begins a turn. The clock is read once for all ages that are measured in the turn.
     pub(super) fn begin_turn(&mut self, now: Now) {
         self.ages.begin(now.wall_ms);
         self.turn = TurnWork {
@@ -93,8 +94,8 @@ impl Measures {
         passed(&metrics.om_commit_process_time_ms, work.commits_passed);
     }
 
-    /// Records that a learner is being synchronised, and the number of learners that are
-    /// synchronised in the same way.
+    /// Records that a learner is being synchronised, and the number of learners synchronised in the
+    /// same way.
     fn catches_up(&mut self, link: LinkId, by_snapshot: bool) {
         self.catching_up.insert(link, by_snapshot);
         let in_flight = self.catching_up.values();
@@ -216,7 +217,7 @@ impl Measures {
         }
     }
 
-    /// Shows the role to operators.
+    /// Updates the role that operators see.
     pub(super) fn show(&mut self, view: View) {
         // Entries that waited for the disk in an earlier role are not measured in the next one.
         if matches!(view.role, RoleView::Looking) {

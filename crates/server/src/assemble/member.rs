@@ -1,4 +1,4 @@
-//! Construction of a member of an ensemble at the start of the server.
+//! Construction of an ensemble's member when the server starts.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::disk::Errands;
 use crate::disk::members::MembershipFiles;
 use crate::error::StartError;
 
-/// The parts of a member that listens for elections.
+/// Parts of a member that listens for elections.
 pub(crate) struct MemberParts {
     pub(crate) start: MemberStart,
     pub(crate) ports: MemberPorts,
     pub(crate) files: MembershipFiles,
 }
 
-/// Context for the construction of a member.
+/// Context for constructing a member.
 pub(crate) struct MemberContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) clients: &'a Arc<Clients>,
@@ -82,7 +82,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     })
 }
 
-/// Returns the access to the group that the core leaves for the task that delivers the leader's
+/// Returns the access to groups that the core leaves for the task that delivers the leader's
 /// packets.
 fn left_work(errands: &Arc<Errands>) -> LeftWork {
     let errands = errands.clone();
@@ -95,7 +95,7 @@ fn sink(core: &CoreHandle, visitor: Visitor) -> PeerSink {
     Arc::new(move |event| {
         let is_packets = event.is_packets();
         told.put(ToCore::Peer(event));
-        // The task that reads packets does not hold locks.
+        // The task that reads packets holds no locks.
         if is_packets {
             told.run_inline(visitor)
         } else {

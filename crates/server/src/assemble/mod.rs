@@ -6,8 +6,8 @@
 //!                        <-------Input-------               epoch files, member lists, cuts
 //! ```
 //!
-//! The core thread passes events to [`replica::Replica`] and executes its effects. It does not make
-//! decisions itself. A thread that brings a message of a lone writer runs the core itself for a
+//! The core thread passes events to [`replica::Replica`] and executes its effects. It makes no
+//! decisions itself. A thread that delivers a message of a single writer runs the core itself for a
 //! turn (`executor`). Neither channel can block its sender permanently. Input is bounded at its
 //! source. Orders that do not fit into the log's channel stay in the core and accumulate, so group
 //! commit adapts to the speed of the disk.

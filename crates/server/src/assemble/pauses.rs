@@ -10,7 +10,7 @@ use config::PauseMonitor;
 use metrics::Metrics;
 use tokio::time::{Instant, sleep};
 
-/// Sleeps repeatedly, and reports the delay of each wake-up. Runs until aborted.
+/// Sleeps repeatedly and reports the delay of each wake-up. Runs until aborted.
 pub(crate) async fn watch(monitor: PauseMonitor, metrics: Arc<Metrics>) {
     let nap = Duration::from_millis(monitor.sleep_time_ms);
     loop {

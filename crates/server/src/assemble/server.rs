@@ -1,4 +1,4 @@
-//! A running server.
+//! A running server and its public interface.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,27 +30,27 @@ pub struct Server {
     pub(crate) clients: Arc<Clients>,
     pub(crate) failure: Failure,
     pub(crate) core: CoreHandle,
-    /// Listeners and timers.
+    /// Tasks of listeners and timers.
     pub(crate) tasks: Vec<AbortHandle>,
-    /// The core, history, log and snapshot threads, in the order of their ends.
+    /// The core, history, log and snapshot threads, in the order in which they end.
     pub(crate) threads: Vec<JoinHandle<()>>,
     pub(crate) snapshot_end: SnapshotEnd,
     pub(crate) started: Started,
     pub(crate) readers: Readers,
-    /// `None` without an audit log.
+    /// Audit log; `None` without one.
     pub(crate) audit: Option<Arc<AuditWriter>>,
-    /// Last transaction of the log on disk.
+    /// Last transaction of the log that is on disk.
     pub(crate) log_end: Arc<LogEnd>,
 }
 
-/// The recovered data and the addresses of a server.
+/// Recovered data and addresses of a server.
 #[derive(Debug, Clone)]
 pub struct Started {
     /// Address for clients; `None` without a `clientPort`.
     pub client_address: Option<SocketAddr>,
     /// Address for clients with TLS; `None` without a `secureClientPort`.
     pub secure_client_address: Option<SocketAddr>,
-    /// This server's id in its ensemble; `None` for a standalone server.
+    /// Last transaction in the recovered log.
     pub member: Option<Sid>,
     /// Last transaction of the recovered log.
     pub zxid: Zxid,
@@ -66,7 +66,7 @@ impl Server {
     /// Recovers the data directory and serves it. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// If the data directory cannot be used or recovered, or an address cannot be bound. In that
+    /// If the data directory cannot be used or recovered, or if an address cannot be bound. In that
     /// case nothing keeps running.
     pub async fn start(config: Arc<Config>) -> Result<Self, StartError> {
         Self::start_with(config, Faults::default()).await
@@ -75,24 +75,24 @@ impl Server {
     /// Starts a server with faults that tests can inject.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// If [`Self::start`] would fail.
     pub async fn start_with(config: Arc<Config>, faults: Faults) -> Result<Self, StartError> {
         start::start(config, faults).await
     }
 
-    /// Returns the recovered data and the addresses.
+    /// Returns the recovered data and the addresses of this server.
     pub fn started(&self) -> &Started {
         &self.started
     }
 
-    /// Returns the reader of the change history; `None` without a change history, and while it is
-    /// not open.
+    /// Returns the reader of the change history; `None` without a change history or while it is not
+    /// open.
     pub fn history(&self) -> Option<history::Reader> {
         self.readers.get()
     }
 
-    /// Returns the current service of clients, with its changes. A standalone server decides after
-    /// its start; a member accepts writes while there is a leader.
+    /// Returns a receiver of the current service for clients and its changes. A standalone server
+    /// orders requests after its start. A member serves writes while there is a leader.
     pub fn serving(&self) -> watch::Receiver<Service> {
         self.clients.serving()
     }
@@ -107,7 +107,8 @@ impl Server {
         }
     }
 
-    /// Waits until the server cannot continue (disk full, failed fsync). Returns the exit code.
+    /// Waits until the server cannot continue, for example because of a full disk or a failed
+    /// fsync. Returns the exit code.
     pub async fn failed(&self) -> u8 {
         let exit_code = self.failure.reported().await;
         self.clients.metrics.unrecoverable_error_count.inc();
@@ -116,7 +117,7 @@ impl Server {
 
     /// Stops the server. Refuses new connections, makes proposals durable and answers them, then
     /// closes all connections. Sessions remain in the data directory. A snapshot in progress has
-    /// some seconds to finish.
+    /// several seconds to finish.
     pub async fn stop(self) {
         if let Some(audit) = &self.audit {
             audit.log().server_stops();
@@ -146,14 +147,14 @@ impl Server {
     }
 
     /// Blocks the core for the duration of `wait`, so that a test can pause the server. All workers
-    /// of the runtime must be blocked already, so that none of them runs the core.
+    /// of the runtime must already be blocked, so that none of them runs the core.
     pub fn block_core(&self, wait: impl FnOnce() + Send + 'static) {
         self.core.send(ToCore::Block(Box::new(wait)));
     }
 
-    /// Ends the threads of a server as if its process had been killed: it does not answer clients
-    /// and does not wait. Its disk must be off ([`Faults::switch_disk_off`]) and its runtime must
-    /// have ended, which closes its connections.
+    /// Ends the threads of a server as if its process had been killed: it answers no clients and
+    /// does not wait. Its disk must be off ([`Faults::switch_disk_off`]) and its runtime must have
+    /// ended, which closes its connections.
     pub fn abandon(self) {
         self.core.send(ToCore::Input(Input::Shutdown));
         drop(self.core);
@@ -169,7 +170,8 @@ impl Server {
         }
     }
 
-    /// Writes to the audit log that the server did not start because its configuration was refused.
+    /// Records in the audit log that the server did not start because its configuration was
+    /// refused.
     ///
     /// # Errors
     /// If the log cannot be opened.

@@ -50,11 +50,11 @@ use crate::recorder::{self, Feed, Sources};
 use crate::settings::{recovery_settings, tree_settings};
 use crate::{clock, kerberos, limits};
 
-/// The kernel's maximum applies, too. In Java, `clientPortListenBacklog=-1` means 50, which loses
-/// connections in a storm.
+/// The kernel's maximum also applies. In Java, `clientPortListenBacklog=-1` means 50, which loses
+/// connections during a connection storm.
 const DEFAULT_BACKLOG: i32 = 4096;
 
-/// The data directory, and the sockets for clients.
+/// Data directory and sockets for clients.
 struct Opened {
     disk: Arc<SwitchedDisk>,
     dirs: DataDirs,
@@ -64,7 +64,7 @@ struct Opened {
     secure: Option<TcpListener>,
 }
 
-/// Reports suppressed log lines, even if no further line follows.
+/// Reports suppressed log lines even if no further line follows.
 async fn report_suppressed_lines() {
     loop {
         tokio::time::sleep(limits::SUPPRESSED_LINES_EVERY).await;
@@ -134,7 +134,7 @@ async fn start_audited(
     let opened = open(&config, faults, &metrics, &readers).await?;
     let found = recover(&config, &opened)?;
     let started = started(&config, &opened, &found);
-    // The channel is unbounded, because input is bounded at its source: clients by permits, members
+    // The channel is unbounded because input is bounded at its source: clients by permits, members
     // by their read-ahead.
     let core = CoreHandle::new(Executor::new(executor_settings()));
     metrics.digest_mismatches_count.add(found.digest_mismatches);
@@ -177,7 +177,7 @@ async fn start_audited(
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
     let (log, on_disk) = common.log(snapshots.clone(), member_files, files.history);
     let log_end = log.file.lock().history.end().clone();
-    // A standalone server serves when this returns; a member looks for a leader.
+    // A standalone server is serving when this returns; a member is looking for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let host = ServerHost::new(
         common.clients.clone(),
@@ -199,8 +199,8 @@ async fn start_audited(
     Ok(common.into_server(threads, (snapshot_end, log_end), started))
 }
 
-/// Binds the socket before the data is loaded. So a second server fails immediately, and requests
-/// of clients wait in the kernel meanwhile.
+/// Binds the socket before the data is loaded, so a second server fails immediately, and clients'
+/// requests wait in the kernel meanwhile.
 async fn open(
     config: &Arc<Config>,
     faults: Faults,
@@ -232,7 +232,7 @@ fn recover(config: &Config, opened: &Opened) -> Result<RecoveredTree, StartError
         found.recovered.empty,
     )?;
     if config.ensemble.is_some() {
-        // Before anything is written.
+        // This check must come before anything is written.
         Epochs::look(&*opened.disk, &opened.dirs, found.recovered.last_zxid)?;
     }
     Ok(found)
@@ -279,7 +279,7 @@ fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
 }
 
 impl Common {
-    /// Starts the replica and lends it `host`. A standalone server serves when this returns.
+    /// Starts the replica and lends it `host`. A standalone server is serving when this returns.
     fn begin_core(
         &self,
         host: ServerHost,
@@ -311,8 +311,8 @@ impl Common {
         Snapshotter::new(parts, self.failure.clone(), self.inputs.clone())
     }
 
-    /// Starts the history thread and returns its feed, if a change history is configured. The
-    /// thread ends with the core.
+    /// Starts the history thread and returns its feed if a change history is configured. The thread
+    /// ends with the core.
     fn recorder(&self, log_end: Arc<LogEnd>) -> Result<Option<(Feed, JoinHandle<()>)>, StartError> {
         let Some(keys) = &self.config.history else {
             return Ok(None);
@@ -458,7 +458,7 @@ fn executor_settings() -> executor::Settings {
     }
 }
 
-/// Returns facts of this machine and its configuration.
+/// Returns facts about this machine and its configuration.
 fn schedule_settings(config: &Config) -> ScheduleSettings {
     ScheduleSettings {
         processors: processors(),
@@ -468,7 +468,7 @@ fn schedule_settings(config: &Config) -> ScheduleSettings {
     }
 }
 
-/// Returns the channel to the core for disk and oracle.
+/// Returns the channel to the core for the disk and the oracle.
 fn input_sink(core: &CoreHandle) -> InputSink {
     let core = core.clone();
     Arc::new(move |input| {
@@ -476,8 +476,8 @@ fn input_sink(core: &CoreHandle) -> InputSink {
     })
 }
 
-/// Returns a sink that reports syncs to the core. After a small group, the log thread, which does
-/// not hold locks then, runs the core itself.
+/// Returns a sink that reports syncs to the core. After a small group, the log thread runs the core
+/// itself. It holds no locks at that time.
 fn synced_sink(core: &CoreHandle) -> SyncedSink {
     let core = core.clone();
     Arc::new(move |synced: Synced| {

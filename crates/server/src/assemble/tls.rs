@@ -1,4 +1,4 @@
-//! TLS of the ports: which ports use it, and with which stores.
+//! TLS for the ports: which ports use it, and with which stores.
 
 use std::sync::Arc;
 
@@ -7,26 +7,27 @@ use tokio::task::AbortHandle;
 use transport::Cuts;
 use transport::tls::{Acceptor, Connector, Endpoint, Gate, MemberCheck, TlsError, TlsSource};
 
-/// TLS of all ports, loaded once: all ports of a kind use the same stores.
+/// TLS for all ports. It is loaded once, because all ports of a kind use the same stores.
 pub(super) struct PortTls {
     clients: Option<Arc<TlsSource>>,
     members: Option<Arc<TlsSource>>,
-    /// Check that distinguishes members from other peers with a trusted certificate.
+    /// Check that distinguishes members from other peers that have a trusted certificate.
     member_check: Option<Arc<MemberCheck>>,
     admin: Option<Arc<TlsSource>>,
     client_gate: Arc<Gate>,
     member_gate: Arc<Gate>,
-    /// `client.portUnification`.
+    /// Whether the client port accepts both TLS and plain connections
+    /// (`client.portUnification`).
     clients_unified: bool,
-    /// `portUnification`.
+    /// Whether the ensemble's ports accept both TLS and plain connections (`portUnification`).
     members_unified: bool,
-    /// `admin.portUnification`.
+    /// Whether the admin port accepts both TLS and plain connections (`admin.portUnification`).
     admin_unified: bool,
-    /// `sslQuorum`.
+    /// Whether members use TLS among each other (`sslQuorum`).
     members_dial_tls: bool,
-    /// Simulated cuts of other members.
+    /// Simulated cuts between this process and other members.
     cuts: Option<Arc<Cuts>>,
-    /// Sources whose files are watched.
+    /// Sources whose files are watched for changes.
     watched: Vec<Arc<TlsSource>>,
 }
 
@@ -82,8 +83,8 @@ impl PortTls {
         })
     }
 
-    /// Returns the settings that name own certificates, with the end of each certificate in seconds
-    /// since 1970.
+    /// Returns the settings that name this server's certificates, each with the end of the
+    /// certificate's validity in seconds since 1970.
     pub(super) fn certificate_ends(&self) -> Vec<(&'static str, i64)> {
         let sources = [
             ("ssl.keyStore.location", &self.clients),
@@ -96,12 +97,12 @@ impl PortTls {
         sources.into_iter().filter_map(ends).collect()
     }
 
-    /// Returns the limit on concurrent handshakes of clients.
+    /// Returns the limit on clients' concurrent handshakes.
     pub(super) fn client_gate(&self) -> &Arc<Gate> {
         &self.client_gate
     }
 
-    /// Returns the acceptor of `clientPort`.
+    /// Returns the acceptor for `clientPort`.
     pub(super) fn of_clients(&self) -> Acceptor {
         match &self.clients {
             Some(source) if self.clients_unified => {
@@ -111,13 +112,13 @@ impl PortTls {
         }
     }
 
-    /// Returns the acceptor of `secureClientPort`.
+    /// Returns the acceptor for `secureClientPort`.
     pub(super) fn of_secure_clients(&self) -> Option<Acceptor> {
         let source = self.clients.clone()?;
         Some(Acceptor::tls(source, self.client_gate.clone(), false))
     }
 
-    /// Returns the acceptor of the admin port.
+    /// Returns the acceptor for the admin port.
     pub(super) fn of_admin(&self) -> Acceptor {
         match &self.admin {
             Some(source) => {
@@ -136,7 +137,7 @@ impl PortTls {
         }
     }
 
-    /// Returns the acceptor of the ports of elections, of the quorum and of observer masters.
+    /// Returns the acceptor for the ports of elections, of the quorum and of observer masters.
     pub(super) fn of_members(&self) -> Acceptor {
         let gate = self.member_gate.clone();
         match &self.members {
@@ -151,8 +152,8 @@ impl PortTls {
         }
     }
 
-    /// Returns the check that distinguishes members from other peers with a trusted certificate;
-    /// `None` without TLS between members.
+    /// Returns the check that distinguishes members from other peers that have a trusted
+    /// certificate; `None` without TLS between members.
     pub(super) fn member_check(&self) -> Option<Arc<MemberCheck>> {
         self.member_check.clone()
     }
@@ -182,7 +183,7 @@ impl PortTls {
     }
 }
 
-/// Uses the stores of members. The settings of the admin server decide whether a client certificate
+/// Uses the members' stores. The settings of the admin server decide whether a client certificate
 /// is required.
 fn admin_source(config: &Config) -> Result<Option<Arc<TlsSource>>, TlsError> {
     let quorum = config.quorum_tls.as_ref();

@@ -1,7 +1,7 @@
 //! A group that a visitor of the core syncs after its visit.
 //!
-//! The log thread does not receive other groups until the visitor has reported the sync, so the
-//! records stay in order.
+//! The log thread receives no other groups until the visitor has reported the sync, so the records
+//! stay in order.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::log::{LogFile, LogGroup, SyncedSink, give_back};
 
-/// A group that is not on disk, and its log file.
+/// A group that is not on disk yet, and the log file for it.
 pub(crate) struct Errand {
     pub(super) file: Arc<Mutex<LogFile>>,
     pub(super) group: LogGroup,
@@ -19,10 +19,10 @@ pub(crate) struct Errand {
     pub(super) spent: Sender<LogGroup>,
 }
 
-/// The slot in which the core leaves a group for its visitor.
+/// Slot in which the core leaves a group for its visitor.
 pub(crate) struct Errands {
     left: Mutex<Option<Errand>>,
-    /// Receiver of the sync's report.
+    /// Receiver of the report about the sync.
     synced: SyncedSink,
 }
 
@@ -34,15 +34,15 @@ impl Errands {
         })
     }
 
-    /// Leaves a group for the visitor that runs the core. The slot must be empty: a group of an
-    /// earlier visit would have an unreported sync.
+    /// Leaves a group for the visitor that runs the core. The slot must be empty, because a group
+    /// from an earlier visit would mean a sync that was never reported.
     pub(super) fn leave(&self, errand: Errand) {
         *self.left.lock() = Some(errand);
     }
 
-    /// Takes the group that the core has left. The returned work makes the group durable and
-    /// reports that to the core, which may then run on the same thread. The visitor must do the
-    /// work, regardless of its duration.
+    /// Removes and returns the group that the core has left. The returned work makes the group
+    /// durable and reports that to the core, which may then run on the same thread. The visitor
+    /// must do the work, regardless of how long it takes.
     pub(crate) fn take(self: &Arc<Self>) -> Option<impl FnOnce() + Send + use<>> {
         let errand = self.left.lock().take()?;
         let errands = self.clone();

@@ -33,23 +33,23 @@ pub(crate) struct LogGroup {
     /// Short transactions, concatenated.
     payloads: Vec<u8>,
     records: Vec<(Zxid, Payload)>,
-    /// Bytes of the long transactions.
+    /// Total size of the long transactions, bytes.
     long_bytes: usize,
-    /// Time at which the first transaction was queued, monotonic ms.
+    /// Time at which the first transaction was queued, on a monotonic clock, ms.
     queued_ms: u64,
 }
 
-/// Location of a transaction.
+/// Location of an encoded transaction.
 enum Payload {
-    /// A range of `payloads`.
+    /// A range of bytes in `payloads`.
     Short(Range<usize>),
     /// A shared buffer. Copies of all transactions that wait for a slow disk would double the
-    /// memory.
+    /// memory use.
     Long(Bytes),
 }
 
 impl LogGroup {
-    /// Clears the group for reuse.
+    /// Clears the group so that it can be reused.
     pub(super) fn clear(&mut self) {
         self.payloads.clear();
         self.payloads.shrink_to(limits::LOG_GROUP_BYTES_KEPT_MAX);
@@ -82,7 +82,7 @@ impl LogGroup {
         self.payloads.len() + self.long_bytes
     }
 
-    /// Returns the time since which its first transaction waits, ms.
+    /// Returns the time since which its first transaction has been waiting, ms.
     pub(super) fn since_ms(&self) -> i64 {
         self.queued_ms.cast_signed()
     }
@@ -117,15 +117,15 @@ impl Group for LogGroup {
     }
 }
 
-/// Report of a sync.
+/// Report about a sync.
 pub(crate) struct Synced {
-    /// The thread that has synced.
+    /// Thread that performed the sync.
     pub(crate) syncer: Syncer,
-    /// The last transaction that is on disk.
+    /// Last transaction that is on disk.
     pub(crate) upto: Zxid,
     /// Number of transactions that were synced together.
     pub(crate) txns: usize,
-    /// Time that the sync took.
+    /// Duration of the sync.
     pub(crate) took: Duration,
 }
 
@@ -138,7 +138,7 @@ const EXIT_UNEXPECTED: u8 = 1;
 /// Conditions under which a group is synced before it is full (`flushDelay`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupCommit {
-    /// Maximum time that the first transaction of a group waits for more transactions; zero to sync
+    /// Maximum time for which a group's first transaction waits for more transactions; zero to sync
     /// immediately.
     pub(crate) flush_delay: Duration,
     /// Maximum time to wait for the next transaction (`maxWriteQueuePollTime`).
@@ -160,28 +160,28 @@ impl GroupCommit {
 /// Clears a group and returns it to the core.
 pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
     group.clear();
-    // Fails if the core has enough groups, or has ended.
+    // Fails only if the core has enough groups or has ended.
     let _ = spent.try_send(group);
 }
 
 /// State of the log thread, which appends groups, syncs them, and reports to the core.
 pub(crate) struct LogThread {
     pub(crate) orders: Receiver<ToLog>,
-    /// Sender that returns empty groups. Memory that one thread allocates and another frees is not
-    /// immediately reused.
+    /// Sender that returns empty groups. They are returned because memory that one thread allocates
+    /// and another frees is not immediately reused.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
-    /// The log file. It is shared with the core of a standalone server, which takes it only while
+    /// The log file. It is shared with the core of a standalone server, which uses it only while
     /// this thread is idle.
     pub(crate) file: Arc<Mutex<LogFile>>,
     /// Number of orders in progress. The core does not write before they are done.
     pub(crate) orders_under_way: Arc<AtomicUsize>,
-    /// Reports syncs. The core may then run inline and take the file, so this thread must not hold
-    /// it.
+    /// Function that reports syncs. The core may then run on this thread and use the file, so this
+    /// thread must not hold it.
     pub(crate) synced: SyncedSink,
 }
 
-/// The current log file, and the state that each write updates.
+/// Current log file, and the state that each write updates.
 pub(crate) struct LogFile {
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
@@ -189,10 +189,10 @@ pub(crate) struct LogFile {
     pub(crate) core: InputSink,
     pub(crate) history: DurableLog<SwitchedDisk>,
     pub(crate) snapshots: SnapshotRequests,
-    /// `None` without an ensemble.
+    /// Epoch files and member lists; `None` without an ensemble.
     pub(crate) members: Option<MembershipFiles>,
     pub(crate) failure: Failure,
-    /// Traced writes; `None` without a collector.
+    /// Traces of writes; `None` without a collector.
     pub(crate) traces: Option<Arc<Traces>>,
 }
 
@@ -230,8 +230,8 @@ impl LogThread {
         tracing::debug!("log thread ended");
     }
 
-    /// Appends groups until one is full or no more wait, and syncs them. Returns the next order, if
-    /// one was received, and the report of the sync.
+    /// Appends groups until one is full or no more wait, then syncs them. Returns the next order,
+    /// if one was received, and the report about the sync.
     fn group(
         &self,
         file: &mut LogFile,
@@ -262,7 +262,7 @@ impl LogThread {
         give_back(&self.spent, group);
     }
 
-    /// Returns the next order for the group that was started at `started`.
+    /// Returns the next order that arrives while the group that was started at `started` waits.
     fn next_of_group(&self, started: Instant) -> Option<ToLog> {
         let left = self.commit.flush_delay.saturating_sub(started.elapsed());
         if left.is_zero() {
@@ -360,7 +360,7 @@ impl LogFile {
     }
 }
 
-/// Work of a log thread that does not concern the log itself.
+/// Work of the log thread that does not concern the log itself.
 struct BesideLog<'a> {
     metrics: &'a Metrics,
     members: Option<&'a mut MembershipFiles>,

@@ -1,4 +1,4 @@
-//! The disk threads: one for log, epoch files and member lists, another for snapshots.
+//! The threads for the disk: one for log, epoch files and member lists, another for snapshots.
 
 mod errand;
 mod log;

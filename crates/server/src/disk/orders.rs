@@ -1,4 +1,4 @@
-//! The core's side of the disk: the orders for the log thread.
+//! The core's side of the disk, which issues orders to the log thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::errand::{Errand, Errands};
 use super::log::{LogFile, LogGroup, Synced, ToLog};
 use crate::clock;
 
-/// Ordered queue of disk operations.
+/// Queue of disk operations, in order.
 pub(crate) struct Disk {
     log: Sender<ToLog>,
     /// Empty groups that the log thread has written.
@@ -23,17 +23,17 @@ pub(crate) struct Disk {
     /// Sender that returns a visitor's group to `spent`.
     give_back: Sender<LogGroup>,
     file: Arc<Mutex<LogFile>>,
-    /// Orders that do not fit into the log thread's channel yet.
+    /// Orders for which the log thread's channel has no space yet.
     queue: DiskQueue<LogGroup>,
-    /// The last record handed to the log thread or written by the core.
+    /// Last record passed to the log thread or written by the core.
     handed: Zxid,
     /// Last transaction that is known to be on disk.
     synced: Zxid,
     /// Number of orders that the log thread has received and not executed yet.
     orders_under_way: Arc<AtomicUsize>,
     errands: Arc<Errands>,
-    /// Whether a visitor has taken a group and has not reported its sync. The log thread does not
-    /// receive orders meanwhile.
+    /// Whether a visitor has received a group and has not reported its sync yet. The log thread
+    /// receives no orders meanwhile.
     is_visitor_syncing: bool,
 }
 
@@ -60,7 +60,7 @@ impl Disk {
         }
     }
 
-    /// Records the report of a sync on another thread.
+    /// Handles the report about a sync on another thread.
     pub(crate) fn note_synced(&mut self, synced: &Synced) {
         self.synced = self.synced.max(synced.upto);
         self.is_visitor_syncing &= synced.syncer != Syncer::Visitor;
@@ -99,8 +99,8 @@ impl Disk {
         }
     }
 
-    /// Syncs the group that is due on this thread and returns the input for the replica. Called
-    /// after the step, so that the replies are already sent.
+    /// Syncs the group that is due on this thread. Returns the input for the replica. Called after
+    /// the step, so that the replies have already been sent.
     pub(crate) fn sync_due(&mut self, schedule: &mut Schedule) -> Option<Input> {
         let is_due = schedule.sync_due(|| self.waiting_group());
         is_due.then(|| self.sync_here(schedule)).flatten()
@@ -147,8 +147,8 @@ impl Disk {
         schedule.gathers_until_ms(&self.waiting_group())
     }
 
-    /// Hands the waiting orders and the last group to the log thread, as far as its channel has
-    /// space and the schedule permits. The core offers a group again at its deadline, and when the
+    /// Passes the waiting orders and the last group to the log thread, as far as its channel has
+    /// space and the schedule permits. The core tries again at the group's deadline and when the
     /// log thread reports a sync.
     pub(crate) fn offer(&mut self, schedule: &mut Schedule, now_ms: i64) {
         self.offer_waiting();
@@ -168,7 +168,7 @@ impl Disk {
         match self.send(ToLog::Group(group)) {
             Ok(()) => self.handed = last,
             Err(TrySendError::Full(ToLog::Group(group))) => self.queue.group = group,
-            // The log thread has ended; `DiskFailed` follows.
+            // The log thread has ended. `DiskFailed` follows.
             Err(_) => {}
         }
     }

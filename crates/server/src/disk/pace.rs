@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-/// Bytes between two rests. This is also the unit in which a snapshot is synced.
+/// Number of bytes between two pauses, and also the unit in which a snapshot is synced.
 const BETWEEN_RESTS: u64 = 256 << 10;
 
-/// Length of a rest, in multiples of the work before it. Measured with 16 sessions that set 16
-/// znodes at a time in a tree of a million znodes. With factor 4, the p99 latency of sets is twice
-/// the value without a snapshot; with factor 9, 1.2 times.
+/// Length of a pause as a multiple of the work before it. Measured with 16 sessions that set 16
+/// znodes at a time in a tree of a million znodes: with factor 4, the p99 latency of sets is twice
+/// the value without a snapshot; with factor 9, it is 1.2 times that value.
 const REST_FACTOR: u32 = 9;
 
-/// Maximum length of a rest. The work before it may include a long stall of the disk.
+/// Maximum length of a pause, because the work before it may include a long stall of the disk.
 const REST_MAX: Duration = Duration::from_millis(100);
 
-/// Maximum total of a snapshot's rests. Transactions logged meanwhile must be replayed at the next
-/// start, and an operator may be waiting.
+/// Maximum total of a snapshot's pauses, because transactions logged meanwhile must be replayed at
+/// the next start, and an operator may be waiting.
 const RESTS_MAX: Duration = Duration::from_secs(20);
 
-/// Schedule of a snapshot's rests, so that syncs of the log do not wait for its bytes.
+/// Schedule of a snapshot's pauses, so that syncs of the log do not wait for its bytes.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     rested_at_bytes: u64,
@@ -25,8 +25,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Returns the length of the next rest. `bytes` of the snapshot are written, and `worked` is
-    /// the time since the last rest. Returns `None` if a rest is not due.
+    /// Returns the length of the next pause, or `None` if none is due. `bytes` of the snapshot are
+    /// written, and `worked` is the time since the last pause.
     pub(super) fn rest(&mut self, bytes: u64, worked: Duration) -> Option<Duration> {
         if bytes < self.rested_at_bytes.saturating_add(BETWEEN_RESTS) {
             return None;

@@ -1,4 +1,4 @@
-//! Periodic work that does not concern the replica: purging old files.
+//! Periodic removal of old files, which does not concern the replica.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use jute::Limits;
 use storage::{DataDirs, SwitchedDisk};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Removes snapshots and logs that are no longer needed, immediately and after each interval
-/// `every`. Runs until aborted.
+/// Removes snapshots and logs that are no longer needed, first immediately and then after each
+/// interval `every`. Runs until aborted.
 pub(crate) async fn purge(
     disk: Arc<SwitchedDisk>,
     dirs: DataDirs,

@@ -15,7 +15,7 @@ use crate::settings::{recovery_settings, tree_settings};
 /// Loads the newest valid snapshot and replays the log after it.
 ///
 /// # Errors
-/// If data is corrupt or missing; see [`storage::recover`].
+/// If data is corrupt or missing. See [`storage::recover`].
 pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, StorageError> {
     let begun = Instant::now();
     let settings = Arc::new(tree_settings(config));
@@ -24,8 +24,8 @@ pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, S
     Ok(found)
 }
 
-/// Recovers the tree at the start of a server. A member continues without corrupt data and without
-/// a vote. A server without other voters cannot get the data from a peer, so it fails.
+/// Recovers the tree when a server starts. A member continues without corrupt data and without a
+/// vote. A server without other voters cannot receive the data from a peer, so it fails.
 pub(crate) fn recover_at_start<D: Disk>(
     config: &Config,
     files: &StartFiles<D>,
@@ -51,7 +51,7 @@ pub(crate) fn has_other_voters(config: &Config) -> bool {
     })
 }
 
-/// Logs the result of a recovery that started at `begun`.
+/// Logs the result of a recovery that began at `begun`.
 pub(crate) fn log_recovered(found: &RecoveredTree, begun: Instant) {
     tracing::info!(
         zxid = %found.tree.last_zxid(),

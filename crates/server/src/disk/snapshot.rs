@@ -28,45 +28,46 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 
-/// Exit code when a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
+/// Exit code if a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
 const EXIT_SNAPSHOT: u8 = 10;
 
-/// Reasons for a snapshot.
+/// Reason for a snapshot.
 enum Reason {
-    /// Enough transactions were logged since the last snapshot.
+    /// Enough transactions have been logged since the last snapshot.
     Due,
-    /// A learner cannot continue without the snapshot. The core receives an input when it is on
-    /// disk.
+    /// A learner cannot continue without the snapshot. The core receives an input when the snapshot
+    /// is on disk.
     Synchronised(Synchronised),
-    /// An operator requests a snapshot and waits for it. A failure does not stop the server.
+    /// An operator requested a snapshot and waits for it. A failure does not stop the server.
     Asked(oneshot::Sender<Result<Taken, String>>),
 }
 
 /// A snapshot requested by an operator.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    /// The transaction in the snapshot's name.
+    /// Transaction in the snapshot's name.
     pub(crate) zxid: Zxid,
     /// Length in bytes.
     pub(crate) len: u64,
-    /// The file, opened before it can be purged.
+    /// The file, opened before it could be purged.
     pub(crate) file: File,
 }
 
 /// Pending requests, with one slot per reason. The log thread holds its file while it requests a
-/// snapshot, so it never waits for the snapshot thread.
+/// snapshot, so it must never wait for the snapshot thread.
 #[derive(Default)]
 struct Pending {
     due: bool,
-    /// The last request. It replaces an earlier one, whose synchronisation is over.
+    /// Last request for a learner. It replaces an earlier request, whose synchronisation is over.
     synchronised: Option<Synchronised>,
-    /// One per waiting operator. A connection of the admin server makes one request at a time.
+    /// Requests from operators, one for each that waits. A connection to the admin server makes one
+    /// request at a time.
     asked: VecDeque<oneshot::Sender<Result<Taken, String>>>,
 }
 
 impl Pending {
-    /// Takes the next request. A learner cannot continue without its snapshot, so that request
-    /// comes first.
+    /// Removes and returns the next request. A learner cannot continue without its snapshot, so its
+    /// request comes first.
     fn take(&mut self) -> Option<Reason> {
         if let Some(of) = self.synchronised.take() {
             return Some(Reason::Synchronised(of));
@@ -74,7 +75,7 @@ impl Pending {
         if std::mem::take(&mut self.due) {
             return Some(Reason::Due);
         }
-        // A disconnected operator does not need the snapshot.
+        // A disconnected operator no longer needs the snapshot.
         self.asked.retain(|answer| !answer.is_closed());
         self.asked.pop_front().map(Reason::Asked)
     }
@@ -84,7 +85,7 @@ impl Pending {
     }
 }
 
-/// The last clone finishes the mailbox, which ends the snapshot thread.
+/// Dropping the last clone finishes the mailbox, which ends the snapshot thread.
 struct Requests(Arc<Mailbox<Pending>>);
 
 impl Drop for Requests {
@@ -93,8 +94,8 @@ impl Drop for Requests {
     }
 }
 
-/// Requests of the log thread and of operators for snapshots. These operations never wait for the
-/// snapshot thread.
+/// Handle through which the log thread and operators request snapshots. These operations never wait
+/// for the snapshot thread.
 #[derive(Clone)]
 pub(crate) struct SnapshotRequests {
     due: Arc<Mutex<DueSnapshots>>,
@@ -105,13 +106,13 @@ pub(crate) struct SnapshotRequests {
 
 impl SnapshotRequests {
     /// Requests a snapshot, unless one is being written or was written recently. In that case the
-    /// next trigger requests it again.
+    /// snapshot is requested again at the next trigger.
     pub(crate) fn request(&self) {
         let begins = self.due.lock().begin(clock::session_ms());
         self.begin_due(begins);
     }
 
-    /// Begins a snapshot that waited until the tree was established. Never blocks.
+    /// Begins a snapshot that waited for the tree to be established. Never blocks.
     pub(crate) fn resume(&self) {
         let begins = self.due.lock().resume(clock::session_ms());
         self.begin_due(begins);
@@ -123,8 +124,9 @@ impl SnapshotRequests {
         }
     }
 
-    /// Requests a snapshot of the tree as it is from now on. The core receives an input when the
-    /// snapshot is on disk, unless another request of the core replaces this one before it begins.
+    /// Requests a snapshot of the tree in its state from now on. The core receives an input when
+    /// the snapshot is on disk, unless another request from the core replaces this one before it
+    /// begins.
     pub(crate) fn request_for_core(&self, of: Synchronised) {
         self.requests
             .0
@@ -134,10 +136,10 @@ impl SnapshotRequests {
     /// Takes a snapshot for an operator.
     ///
     /// # Errors
-    /// If the snapshot cannot be taken. The text is the reason.
+    /// If the snapshot cannot be taken. Returns the reason.
     pub(crate) async fn take(&self) -> Result<Taken, String> {
         let (answer, taken) = oneshot::channel();
-        // A closed mailbox drops the answer.
+        // If the mailbox is closed, the sender for the answer is dropped.
         self.requests
             .0
             .post(|pending| pending.asked.push_back(answer));
@@ -145,12 +147,12 @@ impl SnapshotRequests {
         taken.unwrap_or_else(|_| Err("the server is stopping".to_owned()))
     }
 
-    /// Returns the last snapshot that was written or loaded at the start.
+    /// Returns the last snapshot that was written, or that was loaded at the start.
     pub(crate) fn latest(&self) -> Option<LastSnapshot> {
         *self.latest.lock()
     }
 
-    /// Records the files with which the server starts, and requests a snapshot if one is due.
+    /// Records the files with which the server starts. Requests a snapshot if one is due.
     pub(crate) fn begin(&self, recovered: &Recovered, is_due: bool) {
         if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
             *self.latest.lock() = Some(loaded);
@@ -161,15 +163,15 @@ impl SnapshotRequests {
     }
 
     /// Locks the snapshot files. While the lock is held, snapshots are neither renamed to their
-    /// final name nor removed, because a thread that loads or truncates the log on disk would miss
-    /// them. A snapshot of an earlier generation is not renamed afterwards either.
+    /// final name nor removed, because a thread that loads or truncates the log would miss them.
+    /// Afterwards, a snapshot of an earlier generation is not renamed either.
     pub(crate) fn hold_files(&self) -> MutexGuard<'_, ()> {
         blocking::mark("wait for the snapshot files");
         self.files.lock()
     }
 }
 
-/// Returns the time of a snapshot from its file. Source: FileSnap, SnapshotInfo.
+/// Returns the time of a snapshot, determined from its file. Source: FileSnap, SnapshotInfo.
 #[allow(clippy::disallowed_methods, reason = "runs at the start of the server")]
 fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     let written = std::fs::metadata(&file.path).ok()?.modified().ok()?;
@@ -188,8 +190,8 @@ pub(crate) struct SnapshotEnd {
 }
 
 impl SnapshotEnd {
-    /// Waits for the end of the thread, which follows the drop of the last request handle. Abandons
-    /// a snapshot that is not finished after `grace`.
+    /// Waits for the end of the thread, which follows after the last request handle is dropped.
+    /// Abandons a snapshot that is not finished after `grace`.
     pub(crate) fn wait(self, grace: Duration) {
         blocking::mark("wait for the snapshot thread");
         if self.ended.recv_timeout(grace) == Err(RecvTimeoutError::Timeout) {
@@ -200,7 +202,7 @@ impl SnapshotEnd {
     }
 }
 
-/// Returns the settings of snapshots.
+/// Returns the settings for snapshots.
 pub(crate) fn snapshot_settings(storage: &config::Storage) -> SnapshotSettings {
     SnapshotSettings {
         compression: compression(storage.snapshot_compression),
@@ -273,7 +275,7 @@ impl Snapshotter {
                 Reason::Due => Wanted::Due,
                 Reason::Synchronised(of) => Wanted::Synchronised(of),
                 Reason::Asked(answer) => {
-                    // Fails if the operator has disconnected.
+                    // Fails only if the operator has disconnected.
                     let _ = answer.send(self.take_for_operator());
                     continue;
                 }
@@ -308,20 +310,20 @@ impl Snapshotter {
         open().map_err(|error: std::io::Error| format!("cannot open {}: {error}", path.display()))
     }
 
-    /// Returns whether a snapshot may rest. A learner cannot continue without its own snapshot and
-    /// those before it.
+    /// Returns whether the writing of a snapshot may pause. A learner cannot continue without its
+    /// own snapshot and those before it.
     fn may_rest(&self, wanted: Wanted) -> bool {
         !matches!(wanted, Wanted::Synchronised(_)) && self.is_next_free()
     }
 
-    /// Returns whether all requests were taken.
+    /// Returns whether all requests have been removed from their slots.
     fn is_next_free(&self) -> bool {
         let pending = |pending: &mut Pending| (!pending.is_empty()).then_some(());
         self.requests.try_take(pending).is_none()
     }
 
-    /// Writes a fuzzy snapshot of the current tree: the tree changes meanwhile. Returns `None` if
-    /// the server stops and cannot wait for it, or if the tree is about to hold another log.
+    /// Writes a fuzzy snapshot of the current tree, which changes meanwhile. Returns `None` if the
+    /// server is stopping and cannot wait for it, or if the tree is about to contain another log.
     fn write(&mut self, wanted: Wanted) -> Result<Option<WrittenSnapshot>, StorageError> {
         let mut written = None;
         self.work.ask(wanted);
@@ -345,7 +347,7 @@ impl Snapshotter {
                 && let Some(rest) = pace.rest(bytes, begun.elapsed())
             {
                 let now_at = self.state.tree.read().last_zxid();
-                // Without writes, other work does not wait for the disk.
+                // If no transactions arrive, no other work waits for the disk.
                 if last_zxid.replace(now_at) != Some(now_at) {
                     std::thread::sleep(rest);
                 }
@@ -373,13 +375,13 @@ impl Snapshotter {
 }
 
 impl Drop for Snapshotter {
-    /// Drops the pending requests. Waiting operators receive an error.
+    /// Drops the pending requests. Operators that wait receive an error.
     fn drop(&mut self) {
         self.requests.close();
     }
 }
 
-/// Converts the compression method to the type of `storage`.
+/// Converts the compression method to the type in `storage`.
 fn compression(method: config::SnapshotCompression) -> Compression {
     match method {
         config::SnapshotCompression::None => Compression::None,

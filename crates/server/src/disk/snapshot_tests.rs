@@ -1,4 +1,4 @@
-//! Tests of snapshots and of their requests.
+//! Tests of snapshots and of requests for them.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -45,8 +45,9 @@ fn of(server: &Server, attempt: u64) -> Synchronised {
     }
 }
 
-/// When a role ends before its leader's log is complete, the tree is loaded from disk again. If the
-/// snapshot of that role were written nevertheless, memory and disk would hold two different logs.
+/// If a role ends before its leader's log is complete, the tree is loaded from disk again. If the
+/// snapshot of that role were written nevertheless, memory and disk would contain two different
+/// logs.
 #[tokio::test]
 async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -145,8 +146,8 @@ async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
     server.stop().await;
 }
 
-/// Transactions that a learner applies before UPTODATE may be truncated again, so operators do not
-/// get them. A due snapshot is written later.
+/// Transactions that a learner applies before UPTODATE may be truncated later, so operators do not
+/// receive them. A due snapshot is written later.
 #[tokio::test]
 async fn an_operator_gets_no_snapshot_of_what_is_not_established() {
     let dir = tempfile::tempdir().unwrap();
@@ -232,7 +233,7 @@ async fn a_snapshot_under_way_does_not_outlast_its_grace() {
     let (mut snapshotter, requests, end) = snapshotter(&server, dir.path());
     let abandoned = end.abandoned.clone();
     let thread = std::thread::spawn(move || {
-        // Requests are still possible: the thread does not end by itself.
+        // Requests are still possible, because the thread does not end by itself.
         let mut take = || snapshotter.write(Wanted::Asked).unwrap();
         let first = take().map(|written| written.zxid);
         while !abandoned.load(Ordering::Acquire) {

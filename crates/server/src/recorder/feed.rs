@@ -13,18 +13,18 @@ use proto::{Id, Zxid};
 
 use crate::limits;
 
-/// The client of this server that requested a transaction: its address and identities.
+/// Client of this server that requested a transaction: its address and identities.
 pub(crate) type Client = (SocketAddr, Arc<[Id]>);
 
 /// Transactions that were applied together.
 ///
-/// Records are contiguous, as in a log. The memory of the core stays with the core, and the other
-/// thread reads sequentially instead of following pointers into the core's cache.
+/// Records are contiguous, as in a log. The core's memory remains private to the core, and the
+/// other thread reads sequentially instead of following pointers into the core's cache.
 #[derive(Default)]
 pub(super) struct Group {
     records: Vec<u8>,
     txns: Vec<Fed>,
-    /// Clients that requested some of them.
+    /// Clients that requested some of the transactions.
     pub(super) clients: Vec<Client>,
     pub(super) bytes: usize,
 }
@@ -35,7 +35,7 @@ struct Fed {
     end: usize,
     /// Index of the client that requested the transaction.
     client: Option<usize>,
-    /// The transaction itself, if sharing is cheaper than copying.
+    /// The transaction itself, if sharing it is cheaper than copying it.
     large: Option<Box<TxnRecord>>,
 }
 
@@ -57,7 +57,8 @@ impl Group {
         self.txns.push(Fed { end, client, large });
     }
 
-    /// Returns the index of a client. Most transactions of a group have few different clients.
+    /// Returns the index of a client. The transactions in a group usually come from few different
+    /// clients.
     fn place(&mut self, (address, ids): Client) -> usize {
         let is_it = |(other, known): &Client| *other == address && Arc::ptr_eq(known, &ids);
         let known = self.clients.iter().rposition(is_it);
@@ -79,7 +80,8 @@ impl Group {
             }
             match TxnRecord::decode(&mut Reader::new(record)) {
                 Ok(record) => Some((Cow::Owned(record), txn.client)),
-                // This transaction and the following ones are skipped, and read from the log later.
+                // This transaction and the following ones are skipped and will be read from the log
+                // later.
                 Err(error) => {
                     tracing::error!(err = %error, "cannot decode a transaction for the change history");
                     None
@@ -92,9 +94,9 @@ impl Group {
 /// State shared by the core and the history thread.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// The last transaction that is known to be committed; 0 before the first.
+    /// Last transaction that is known to be committed; 0 before the first one.
     committed: AtomicI64,
-    /// Bytes in the queue.
+    /// Number of bytes in the queue.
     queued: AtomicUsize,
 }
 
@@ -103,12 +105,12 @@ impl Progress {
         Zxid(self.committed.load(Ordering::Acquire))
     }
 
-    /// Returns whether the queue has space for more before a group is taken.
+    /// Returns whether the queue has space for more before a group is removed from it.
     pub(super) fn has_room(&self) -> bool {
         self.queued.load(Ordering::Relaxed) < limits::HISTORY_QUEUE_BYTES / 4
     }
 
-    /// Yields the processor, if the queue has space.
+    /// Yields the processor if the queue has space.
     pub(super) fn give_way(&self) {
         if self.has_room() {
             std::thread::yield_now();
@@ -125,7 +127,7 @@ pub(crate) struct Feed {
     progress: Arc<Progress>,
     queue: Sender<Group>,
     gathered: Group,
-    /// The last transaction that was applied.
+    /// Last transaction that was applied.
     last: Zxid,
 }
 
@@ -139,7 +141,7 @@ impl Feed {
         }
     }
 
-    /// Adds a committed transaction that was applied. The tree is locked.
+    /// Adds a committed transaction that has been applied. The tree is locked.
     pub(crate) fn applied(&mut self, record: &TxnRecord, client: impl FnOnce() -> Option<Client>) {
         self.last = record.header.zxid;
         if self.gathered.txns.len() < limits::HISTORY_GROUP_MAX {
@@ -152,7 +154,7 @@ impl Feed {
         self.progress.committed.store(zxid.0, Ordering::Release);
     }
 
-    /// Sends the collected transactions after the tree is unlocked, if the queue has space.
+    /// Sends the collected transactions after the tree has been unlocked, if the queue has space.
     /// Otherwise they are read from the log later.
     pub(crate) fn released(&mut self) {
         if self.gathered.txns.is_empty() {
@@ -178,10 +180,10 @@ impl Feed {
     }
 }
 
-/// Size of a transaction in the queue without its record.
+/// Size of a transaction in the queue, without its record, bytes.
 const FIXED_BYTES: usize = size_of::<Fed>() + 8;
 
-/// Returns the approximate bytes of paths and data.
+/// Returns the approximate size of paths and data, bytes.
 fn body_bytes(txn: &Txn) -> usize {
     let fields = txn.fields();
     let path = fields.path.map_or(0, |path| path.len());
@@ -191,7 +193,7 @@ fn body_bytes(txn: &Txn) -> usize {
     path + fields.data.map_or(0, Bytes::len) + paths.sum::<usize>() + parts.sum::<usize>()
 }
 
-/// Size of a part of a multi without its body.
+/// Size of an operation in a multi, without its body, bytes.
 const PART_BYTES: usize = 64;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //!        from the log, and if the log does not contain them, begins a new era with a snapshot
 //! ```
 //!
-//! The server never waits for the history, and continues if the history fails. The history thread
+//! The server never waits for the history and continues if the history fails. The history thread
 //! has a low priority: on a busy server, the history catches up later.
 
 mod feed;

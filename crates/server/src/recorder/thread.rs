@@ -25,13 +25,13 @@ use storage::SwitchedDisk;
 use super::feed::{Client, Feed, Group, Progress};
 use crate::{clock, limits};
 
-/// The member's files that the thread reads.
+/// Files of the member that the thread reads.
 pub(crate) type Sources = host::Recorder<SwitchedDisk>;
 
 /// Starts the history thread. Returns the feed for its transactions and the thread.
 ///
 /// # Errors
-/// If the path patterns are invalid or the thread cannot be started.
+/// If the path patterns are invalid, or if the thread cannot be started.
 pub(crate) fn start(
     keys: &ChangeHistory,
     (sources, log_end): (Sources, Arc<LogEnd>),
@@ -76,15 +76,16 @@ pub(crate) enum StartFailure {
     Thread(#[from] io::Error),
 }
 
-/// Niceness of the thread. It gets about a tenth of the processor time of other threads.
+/// Niceness of the thread. It receives about a tenth of the processor time that other threads
+/// receive.
 const NICENESS: i32 = 10;
-/// Interval between checks for other work while transactions do not arrive.
+/// Interval between checks for other work while no transactions arrive.
 const IDLE: Duration = Duration::from_millis(100);
 /// Time for which transactions are collected. A wake-up for each group would cost the serving
 /// threads more than recording it.
 const GATHER: Duration = Duration::from_millis(4);
 /// Number of transactions after which the thread yields the processor. A scheduler lets even a nice
-/// thread run for some milliseconds, and a thread that serves a client would wait for that.
+/// thread run for several milliseconds, and a thread that serves a client would have to wait.
 const YIELD_EVERY: usize = 32;
 /// Time after which recorded changes are durable.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
@@ -102,7 +103,7 @@ struct Recorder {
     free_bytes_min: u64,
     progress: Arc<Progress>,
     readers: Readers,
-    /// `None` until the history is open, and after a failure.
+    /// The open history; `None` until it is open, and after a failure.
     index: Option<Index>,
     next_try: Instant,
     pause: Duration,
@@ -141,7 +142,7 @@ impl Recorder {
         self.progress.taken(bytes);
     }
 
-    /// Calls `what` with the history, if it is open or can be opened.
+    /// Calls `what` with the history if it is open or can be opened.
     fn turn(&mut self, what: impl FnOnce(&mut Self, &mut Index) -> Result<(), FillError>) {
         let result = match self.open() {
             Ok(Some(mut index)) => what(self, &mut index).map(|()| index),
@@ -159,7 +160,7 @@ impl Recorder {
     }
 
     /// Returns the history. Opens it if necessary, or builds a new one from the files. Returns
-    /// `None` if the disk lacks space, or if it is too early to open the history.
+    /// `None` if the disk lacks space, or if the time to open the history has not come yet.
     fn open(&mut self) -> Result<Option<Index>, FillError> {
         let committed = self.progress.committed();
         if !self.has_room() {
@@ -198,9 +199,8 @@ impl Recorder {
         }
     }
 
-    /// Returns whether the disk has space for a history. Below the minimum, the history does not
-    /// grow any more. Below half of the minimum, it is removed, so that the server can use the
-    /// space.
+    /// Returns whether the disk has space for a history. Below the minimum, the history no longer
+    /// grows. Below half of the minimum, it is removed so that the server can use the space.
     fn has_room(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self
@@ -234,8 +234,8 @@ impl Recorder {
         !self.is_full
     }
 
-    /// Closes the history if its files were removed. Removed files could still be written, but
-    /// never be found again.
+    /// Closes the history if its files were removed. Removed files could still be written but never
+    /// be found again.
     fn let_go_if_removed(&mut self) {
         if self.index.is_some() && !self.settings.is_there() {
             tracing::error!(dir = %self.settings.dir.display(), "the directory of the change history was removed, creating it again");
@@ -262,7 +262,8 @@ impl Recorder {
         }
     }
 
-    /// Records transactions that follow the last one. Others are read from the log later.
+    /// Records the transactions that follow the last recorded one. Others are read from the log
+    /// later.
     fn take(&mut self, index: &mut Index, groups: &mut [Group]) -> Result<(), FillError> {
         let mut origins = Origins::default();
         let unknown = Arc::<Origin>::default();
@@ -320,7 +321,7 @@ fn free_bytes(dir: &Path) -> Option<u64> {
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Clients in the format of the history. The transactions of a group often have the same few
+/// Clients in the history's format. The transactions in a group often come from the same few
 /// clients.
 #[derive(Default)]
 struct Origins {

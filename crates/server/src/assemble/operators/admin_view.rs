@@ -1,4 +1,4 @@
-//! The live server as the admin server sees it.
+//! The running server, as the admin server sees it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use tree::{EphemeralOwners, Tree, WatchSummary, WatchedPaths, Watchers};
 
 use crate::disk::SnapshotRequests;
 
-/// Prefixes of properties that are not set in zoo.cfg. Java's own properties begin with them.
+/// Prefixes of properties that are not set in zoo.cfg, because Java's own properties begin with
+/// them.
 const ENVIRONMENT: [&str; 3] = ["java.", "os.", "user."];
 
 pub(super) struct LiveAdminView {

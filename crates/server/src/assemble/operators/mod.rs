@@ -33,7 +33,7 @@ use crate::assemble::tls::PortTls;
 use crate::disk::SnapshotRequests;
 use crate::error::StartError;
 
-/// The ports for operators, and the threads of their requests.
+/// Ports for operators, and the threads that handle their requests.
 pub(super) struct Operators {
     admin: Option<AdminTask>,
     exporter: Option<ExporterTask>,
@@ -41,7 +41,7 @@ pub(super) struct Operators {
     workers: Workers,
 }
 
-/// A server whose data is loaded.
+/// A server whose data has been loaded.
 pub(super) struct Running {
     pub(super) clients: Arc<Clients>,
     pub(super) snapshots: SnapshotRequests,
@@ -56,10 +56,10 @@ pub(super) struct Running {
 }
 
 impl Operators {
-    /// Opens the configured ports. They answer before the data is loaded.
+    /// Opens the configured ports. They answer requests even before the data is loaded.
     ///
     /// # Errors
-    /// If the server cannot listen on an address, or a thread cannot be started.
+    /// If the server cannot listen on an address, or if a thread cannot be started.
     pub(super) async fn begin(
         config: &Arc<Config>,
         tls: &PortTls,
@@ -172,8 +172,8 @@ fn operations(clients: Arc<Clients>, snapshots: SnapshotRequests, core: CoreHand
     }
 }
 
-/// Returns the last transaction of the tree; `None` while the tree may contain transactions that
-/// are not committed.
+/// Returns the last transaction of the tree; `None` while the tree may contain uncommitted
+/// transactions.
 fn committed(state: &ServerState) -> Option<Zxid> {
     let tree = state.tree();
     let is_established = state.generation().is_established();
@@ -185,8 +185,8 @@ mod tests {
     use super::*;
     use crate::assemble::server::test_server;
 
-    /// Between DIFF and UPTODATE, the tree and the log of a member may contain transactions that
-    /// will be truncated.
+    /// Between DIFF and UPTODATE, a member's tree and log may contain transactions that will be
+    /// truncated.
     #[tokio::test]
     async fn a_backup_gets_nothing_of_a_tree_that_is_not_established() {
         let dir = tempfile::tempdir().unwrap();

@@ -30,13 +30,13 @@ use config::properties::MAX_BYTES;
 use replica::MemberFile;
 use replica::members::MemberFiles;
 
-/// The files of one server.
+/// Files of one server.
 #[derive(Debug)]
 pub(crate) struct MembershipFiles {
-    /// zoo.cfg; `None` for a server that was configured without a file. Such a server does not
-    /// write member lists.
+    /// Path of zoo.cfg; `None` for a server that was configured without a file. Such a server
+    /// writes no member lists.
     static_file: Option<PathBuf>,
-    /// Whether the member list has moved out of zoo.cfg.
+    /// Whether the member list has been moved out of zoo.cfg.
     is_list_outside: bool,
 }
 
@@ -48,7 +48,7 @@ impl MembershipFiles {
         }
     }
 
-    /// Copies zoo.cfg to `zoo.cfg.bak`, unless the member list has moved out of zoo.cfg.
+    /// Copies zoo.cfg to `zoo.cfg.bak`, unless the member list has been moved out of zoo.cfg.
     pub(crate) fn back_up(&self) -> io::Result<()> {
         match &self.static_file {
             Some(path) if !self.is_list_outside => {
@@ -59,7 +59,7 @@ impl MembershipFiles {
         }
     }
 
-    /// Makes a change of the replica durable.
+    /// Makes a member list that the replica has changed durable.
     pub(crate) fn write(&mut self, file: &MemberFile) -> io::Result<()> {
         match &self.static_file {
             Some(path) => file.write(&mut Beside {
@@ -71,7 +71,7 @@ impl MembershipFiles {
     }
 }
 
-/// The files next to zoo.cfg.
+/// Access to the files next to zoo.cfg.
 struct Beside<'a> {
     path: &'a Path,
     is_list_outside: &'a mut bool,
@@ -104,7 +104,7 @@ impl MemberFiles for Beside<'_> {
                 format!("the path {} is not UTF-8", absolute.display()),
             ));
         };
-        // Reads the file again, because it may have been edited since the server started.
+        // The file is read again, because it may have been edited since the server started.
         let (bytes, metadata) = read(path)?;
         let raw = RawConfig::parse(path, &bytes).map_err(io::Error::other)?;
         let edited = raw.with_dynamic_file(absolute, has_client);
@@ -126,7 +126,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         let mut bytes = Vec::new();
-        // One byte above the limit shows that the file is too long.
+        // One byte above the limit is read to detect a file that is too long.
         file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         if bytes.len() > MAX_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -136,25 +136,27 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     read().map_err(|error| named("read", path, &error))
 }
 
-/// Replaces the contents of the file atomically, and syncs. On error, the file is unchanged.
+/// Replaces the contents of the file atomically and syncs it. After an error, the file is
+/// unchanged.
 fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     blocking::mark("write a member list");
     let temporary = with_suffix(path, ".tmp");
     let write = || {
-        // A file left by an earlier process may have another owner, or be a link.
+        // A file that an earlier process left behind may have another owner or be a link.
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let mut options = match like {
-            // A secret must not be readable before the file has the mode of the other one.
+            // The content may be secret, so it must not be readable before the new file has the
+            // mode of the old one.
             Some(_) => files::secret_options(),
             None => files::options(),
         };
         let mut file = options.write(true).create_new(true).open(&temporary)?;
         file.write_all(bytes)?;
         if let Some(like) = like {
-            // Only root may change the owner; otherwise the owner stays.
+            // Only root may change the owner. Otherwise the owner stays the same.
             let _ = chown(&temporary, Some(like.uid()), Some(like.gid()));
             file.set_permissions(fs::Permissions::from_mode(like.mode()))?;
         }

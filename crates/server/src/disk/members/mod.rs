@@ -1,4 +1,4 @@
-//! Member lists on disk. The replica defines their contents and decides which list applies.
+//! Member lists on disk. The replica defines their contents and decides which list is in force.
 
 mod files;
 #[cfg(test)]
