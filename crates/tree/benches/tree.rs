@@ -56,7 +56,7 @@ fn set(n: usize) -> WriteRequest {
     })
 }
 
-/// Returns numbers scattered over all znodes.
+/// Returns numbers that are scattered over all znodes.
 fn scattered() -> impl FnMut() -> usize {
     let mut counter = 0usize;
     move || {
@@ -99,8 +99,8 @@ fn create_100_bytes(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Comparing the tree's digest with the digest of each committed transaction, in addition to
-/// [`set_100_bytes`].
+/// Cost of comparing the tree's digest with the digest in each committed transaction, in addition
+/// to [`set_100_bytes`].
 #[divan::bench]
 fn compare_digests(bencher: Bencher<'_, '_>) {
     let mut host = filled();
@@ -149,13 +149,13 @@ fn read_missing(bencher: Bencher<'_, '_>) {
     bench_reads(bencher, |path| host::exists(&format!("{path}-not"), false));
 }
 
-/// The names of a group, a hundred each.
+/// Listing the names in groups of a hundred.
 #[divan::bench]
 fn read_children(bencher: Bencher<'_, '_>) {
     bench_reads(bencher, |path| host::children(&path[..17], false));
 }
 
-/// Setting a one-shot watch, and firing it by a write.
+/// Setting a one-shot watch and firing it by a write.
 #[divan::bench]
 fn watch_and_trigger(bencher: Bencher<'_, '_>) {
     let (host, mut next) = (RefCell::new(filled()), scattered());
@@ -177,7 +177,7 @@ fn watch_and_trigger(bencher: Bencher<'_, '_>) {
         });
 }
 
-/// A write that notifies a thousand connections; items are connections.
+/// A write that notifies a thousand connections. The items column gives connections per second.
 #[divan::bench]
 fn trigger_a_thousand(bencher: Bencher<'_, '_>) {
     let host = RefCell::new(filled());

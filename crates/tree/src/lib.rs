@@ -1,4 +1,4 @@
-//! The in-memory tree of znodes and all decisions that depend on it.
+//! The in-memory tree of znodes, and all decisions that depend on it.
 //!
 //! * [`Tree`] contains znodes, sessions, ACL lists and quotas. [`Tree::apply`] applies a committed
 //!   transaction, [`Tree::read`] answers a read.
@@ -8,8 +8,8 @@
 //! * [`SnapshotCursor`] writes a tree, and [`TreeLoader`] builds one.
 //! * [`auth`] decides permissions.
 //!
-//! The crate does not use sockets, clocks, files or threads: requests and transactions contain the
-//! time. A host protects the tree with a lock, applies transactions in zxid order, and reports each
+//! The crate uses no sockets, clocks, files or threads. Requests and transactions contain the time.
+//! A host protects the tree with a lock, applies transactions in zxid order, and reports each
 //! applied transaction to the overlay.
 //!
 //! ```

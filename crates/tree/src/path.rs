@@ -1,4 +1,4 @@
-//! Validating and splitting paths.
+//! Validation and splitting of paths.
 //!
 //! Source: PathUtils.validatePath, PrepRequestProcessor.
 
@@ -7,11 +7,11 @@ use proto::ErrorCode;
 
 /// Path of the root.
 pub const ROOT: &str = "/";
-/// Path of the server's own znodes.
+/// Path below which the server's own znodes are.
 pub const ZOOKEEPER: &str = "/zookeeper";
-/// Path of the quota znodes.
+/// Path below which the quota znodes are.
 pub const QUOTA: &str = "/zookeeper/quota";
-/// Path of the ensemble's configuration.
+/// Path of the znode with the ensemble's configuration.
 pub const CONFIG: &str = "/zookeeper/config";
 
 /// Returns whether this is one of the four znodes that always exist.
@@ -19,12 +19,12 @@ pub fn is_system(path: &str) -> bool {
     matches!(path, ROOT | ZOOKEEPER | QUOTA | CONFIG)
 }
 
-/// Validates the whole path, as create (including the sequence number), setData, setACL and check
-/// do.
+/// Validates the whole path, as required by create (including the sequence number), setData, setACL
+/// and check.
 ///
 /// # Errors
-/// BadArguments if it is not absolute, ends in `/` (except the root), has an empty, `.` or `..`
-/// component, or contains a refused character.
+/// BadArguments if the path is not absolute, ends in `/` (except the root), has an empty, `.` or
+/// `..` component, or contains a refused character.
 pub fn validate(path: &str) -> Result<(), ErrorCode> {
     if is_plain(path.as_bytes()) {
         return Ok(());
@@ -57,8 +57,9 @@ pub fn validate(path: &str) -> Result<(), ErrorCode> {
     Ok(())
 }
 
-/// Returns whether a path is certainly valid: printable ASCII whose components do not begin with a
-/// dot. Most paths are, and this is one pass without branches, over many bytes at a time.
+/// Returns whether a path is certainly valid because it is printable ASCII and no component begins
+/// with a dot. Most paths are, and this check is one pass without branches that covers many bytes
+/// at a time.
 fn is_plain(path: &[u8]) -> bool {
     let [b'/', .., last] = path else {
         return false;
@@ -72,15 +73,16 @@ fn is_plain(path: &[u8]) -> bool {
     !is_suspect && (0x20..0x7f).contains(last) && *last != b'/'
 }
 
-/// Returns the end of the name at the start of `path`: the first `/`, or the end of the path. Names
-/// are short, so this loop is faster than a search for long strings with its higher start-up cost.
+/// Returns the end of the name at the start of `path`, which is the first `/` or the end of the
+/// path. Names are short, so this loop is faster than a search for long strings, which has a higher
+/// start-up cost.
 pub(crate) fn name_end(path: &[u8]) -> usize {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     const SLASHES: u64 = u64::from_ne_bytes([b'/'; 8]);
     let (words, rest) = path.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
-        // A zero byte here is a slash; the lowest marked byte is the first slash.
+        // A byte that is zero here was a slash. The lowest marked byte is the first slash.
         let word = u64::from_le_bytes(*word) ^ SLASHES;
         let marks = word.wrapping_sub(LOW) & !word & HIGH;
         if marks != 0 {
@@ -95,32 +97,33 @@ fn is_bad_component(component: &[u8]) -> bool {
     matches!(component, b"" | b"." | b"..")
 }
 
-/// Returns whether a character is refused: surrogates, private use, the last sixteen of the basic
-/// plane, control characters, and everything above the basic plane (Java sees its surrogates).
+/// Returns whether a character is refused. Refused are surrogates, private use, the last sixteen of
+/// the basic plane, control characters, and everything above the basic plane (where Java sees
+/// surrogates).
 fn is_refused(character: char) -> bool {
     matches!(character,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
-/// A path split at its last `/`.
+/// A path that is split at its last `/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Split<'a> {
     /// Part before the last `/`; empty for the root.
     pub(crate) parent: &'a str,
-    /// Part after the last `/`; may be empty.
+    /// Part after the last `/`, possibly empty.
     pub(crate) name: &'a str,
 }
 
-/// Splits a path that need not be valid; `None` without a `/`.
+/// Splits a path that need not be valid. Returns `None` if it contains no `/`.
 pub(crate) fn split(path: &str) -> Option<Split<'_>> {
     let (parent, name) = path.rsplit_once('/')?;
     Some(Split { parent, name })
 }
 
-/// Splits the path of a request, which must contain a `/` and no NUL.
+/// Splits the path in a request, which must contain a `/` and no NUL.
 ///
 /// # Errors
-/// MarshallingError for a null path, BadArguments for a bad one.
+/// MarshallingError if the path is null, BadArguments if it is invalid.
 pub(crate) fn split_request(path: Option<&Str>) -> Result<(&Str, Split<'_>), ErrorCode> {
     let path = path.ok_or(ErrorCode::MarshallingError)?;
     match split(path) {
@@ -129,7 +132,7 @@ pub(crate) fn split_request(path: Option<&Str>) -> Result<(&Str, Split<'_>), Err
     }
 }
 
-/// Returns the parent of a path as a key: `/` for the root. Shares the path's bytes.
+/// Returns the parent of a path as a key, which is `/` for the root. Shares the path's bytes.
 pub(crate) fn parent_key(path: &Str, parent: &str) -> Str {
     if parent.is_empty() {
         Str::from_static(ROOT)
@@ -217,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Validates a path component by component.
+    /// Reference implementation that validates a path component by component.
     fn by_the_rules(path: &str) -> bool {
         let is_refused = path.bytes().any(|byte| byte < 0x20 || byte == 0x7f);
         let mut names = path.split('/').skip(1);
@@ -233,7 +236,7 @@ mod tests {
                 assert_eq!(name_end(path.as_bytes()), name.len(), "{path:?}");
             }
         }
-        // The neighbours of the slash in ASCII are not slashes.
+        // The characters next to the slash in ASCII are not slashes.
         assert_eq!(name_end(b".0.0.0.0\xaf\x2e\xb0\x30/"), 12);
     }
 

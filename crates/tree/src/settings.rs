@@ -3,32 +3,33 @@
 use crate::auth::AuthSettings;
 use crate::nodes::owner::OwnerRules;
 
-/// Settings of the tree; fixed while a server runs.
+/// Settings of the tree, fixed while a server runs.
 #[derive(Debug, Clone)]
 pub struct TreeSettings {
-    /// `zookeeper.extendedTypesEnabled`: TTL znodes can be created, and a stored owner whose top
-    /// byte is 0xFF marks a TTL znode.
+    /// Whether TTL znodes can be created, and a stored owner whose top byte is 0xFF marks a TTL
+    /// znode (`zookeeper.extendedTypesEnabled`).
     pub extended_types: bool,
-    /// `zookeeper.emulate353TTLNodes`: TTL owners are written and read as 3.5.3 did.
+    /// Whether TTL owners are written and read as in 3.5.3 (`zookeeper.emulate353TTLNodes`).
     pub emulate_353_ttl: bool,
-    /// `zookeeper.digest.enabled`: the tree's digest is computed.
+    /// Whether the tree's digest is computed (`zookeeper.digest.enabled`).
     pub digest_enabled: bool,
-    /// `zookeeper.enforceQuota`: hard quotas refuse writes.
+    /// Whether hard quotas refuse writes (`zookeeper.enforceQuota`).
     pub enforce_quota: bool,
-    /// `zookeeper.skipACL=yes`: all clients have all permissions.
+    /// Whether all clients have all permissions (`zookeeper.skipACL=yes`).
     pub skip_acl: bool,
-    /// `zookeeper.closeSessionTxn.enabled`: closeSession transactions list the ephemerals.
+    /// Whether closeSession transactions list the ephemeral znodes
+    /// (`zookeeper.closeSessionTxn.enabled`).
     pub close_session_paths: bool,
-    /// Length in bytes of the longest transaction record that all members and all readers of a log
-    /// accept: `jute.maxbuffer` and its extra size (BinaryInputArchive.checkLength, for the data of
-    /// a PROPOSAL and for a record of a log). A request with a longer transaction is refused; a
-    /// closeSession is made without its list.
+    /// Maximum length of a transaction record that all members and all readers of a log accept,
+    /// bytes: `jute.maxbuffer` and its extra size (BinaryInputArchive.checkLength, for the data in
+    /// a PROPOSAL and for a record in a log). A request with a longer transaction is refused; a
+    /// closeSession is created without its list.
     pub record_bytes_max: usize,
-    /// `reconfigEnabled`.
+    /// Whether reconfigurations are permitted (`reconfigEnabled`).
     pub reconfig_enabled: bool,
     /// Whether this server is not a member of an ensemble.
     pub standalone: bool,
-    /// Schemes and super users.
+    /// Authentication schemes and super users.
     pub auth: AuthSettings,
 }
 

@@ -1,4 +1,4 @@
-//! Applying create, create2, createContainer and createTTL.
+//! Application of create, create2, createContainer and createTTL.
 
 use bytes::Bytes;
 use jute::Str;
@@ -14,14 +14,14 @@ use crate::tree::data_len;
 use crate::watch::{Firing, ZnodeChange};
 use crate::{Tree, path};
 
-/// Common fields of the create transactions.
+/// Fields that all create transactions have.
 struct NewNode<'a> {
     path: &'a Str,
     data: Option<&'a Bytes>,
     acl: &'a [Acl],
-    /// The stored owner.
+    /// Stored owner of the znode.
     owner: i64,
-    /// The parent's resulting creation count, or -1.
+    /// Resulting creation count of the parent, or -1.
     parent_cversion: i32,
 }
 
@@ -48,8 +48,8 @@ impl Tree {
     /// Returns the fields of a create transaction.
     ///
     /// # Errors
-    /// BadArguments for a TTL out of range. A Java server logs such a createTTL and stops when it
-    /// applies it, so it never took effect anywhere.
+    /// BadArguments if the TTL is out of range. A Java server logs such a createTTL and stops when
+    /// it applies it, so it never took effect anywhere.
     fn new_node<'a>(&self, txn: &'a Txn, stamp: TxnStamp) -> Result<NewNode<'a>, ErrorCode> {
         match txn {
             Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => Ok(NewNode {
@@ -89,8 +89,8 @@ impl Tree {
         let zxid = stamp.zxid.0;
         let (parent_path, name) = split_applied(new.path)?;
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
-        // First of all, because a znode of a fuzzy snapshot may refer to a list that only this
-        // record contains.
+        // This must come first, because a znode in a fuzzy snapshot may refer to a list that only
+        // this record contains.
         let acl = self.acls.acquire(new.acl);
         if let Some(existing) = self.index.find(&self.arena, parent, name.as_bytes()) {
             let replaced = std::mem::replace(&mut self.arena[existing].acl, acl);
@@ -102,7 +102,7 @@ impl Tree {
         let stat = stat_at_creation(zxid, stamp.time_ms, new.owner);
         let data = new.data.map(|data| &**data);
         let id = self.link(parent, Node::new(name, data, acl, stat), new.path);
-        // The outcome contains the stat of the znode as created, before its data may be recounted.
+        // The outcome contains the stat at the creation, before the znode's data may be recounted.
         let stat = self.arena[id].stat(self.rules);
         match QuotaNode::of(new.path) {
             Some(QuotaNode::Limits(root)) => self.quota_roots.insert(root),
@@ -119,9 +119,9 @@ impl Tree {
         Ok(stat)
     }
 
-    /// Records a creation below `parent`, even if the znode already exists: a parent that was
-    /// written to a fuzzy snapshot before its child must be updated. (Java does this only for the
-    /// plain create, and handles the parent of another kind incorrectly.)
+    /// Records a creation below `parent`, even if the znode already exists, because a parent that
+    /// was written to a fuzzy snapshot before its child must be updated. (Java does this only for
+    /// the plain create, and handles the parent incorrectly for other kinds.)
     fn note_created(&mut self, parent: NodeId, parent_cversion: i32, zxid: i64) {
         self.change_stat(parent, |node| {
             note_child_created(&mut node.cversion, &mut node.pzxid, parent_cversion, zxid);
@@ -129,7 +129,7 @@ impl Tree {
     }
 }
 
-/// Splits the path of a transaction. It is invalid only in a corrupted log.
+/// Splits the path in a transaction. The path is invalid only in a corrupted log.
 pub(super) fn split_applied(path: &str) -> Result<(&str, &str), ErrorCode> {
     match path::split(path) {
         Some(split) if !split.name.is_empty() && split.parent != path::ROOT => {

@@ -1,4 +1,4 @@
-//! Applying setData, reconfig and setACL, and updating the usage of quotas.
+//! Application of setData, reconfig and setACL, and updates of the usage of quotas.
 
 use proto::txn::{SetAclTxn, SetDataTxn};
 use proto::{ErrorCode, Stat};
@@ -11,7 +11,7 @@ use crate::tree::data_len;
 use crate::watch::{Firing, ZnodeChange};
 
 impl Tree {
-    /// Sets data unconditionally: a replay may temporarily move a znode back, and later records
+    /// Sets data unconditionally. A replay may temporarily move a znode back, and later records
     /// move it forward again.
     pub(super) fn set_data(
         &mut self,
@@ -43,7 +43,8 @@ impl Tree {
         Ok(self.arena[id].stat(self.rules))
     }
 
-    /// Replaces data without changing the stat or the digest. Returns the change in bytes.
+    /// Replaces data without changing the stat or the digest. Returns the change of the length in
+    /// bytes.
     pub(super) fn replace_data(&mut self, id: NodeId, data: Option<&[u8]>) -> i64 {
         let node = &mut self.arena[id];
         let change = data_len(data) - data_len(node.body.data());
@@ -78,8 +79,8 @@ impl Tree {
         self.write_usage(stats, &Stats::counted(usage));
     }
 
-    /// Writes the usage. Does not change the stat, the digest, which excludes everything below
-    /// `/zookeeper`, and, as in Java, [`Tree::approximate_data_size`].
+    /// Writes the usage of a quota. Changes neither the stat, nor the digest (which excludes
+    /// everything below `/zookeeper`), nor, as in Java, [`Tree::approximate_data_size`].
     fn write_usage(&mut self, id: NodeId, stats: &Stats) {
         self.replace_data(id, Some(stats.text().as_bytes()));
     }

@@ -1,4 +1,4 @@
-//! Applying delete and deleteContainer.
+//! Application of delete and deleteContainer.
 
 use jute::Str;
 use proto::ErrorCode;
@@ -14,7 +14,7 @@ use crate::{Tree, path};
 
 impl Tree {
     /// Deletes a znode. The parent's pzxid is updated even if the znode no longer exists, which
-    /// occurs if a fuzzy snapshot was written between the two changes.
+    /// happens if a fuzzy snapshot was written between the two changes.
     pub(super) fn delete(
         &mut self,
         path: &Str,
@@ -48,8 +48,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Deletes the descendants of a znode that is being deleted. They exist only during a replay:
-    /// they belong to a later znode with this path, and later records create them again. (Java
+    /// Deletes the descendants of a znode that is being deleted. They exist only during a replay,
+    /// because they belong to a later znode with this path. Later records create them again. (Java
     /// leaves them unreachable until then.)
     fn delete_descendants(&mut self, top: NodeId) {
         if self.arena[top].first_child.get().is_none() {

@@ -1,8 +1,8 @@
-//! Applying committed transactions, and replaying them over a fuzzy snapshot.
+//! Application of committed transactions, and their replay over a fuzzy snapshot.
 //!
-//! A transaction contains the result and not the request: versions are absolute, names are final. A
-//! replay may find znodes that are newer than the record; the rules of DataTree.processTxn make the
-//! tree converge. An error during replay is an ordinary result, and the zxid advances.
+//! A transaction contains the result instead of the request: versions are absolute, and names are
+//! final. A replay may find znodes that are newer than the record. The rules of DataTree.processTxn
+//! make the tree converge. An error during replay is an ordinary result, and the zxid advances.
 
 mod create;
 mod data;
@@ -18,7 +18,7 @@ use proto::{ErrorCode, SessionId, Stat, Zxid};
 use crate::Tree;
 use crate::watch::{Event, Firing, Watches};
 
-/// The header fields that each change of a transaction uses.
+/// Header fields that each change by a transaction uses.
 #[derive(Debug, Clone, Copy)]
 struct TxnStamp {
     session: SessionId,
@@ -30,7 +30,7 @@ impl Tree {
     /// Applies one committed transaction.
     ///
     /// Fires watches and appends the events in order. [`Tree::last_zxid`] changes once, at the end,
-    /// and only upwards, so no snapshot is named after half a multi. `watches` may be empty when
+    /// and only increases, so no snapshot is named after half a multi. `watches` may be empty when
     /// records are replayed.
     pub fn apply(
         &mut self,

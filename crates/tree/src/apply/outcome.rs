@@ -1,4 +1,4 @@
-//! The outcome of a transaction, and the body of its reply.
+//! Outcome of a transaction, and the body of its reply.
 
 use bytes::Bytes;
 use jute::{Encode, Str};
@@ -10,16 +10,16 @@ use proto::{ErrorCode, OpCode, Stat};
 pub enum Outcome {
     /// The transaction failed and changed nothing.
     Error(ErrorCode),
-    /// The transaction succeeded; its reply is empty.
+    /// The transaction succeeded, and its reply is empty.
     Done {
         /// Operation of the transaction.
         op: OpCode,
     },
-    /// A session was closed and its ephemerals were deleted.
+    /// A session was closed and its ephemeral znodes were deleted.
     Closed {
         /// Paths in the transaction that no longer existed.
         missing: Vec<Str>,
-        /// Ephemerals that were deleted although the transaction does not list them.
+        /// Ephemeral znodes that were deleted although the transaction does not list them.
         unlisted: Vec<Str>,
     },
     /// A znode was created.
@@ -55,8 +55,8 @@ impl Outcome {
         Self::Error(ErrorCode::from_i32(code).unwrap_or(ErrorCode::SystemError))
     }
 
-    /// Returns the error code for the reply's header. Ok for a multi, even a failed one, unless an
-    /// operation in it found that the session moved, which closes the connection.
+    /// Returns the error code for the reply's header. A multi has the code Ok, even if it failed,
+    /// unless an operation in it found that the session had moved, which closes the connection.
     pub fn error(&self) -> ErrorCode {
         match self {
             Self::Error(code) => *code,
@@ -67,7 +67,7 @@ impl Outcome {
         }
     }
 
-    /// Appends the body of the reply to `request_op`; nothing for an error.
+    /// Appends the body of the reply to `request_op`. Appends nothing for an error.
     pub fn encode_body(&self, request_op: OpCode, out: &mut Vec<u8>) {
         match self {
             Self::Error(_) | Self::Done { .. } | Self::Closed { .. } => {}
@@ -91,7 +91,7 @@ impl Outcome {
         }
     }
 
-    /// Appends the result in a multi, where each create with a stat is a create2.
+    /// Appends the result of an operation in a multi, where each create with a stat is a create2.
     fn encode_result(&self, out: &mut Vec<u8>) {
         let op = match self {
             Self::Error(code) => return encode_error_result(*code, out),

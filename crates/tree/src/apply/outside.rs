@@ -1,27 +1,28 @@
-//! Changes of the tree that a member of an ensemble makes without a transaction.
+//! Changes of the tree that an ensemble's member makes without a transaction.
 
 use proto::{ConfigVersion, Zxid};
 
 use crate::{Tree, path};
 
 impl Tree {
-    /// Begins an epoch: the last zxid becomes the epoch's counter 0, which no transaction has.
+    /// Begins an epoch. The last zxid becomes the epoch's counter 0, which no transaction has.
     ///
     /// Source: Leader.startZkServer.
     pub fn begin_epoch(&mut self, start: Zxid) {
         self.last_zxid = self.last_zxid.max(start);
     }
 
-    /// Returns the last version of the member list in this history: the version of the last
-    /// reconfiguration, or the one in a server's files ([`Tree::set_config`]). 0 if there was none.
+    /// Returns the last version of the member list in this history, which is the version of the
+    /// last reconfiguration or the version in a server's files ([`Tree::set_config`]). Returns 0 if
+    /// there was none.
     pub fn config_version(&self) -> ConfigVersion {
         let id = self.lookup(path::CONFIG);
         ConfigVersion(id.map_or(0, |id| self.arena[id].mzxid))
     }
 
-    /// Writes the active member list into the config znode, as each member does itself, and adds
-    /// the znode if it is missing. `version` is the list's version and becomes the znode's mzxid.
-    /// Fires no watches.
+    /// Writes the active member list into the config znode, as each member does itself. Adds the
+    /// znode if it is missing. `version` is the list's version and becomes the znode's mzxid. Fires
+    /// no watches.
     ///
     /// Source: ZKDatabase.initConfigInZKDatabase.
     pub fn set_config(&mut self, data: &[u8], version: Zxid, time_ms: i64) {

@@ -1,4 +1,4 @@
-//! Applying closeSession.
+//! Application of closeSession.
 
 use jute::Str;
 
@@ -8,7 +8,7 @@ use crate::watch::Firing;
 
 impl Tree {
     /// Closes a session: deletes the listed paths, regardless of their current owner, then the
-    /// session's remaining ephemerals. Source: DataTree.killSession.
+    /// session's remaining ephemeral znodes. Source: DataTree.killSession.
     pub(super) fn close_session(
         &mut self,
         paths: Option<&[Str]>,

@@ -1,4 +1,4 @@
-//! Converting a request's ACL list to the stored list.
+//! Conversion of a request's ACL list to the stored list.
 //!
 //! Source: PrepRequestProcessor.fixupACL.
 
@@ -9,7 +9,7 @@ use proto::{Acl, ErrorCode, Id};
 
 use super::{ANYONE, AUTH, AuthSettings, WORLD};
 
-/// Maximum number of entries in a stored list that is made with `auth`. Such an entry expands to
+/// Maximum number of entries in a stored list that is created with `auth`. Such an entry expands to
 /// all of the caller's identities, and a client chooses both numbers.
 const EXPANDED_ENTRIES_MAX: usize = 1 << 16;
 /// Number of entries up to which comparing all pairs is cheaper than hashing.
@@ -18,7 +18,8 @@ const COMPARED_ENTRIES_MAX: usize = 8;
 /// Returns the list to store for `acl`.
 ///
 /// # Errors
-/// InvalidAcl, or MarshallingError where Java dereferences a null. Both errors use a zxid.
+/// InvalidAcl if the list is invalid, or MarshallingError where Java dereferences a null. Both
+/// errors use a zxid.
 pub fn normalise(
     settings: &AuthSettings,
     acl: Option<&[RequestAcl]>,
@@ -28,7 +29,7 @@ pub fn normalise(
         None | Some([]) => return Err(ErrorCode::InvalidAcl),
         Some(acl) => acl,
     };
-    // This list is by far the most frequent and does not need the other steps.
+    // This list is by far the most frequent one and needs none of the other steps.
     if let [entry] = acl
         && is_world_anyone(entry)
     {
@@ -100,8 +101,8 @@ fn append(
 
 /// Returns the first occurrence of each entry.
 ///
-/// Java compares a new entry with the kept ones by perms, then scheme, then id. A null in the new
-/// entry that such a comparison reaches refuses the request.
+/// Java compares a new entry with the kept ones by perms, then scheme, then id. If such a
+/// comparison reaches a null in the new entry, the request is refused.
 fn without_duplicates(acl: &[RequestAcl]) -> Result<Vec<&RequestAcl>, ErrorCode> {
     if acl.len() <= COMPARED_ENTRIES_MAX {
         return compare_all(acl);

@@ -1,4 +1,4 @@
-//! Ids of the digest scheme: `user:base64(hash(user:password))`.
+//! Ids in the digest scheme: `user:base64(hash(user:password))`.
 //!
 //! Source: DigestAuthenticationProvider.
 
@@ -14,13 +14,13 @@ use super::{DIGEST, DigestSettings, SUPER};
 
 macro_rules! algorithms {
     ($( $name:ident $type:ty, $java:literal $(, $other:literal)*; )+) => {
-        /// Hash functions by their Java names.
+        /// Hash functions, by their Java names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum DigestAlgorithm { $( #[doc = $java] $name, )+ }
 
         impl DigestAlgorithm {
-            /// Returns the algorithm of this name (in any case); `None` if it is unknown. MD2 and
-            /// MD5, which Java also has, are refused.
+            /// Returns the algorithm with this name (in any case); `None` if it is unknown. MD2 and
+            /// MD5, which Java also supports, are refused.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name.to_ascii_uppercase().as_str() {
                     $( $java $(| $other)* => Some(Self::$name), )+
@@ -47,7 +47,7 @@ algorithms! {
     Sha3_512 Sha3_512, "SHA3-512";
 }
 
-/// Returns the id for `user:password`. Without a colon the whole text is the user.
+/// Returns the id for `user:password`. Without a colon, the whole string is the user.
 pub fn digest_id(algorithm: DigestAlgorithm, user_and_password: &[u8]) -> String {
     let text = String::from_utf8_lossy(user_and_password);
     let mut hasher = algorithm.hasher();
@@ -73,7 +73,7 @@ pub(super) fn identities(settings: &DigestSettings, data: &[u8]) -> Vec<Id> {
     super_id.into_iter().chain([own_id]).collect()
 }
 
-/// Returns whether the id is a pair separated by a colon; empty parts at the end are ignored.
+/// Returns whether the id is a pair separated by a colon. Empty parts at the end are ignored.
 pub(super) fn is_valid(id: &str) -> bool {
     id.trim_end_matches(':').matches(':').count() == 1
 }

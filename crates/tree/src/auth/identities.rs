@@ -3,13 +3,13 @@
 use hashbrown::HashSet;
 use proto::Id;
 
-/// Number of buckets of a small Java set.
+/// Number of buckets of a small set in Java.
 const BUCKETS_START: usize = 16;
 
 /// Returns the distinct identities in the order in which Java iterates over them.
 ///
-/// In Java a connection's identities are a hash set. whoAmI and the audit log show them in the
-/// order of its buckets, and within a bucket the oldest first. Source: ServerCnxn.authInfo (a
+/// In Java, a connection's identities form a hash set. whoAmI and the audit log show them in the
+/// order of its buckets and, within a bucket, oldest first. Source: ServerCnxn.authInfo (a
 /// ConcurrentHashMap), and the hashCode of the record Id.
 pub fn in_java_order(identities: &[Id]) -> Vec<&Id> {
     let mut seen = HashSet::new();
@@ -50,7 +50,7 @@ mod tests {
         }
     }
 
-    /// Recordings of Apache ZooKeeper 3.9.5: `bob,carol,127.0.0.1` and `super,127.0.0.1`, with the
+    /// Recorded from Apache ZooKeeper 3.9.5: `bob,carol,127.0.0.1` and `super,127.0.0.1`, with the
     /// address added first.
     #[test]
     fn users_are_printed_as_in_java() {
@@ -73,7 +73,7 @@ mod tests {
     fn hashes_are_java_strings() {
         assert_eq!(text_hash(""), 0);
         assert_eq!(text_hash("hello"), 99_162_322);
-        // Two UTF-16 units.
+        // The character consists of two UTF-16 units.
         assert_eq!(text_hash("\u{1F600}"), 1_772_899);
     }
 }

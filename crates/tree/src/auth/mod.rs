@@ -4,8 +4,8 @@
 //! * [`permits`] checks identities against a znode's ACL.
 //! * [`normalise`] converts a client's ACL list to the stored list.
 //!
-//! Other crates create sasl and x509 identities (SASL exchange, TLS handshake); this module only
-//! matches them. Source: AuthenticationProvider and its implementations.
+//! Other crates create the sasl and x509 identities (by a SASL exchange or a TLS handshake). This
+//! module only matches them. Source: AuthenticationProvider and its implementations.
 
 mod acl;
 mod digest;
@@ -24,15 +24,15 @@ use proto::{ErrorCode, Id, LateSecret, Secret};
 
 /// Scheme of the single identity that every client has.
 pub const WORLD: &str = "world";
-/// The id of [`WORLD`].
+/// Id in the scheme [`WORLD`].
 pub const ANYONE: &str = "anyone";
 /// Scheme of ACL entries that expand to the caller's own identities.
 pub const AUTH: &str = "auth";
 /// Scheme of identities with all permissions.
 pub const SUPER: &str = "super";
-/// Scheme of the peer's address.
+/// Scheme of peers' addresses.
 pub const IP: &str = "ip";
-/// Scheme of user and password.
+/// Scheme of users and passwords.
 pub const DIGEST: &str = "digest";
 /// Scheme of SASL users.
 pub const SASL: &str = "sasl";
@@ -41,20 +41,20 @@ pub const X509: &str = "x509";
 /// Scheme of ensemble names.
 pub const ENSEMBLE: &str = "ensemble";
 
-/// Maximum number of characters of a [`name_of`] an identity.
+/// Maximum number of characters in the [`name_of`] an identity.
 const NAME_CHARS_MAX: usize = 128;
 
-/// The schemes that exist in addition to world, auth and ip.
+/// Schemes that exist in addition to world, auth and ip.
 #[derive(Debug, Clone, Default)]
 pub struct AuthSettings {
-    /// Settings of digest, which is on unless
+    /// Settings of digest, which is enabled unless
     /// `zookeeper.DigestAuthenticationProvider.enabled=false`.
     pub digest: DigestSettings,
-    /// Settings of sasl, if a provider is configured.
+    /// Settings of sasl; `None` if no provider is configured.
     pub sasl: Option<SaslSettings>,
-    /// Settings of x509, if a provider is configured.
+    /// Settings of x509; `None` if no provider is configured.
     pub x509: Option<X509Settings>,
-    /// Settings of ensemble, if a provider is configured.
+    /// Settings of ensemble; `None` if no provider is configured.
     pub ensemble: Option<EnsembleSettings>,
 }
 
@@ -63,11 +63,11 @@ pub struct AuthSettings {
 pub struct DigestSettings {
     /// Whether the scheme is registered.
     pub enabled: bool,
-    /// `zookeeper.DigestAuthenticationProvider.digestAlg`.
+    /// Hash function for passwords (`zookeeper.DigestAuthenticationProvider.digestAlg`).
     pub algorithm: DigestAlgorithm,
-    /// `zookeeper.DigestAuthenticationProvider.superDigest`: the id that becomes super user.
+    /// Id that becomes super user (`zookeeper.DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<Secret>,
-    /// `user:password` of a further super user, if the server has such a credential.
+    /// Credential `user:password` of a further super user, if the server has one.
     pub admin_token: LateSecret,
 }
 
@@ -85,21 +85,21 @@ impl Default for DigestSettings {
 /// Settings of the sasl scheme.
 #[derive(Debug, Clone, Default)]
 pub struct SaslSettings {
-    /// `zookeeper.letAnySaslUserDoX`: an ACL id that every SASL user matches.
+    /// ACL id that every SASL user matches (`zookeeper.letAnySaslUserDoX`).
     pub any_user_id: Option<String>,
 }
 
 /// Settings of the x509 scheme.
 #[derive(Debug, Clone, Default)]
 pub struct X509Settings {
-    /// `zookeeper.X509AuthenticationProvider.superUser`: matches every x509 entry.
+    /// Subject that matches every x509 entry (`zookeeper.X509AuthenticationProvider.superUser`).
     pub super_user: Option<String>,
 }
 
 /// Settings of the ensemble scheme.
 #[derive(Debug, Clone, Default)]
 pub struct EnsembleSettings {
-    /// `zookeeper.ensembleAuthName`: the accepted names; empty accepts all.
+    /// Accepted names (`zookeeper.ensembleAuthName`). If empty, all names are accepted.
     pub names: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ impl AuthSettings {
         }
     }
 
-    /// Returns whether the id is valid in an ACL entry of this scheme.
+    /// Returns whether the id is valid in an ACL entry with this scheme.
     pub(crate) fn is_valid_id(&self, scheme: &str, id: &str) -> bool {
         match scheme {
             IP => ip::is_valid(id),
@@ -127,7 +127,7 @@ impl AuthSettings {
         }
     }
 
-    /// Returns whether an `auth` entry expands to identities of this scheme.
+    /// Returns whether an `auth` entry expands to identities with this scheme.
     pub(crate) fn is_authenticated(&self, scheme: &str) -> bool {
         matches!(scheme, DIGEST | SASL | X509) && self.is_registered(scheme)
     }
@@ -154,8 +154,8 @@ impl AuthSettings {
 /// `peer_ip` is the client's address as text.
 ///
 /// # Errors
-/// AuthFailed, which the server sends before it closes the connection. Source:
-/// ZooKeeperServer.processPacket.
+/// AuthFailed if the credentials are refused. The server sends it before it closes the connection.
+/// Source: ZooKeeperServer.processPacket.
 pub fn authenticate(
     settings: &AuthSettings,
     scheme: Option<&str>,
@@ -185,7 +185,7 @@ impl EnsembleSettings {
     }
 }
 
-/// Returns the identity of a connection by its peer's address.
+/// Returns the identity that a connection has because of its peer's address.
 pub fn ip_id(peer_ip: &str) -> Id {
     Id {
         scheme: IP.into(),
@@ -193,7 +193,7 @@ pub fn ip_id(peer_ip: &str) -> Id {
     }
 }
 
-/// Returns the text by which whoAmI shows an identity.
+/// Returns the form in which whoAmI shows an identity.
 pub fn user_name(id: &Id) -> &str {
     match &*id.scheme {
         DIGEST => id.id.split(':').next().unwrap_or_default(),
@@ -202,7 +202,8 @@ pub fn user_name(id: &Id) -> &str {
     }
 }
 
-/// Returns the name of an identity as `scheme:user`, without a password hash and of bounded length.
+/// Returns the name of an identity as `scheme:user`, without a password hash and with a bounded
+/// length.
 pub fn name_of(id: &Id) -> String {
     let (scheme, user) = (&*id.scheme, user_name(id));
     let full = scheme.chars().chain(":".chars()).chain(user.chars());

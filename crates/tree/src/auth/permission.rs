@@ -1,10 +1,10 @@
-//! Checking identities against an ACL.
+//! Check of identities against an ACL.
 
 use proto::{Acl, Id};
 
 use super::{ANYONE, AuthSettings, SUPER, WORLD};
 
-/// Returns whether one of `identities` has one of the permission bits `wanted`.
+/// Returns whether one of `identities` has one of the permission bits in `wanted`.
 ///
 /// An empty list permits everything. Source: ZooKeeperServer.checkACL.
 pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
@@ -16,8 +16,8 @@ pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[
         || is_super(identities)
 }
 
-/// Returns whether entries for one of `identities` grant all permission bits of `wanted`, or one of
-/// the identities is super. `world:anyone` entries are ignored.
+/// Returns whether entries for one of `identities` grant all permission bits in `wanted`, or
+/// whether one of the identities is super. Entries for `world:anyone` are ignored.
 pub fn is_named(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
     let naming = acl
         .iter()

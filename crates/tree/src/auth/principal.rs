@@ -1,6 +1,6 @@
-//! Valid ACL ids of the sasl and x509 schemes.
+//! Validity of ACL ids in the sasl and x509 schemes.
 
-/// Returns whether an id is a Kerberos name `a[/b]@c`, or any text without `@`.
+/// Returns whether an id is a Kerberos name `a[/b]@c`, or any string without `@`.
 ///
 /// Source: SASLAuthenticationProvider.isValid, KerberosName.
 pub fn is_valid_sasl(id: &str) -> bool {
@@ -10,7 +10,7 @@ pub fn is_valid_sasl(id: &str) -> bool {
     !realm.contains(['/', '@']) && name.matches('/').count() <= 1
 }
 
-/// Attribute types that Java accepts in a distinguished name, in addition to object identifiers.
+/// Attribute types that Java accepts in a distinguished name, besides object identifiers.
 const ATTRIBUTE_TYPES: &[&str] = &[
     "CN",
     "C",
@@ -35,8 +35,8 @@ const ATTRIBUTE_TYPES: &[&str] = &[
     "SERIALNUMBER",
 ];
 
-/// Returns whether an id is a distinguished name: attributes `type=value` separated by commas,
-/// semicolons or plus signs.
+/// Returns whether an id is a distinguished name, which consists of attributes `type=value`
+/// separated by commas, semicolons or plus signs.
 ///
 /// Source: X509AuthenticationProvider.isValid, X500Principal.
 pub(super) fn is_valid_x509(id: &str) -> bool {
@@ -56,7 +56,7 @@ fn is_attribute(text: &str) -> bool {
     is_oid || ATTRIBUTE_TYPES.contains(&name)
 }
 
-/// Splits at separators that are not quoted or escaped.
+/// Splits a name at separators that are neither quoted nor escaped.
 fn split_unquoted(text: &str) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     let (mut quoted, mut escaped) = (false, false);

@@ -1,8 +1,8 @@
 //! The table of ACL lists, each stored once.
 //!
-//! A znode holds a slot of this table. A slot has the id by which snapshots refer to the list: -1
-//! for the open list of system znodes, which is never in a snapshot's map, and numbers from 1 for
-//! all other lists. Source: ReferenceCountedACLCache.
+//! A znode holds a slot of this table. A slot contains the id by which snapshots refer to the list:
+//! -1 for the open list of system znodes, which is never in a snapshot's map, and numbers from 1
+//! for all other lists. Source: ReferenceCountedACLCache.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ const OPEN_ID: i64 = -1;
 pub(crate) struct AclSlot(u32);
 
 impl AclSlot {
-    /// Slot of world:anyone with all permissions, which is not in a snapshot's map.
+    /// Slot of the list that grants world:anyone all permissions. It is not in a snapshot's map.
     pub(crate) const OPEN: Self = Self(0);
 }
 
 #[derive(Debug)]
 struct TableEntry {
     id: i64,
-    /// `None` if a znode of a fuzzy snapshot refers to a list that the snapshot's map lacks; replay
-    /// assigns another slot to the znode.
+    /// The list; `None` if a znode in a fuzzy snapshot refers to a list that the snapshot's map
+    /// lacks. Replay assigns another slot to the znode.
     list: Option<Arc<[Acl]>>,
     /// Number of znodes that use the slot.
     uses: u64,
 }
 
-/// The table of lists.
+/// The table of ACL lists.
 #[derive(Debug)]
 pub(crate) struct AclTable {
     entries: Vec<TableEntry>,
@@ -67,7 +67,7 @@ impl AclTable {
         self.entries[slot.0 as usize].id
     }
 
-    /// Adds a use of this list, which is stored if it is new.
+    /// Adds a use of this list. Stores the list if it is new.
     pub(crate) fn acquire(&mut self, list: &[Acl]) -> AclSlot {
         let slot = match self.by_list.get(list) {
             Some(slot) => *slot,
@@ -83,7 +83,7 @@ impl AclTable {
         slot
     }
 
-    /// Removes a use; an unused list is removed.
+    /// Removes a use. A list that is no longer used is removed.
     pub(crate) fn release(&mut self, slot: AclSlot) {
         if slot == AclSlot::OPEN {
             return;
@@ -95,7 +95,7 @@ impl AclTable {
         }
     }
 
-    /// Adds a list of a snapshot's map, without a use.
+    /// Adds a list from a snapshot's map, without a use.
     pub(crate) fn load(&mut self, id: i64, list: &[Acl]) {
         if self.by_id.contains_key(&id) {
             return;
@@ -106,7 +106,7 @@ impl AclTable {
         self.last_id = self.last_id.max(id);
     }
 
-    /// Adds a use by a znode of a snapshot, which refers to the list by its id.
+    /// Adds a use by a znode from a snapshot, which refers to the list by its id.
     pub(crate) fn acquire_loaded(&mut self, id: i64) -> AclSlot {
         let slot = match self.by_id.get(&id) {
             Some(slot) => *slot,
@@ -172,8 +172,9 @@ impl AclTable {
         self.free.push(slot.0);
     }
 
-    /// Returns the next id. Ids that only a fuzzy snapshot's znode uses are skipped, because such a
-    /// znode must not get an unrelated list. (Java assigns them and relies on the replay.)
+    /// Returns the next id. Ids that only a znode in a fuzzy snapshot uses are skipped, because
+    /// such a znode must not be assigned an unrelated list. (Java assigns them and relies on the
+    /// replay.)
     fn unused_id(&mut self) -> i64 {
         loop {
             self.last_id = self.last_id.checked_add(1).unwrap_or(1);
@@ -184,7 +185,7 @@ impl AclTable {
     }
 }
 
-/// Copies an entry, so that it does not keep the request's frame alive.
+/// Copies an entry, so that it does not keep the request's frame in memory.
 fn detached(acl: &Acl) -> Acl {
     Acl {
         perms: acl.perms,

@@ -1,12 +1,12 @@
-//! Storage of znodes: chunks of slots that never move, and a list of free slots.
+//! Storage of znodes, which consists of chunks of slots that never move, and a list of free slots.
 
 use std::ops::{Index, IndexMut};
 
 use super::node::Node;
 
-/// Number of slots in a chunk: 960 KiB, of which only the used part occupies memory. Smaller chunks
-/// have sizes of short-lived allocations, and such a reused block is already resident as a whole,
-/// which cost 8 bytes per znode.
+/// Number of slots in a chunk of 960 KiB, of which only the used part occupies memory. Smaller
+/// chunks have the size of short-lived allocations. A reused block of that size is already
+/// completely resident, which costs 8 bytes per znode.
 const CHUNK_SLOTS: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 13;
 
@@ -15,7 +15,7 @@ const CHUNK_BITS: u32 = 13;
 pub(crate) struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// No znode.
+    /// Absence of a znode.
     pub(crate) const NIL: Self = Self(u32::MAX);
 
     /// Returns `None` for [`Self::NIL`].
@@ -76,7 +76,7 @@ impl Arena {
         u32::try_from(slots).unwrap_or(u32::MAX)
     }
 
-    /// Returns the memory of the slots in bytes.
+    /// Returns the memory of the slots, bytes.
     pub(crate) fn slot_bytes(&self) -> usize {
         self.chunks.len() * CHUNK_SLOTS * size_of::<Node>()
     }

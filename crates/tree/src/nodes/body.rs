@@ -1,28 +1,28 @@
-//! The name component, data and owner of a znode.
+//! Name component, data and owner of a znode.
 //!
 //! Most names are short. A name of up to 23 bytes is stored in the znode itself, which saves a
 //! cache miss for each name that a lookup compares or a list writes. Rare parts, which are longer
 //! names and owners, precede the data in its block, so other znodes do not pay for them.
 
-/// Length of the longest name that is stored in the znode.
+/// Length of the longest name that is stored in the znode itself, bytes.
 const SHORT_BYTES_MAX: usize = 23;
 
-// Bits of `Body::form`.
+// Bits in `Body::form`.
 /// Length of a short name, or [`LONG`].
 const NAME_LEN: u8 = 0x1f;
 /// The name is in the block, preceded by its length in four bytes.
 const LONG: u8 = NAME_LEN;
 /// The block begins with an owner of eight bytes.
 const OWNED: u8 = 0x20;
-/// There is data, which may be empty.
+/// There is data, possibly empty.
 const DATA: u8 = 0x40;
-/// See [`Body::is_counted`].
+/// The znode is counted in the digest. See [`Body::is_counted`].
 const COUNTED: u8 = 0x80;
 
 const OWNER_BYTES: usize = 8;
 const NAME_LEN_BYTES: usize = 4;
 
-/// Name, data and owner in 40 bytes and a block of memory.
+/// Name, data and owner, in 40 bytes and a block of memory.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Body {
@@ -32,7 +32,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// Constructs a body. `owner` is the stored owner; 0 for none.
+    /// Creates a body. `owner` is the stored owner; 0 for none.
     pub(crate) fn new(name: &str, data: Option<&[u8]>, owner: i64) -> Self {
         let mut body = Self::empty();
         let mut front = Vec::new();
@@ -57,7 +57,7 @@ impl Body {
         body
     }
 
-    /// Returns the body of a free slot, without a name and a block.
+    /// Returns the body of a free slot, which has no name and no block.
     pub(crate) fn empty() -> Self {
         Self {
             form: 0,
@@ -66,7 +66,7 @@ impl Body {
         }
     }
 
-    /// Returns the bytes of the name, for comparing and hashing.
+    /// Returns the bytes of the name, for comparison and hashing.
     pub(crate) fn name_bytes(&self) -> &[u8] {
         match self.form & NAME_LEN {
             LONG => {
@@ -90,7 +90,7 @@ impl Body {
         }
     }
 
-    /// Returns the data; null and empty differ.
+    /// Returns the data. Null and empty differ.
     pub(crate) fn data(&self) -> Option<&[u8]> {
         (self.form & DATA != 0).then(|| &self.block[self.data_start()..])
     }
@@ -113,8 +113,8 @@ impl Body {
         }
     }
 
-    /// Returns whether the tree's digest includes the znode. The flag is here because a bit is
-    /// free.
+    /// Returns whether the tree's digest includes the znode. The flag is stored here because a bit
+    /// is free.
     pub(crate) fn is_counted(&self) -> bool {
         self.form & COUNTED != 0
     }

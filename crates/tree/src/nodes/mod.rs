@@ -1,4 +1,4 @@
-//! The stored znodes: their memory, their fields, and the table to find them.
+//! Stored znodes: their memory, their fields, and the table that finds them.
 
 pub(crate) mod acl_table;
 pub(crate) mod arena;

@@ -1,4 +1,4 @@
-//! A znode of the tree.
+//! Znodes of the tree and their fields.
 
 use proto::{Stat, StatPersisted};
 
@@ -7,14 +7,14 @@ use super::arena::NodeId;
 use super::body::Body;
 use super::owner::OwnerRules;
 
-/// A znode: its own name component, data, stat and links, without the full path and a container of
-/// children.
+/// A znode: its own name component, data, stat and links, but neither its full path nor a container
+/// of children.
 ///
 /// Children are linked through `next` and `prev`, newest first, so a snapshot that has entered the
 /// list never reaches a child that was added later.
 ///
 /// Fields that a lookup and a list of children read are adjacent: parent, next sibling, name. The
-/// stat is not a separate struct, whose padding would take four more bytes.
+/// stat is not a separate struct, because its padding would take four more bytes.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Node {
@@ -22,17 +22,17 @@ pub(crate) struct Node {
     pub(crate) num_children: u32,
     /// Slot of the ACL list.
     pub(crate) acl: AclSlot,
-    /// The newest child.
+    /// Newest child.
     pub(crate) first_child: NodeId,
-    /// The next newer sibling.
+    /// Next newer sibling.
     pub(crate) prev: NodeId,
-    /// The next older sibling.
+    /// Next older sibling.
     pub(crate) next: NodeId,
-    /// The parent, nil for the root.
+    /// Parent; nil for the root.
     pub(crate) parent: NodeId,
     /// Last component of the path (empty for the root), data and owner.
     pub(crate) body: Body,
-    /// The znode's part of the tree's digest, see [`Body::is_counted`].
+    /// The znode's part in the tree's digest. See [`Body::is_counted`].
     pub(crate) digest: u32,
     /// Number of data changes.
     pub(crate) version: i32,
@@ -53,7 +53,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Constructs a znode without links or digest.
+    /// Creates a znode without links and digest.
     pub(crate) fn new(name: &str, data: Option<&[u8]>, acl: AclSlot, stat: StatPersisted) -> Self {
         Self {
             body: Body::new(name, data, stat.ephemeral_owner),
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Frees the memory of the body, and links the slot to the next free one.
+    /// Frees the memory of the body and links the slot to the next free one.
     pub(crate) fn clear(&mut self, next_free: NodeId) {
         self.body = Body::empty();
         self.next = next_free;
@@ -108,7 +108,7 @@ impl Node {
             cversion: self.cversion.wrapping_mul(2).wrapping_sub(num_children),
             aversion: self.aversion,
             ephemeral_owner: rules.visible(self.body.owner()),
-            // The length of a frame limits it to far less than 2^31.
+            // The frame length limits it to far less than 2^31.
             data_length: i32::try_from(self.body.data_len()).unwrap_or(i32::MAX),
             num_children,
             pzxid: self.pzxid,
@@ -132,9 +132,9 @@ pub(crate) fn stat_at_creation(zxid: i64, time_ms: i64, owner: i64) -> StatPersi
 }
 
 /// Records a creation below a znode in the two fields of its stat that change with its children.
-/// Its creation count becomes `parent_cversion` (-1: one more).
+/// Its creation count becomes `parent_cversion` (or increases by one if that is -1).
 ///
-/// Changes values only upwards, because a fuzzy snapshot may contain a parent newer than the
+/// Values only increase, because a fuzzy snapshot may contain a parent that is newer than the
 /// replayed record. Source: DataTree.createNode, ZOOKEEPER-3249.
 pub(crate) fn note_child_created(
     cversion: &mut i32,
@@ -152,7 +152,7 @@ pub(crate) fn note_child_created(
     }
 }
 
-/// Records a deletion below a znode. Changes pzxid only upwards.
+/// Records a deletion below a znode. The pzxid only increases.
 pub(crate) fn note_child_deleted(pzxid: &mut i64, zxid: i64) {
     *pzxid = zxid.max(*pzxid);
 }

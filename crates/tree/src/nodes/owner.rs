@@ -1,4 +1,4 @@
-//! The meaning of a stored ephemeral owner.
+//! Meanings of a stored ephemeral owner.
 //!
 //! ```text
 //! 0                     persistent
@@ -14,32 +14,32 @@ use proto::SessionId;
 
 use crate::TreeSettings;
 
-/// Longest TTL, in ms.
+/// Maximum TTL, ms.
 pub(crate) const TTL_MS_MAX: i64 = 0xff_ffff_ffff;
 
 const CONTAINER: i64 = i64::MIN;
 const EXTENDED_BYTE: i64 = 0xff;
 const FEATURE_MASK: i64 = 0x00ff_ff00_0000_0000;
-/// Longest TTL of 3.5.3: every larger value is an extended owner.
+/// Maximum TTL in 3.5.3, ms. Every larger value is an extended owner.
 const TTL_353_MAX: i64 = 0x0fff_ffff_ffff_ffff;
 
-/// Kinds of znodes, as distinguished by their stored owner.
+/// Kind of znode, determined by its stored owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A persistent znode.
     Persistent,
-    /// An ephemeral that is deleted with this session.
+    /// An ephemeral znode, which is deleted with this session.
     Session(SessionId),
-    /// A container that is deleted after its last child.
+    /// A container, which is deleted after its last child.
     Container,
-    /// A znode that is deleted after it was unchanged and childless for this long.
+    /// A TTL znode, which is deleted after it has been unchanged and childless for its TTL.
     Ttl {
-        /// The TTL in ms.
+        /// TTL, ms.
         ttl_ms: i64,
     },
 }
 
-/// Rules for reading and writing owners; a copy of the relevant settings.
+/// Rules for reading and writing owners, copied from the relevant settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnerRules {
     extended: bool,
@@ -57,7 +57,7 @@ impl OwnerRules {
     /// Returns the meaning of `stored`.
     ///
     /// An extended owner with an unknown feature is read as persistent. Java throws an exception,
-    /// but such a znode must not be lost and must not stop a server.
+    /// but such a znode must neither be lost nor stop a server.
     pub(crate) fn read(self, stored: i64) -> Owner {
         match stored {
             0 => Owner::Persistent,
@@ -77,7 +77,7 @@ impl OwnerRules {
         }
     }
 
-    /// Returns the owner that clients see: the session, or 0.
+    /// Returns the owner that clients see, which is the session, or 0.
     pub(crate) fn visible(self, stored: i64) -> i64 {
         match self.read(stored) {
             Owner::Session(session) => session.0,
@@ -99,7 +99,7 @@ impl OwnerRules {
 
     /// Returns whether `stored` is a TTL owner that these settings treat as a session.
     ///
-    /// Java then deletes the znode when it starts, as this session does not exist.
+    /// Java then deletes the znode when it starts, because there is no such session.
     pub(crate) fn is_unrecognised_ttl(self, stored: i64) -> bool {
         !self.extended
             && is_extended(stored)

@@ -1,13 +1,13 @@
 //! Hashes of a path and of all its ancestors in one pass.
 //!
-//! Recursive watches and quotas look up each ancestor of a path. Hashing every prefix separately
-//! would have quadratic cost in the length, which a client chooses.
+//! Recursive watches and quotas look up each ancestor of a path. The cost of hashing every prefix
+//! separately would be quadratic in the length, which a client chooses.
 
 use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::DefaultHashBuilder;
 
-/// Returns the hash of a path as a key; any string is accepted.
+/// Returns the hash of a path as a key. Any string is accepted.
 pub(crate) fn hash(hasher: &DefaultHashBuilder, path: &str) -> u64 {
     let mut state = hasher.build_hasher();
     for component in path.split('/') {
@@ -16,7 +16,7 @@ pub(crate) fn hash(hasher: &DefaultHashBuilder, path: &str) -> u64 {
     state.finish()
 }
 
-/// Returns the path's proper ancestors from the top, each with its hash; the root is `/`.
+/// Returns the path's proper ancestors from the top, each with its hash. The root is `/`.
 pub(crate) fn ancestors<'a>(
     hasher: &DefaultHashBuilder,
     path: &'a str,

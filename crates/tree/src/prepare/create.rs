@@ -1,4 +1,4 @@
-//! Preparing create, create2, createContainer and createTTL.
+//! Preparation of create, create2, createContainer and createTTL.
 
 use jute::Str;
 use proto::data::perms;
@@ -15,10 +15,10 @@ use crate::nodes::node::{note_child_created, stat_at_creation};
 use crate::nodes::owner::stored_container;
 use crate::{auth, path};
 
-/// A create that passed all checks.
+/// A create that has passed all checks.
 struct Creation<'a> {
     mode: CreateMode,
-    /// The final path, with the sequence number.
+    /// Final path, including the sequence number.
     path: Str,
     parent_path: Str,
     parent: PendingNode,
@@ -41,7 +41,7 @@ impl Preparation<'_> {
             match session {
                 SessionKind::Global => {}
                 SessionKind::Local => return Err(ErrorCode::EphemeralOnLocalSession),
-                // The session's own server would have made it global first.
+                // The session's own server would have made the session global first.
                 SessionKind::Elsewhere => return Err(ErrorCode::SessionExpired),
             }
         }
@@ -52,7 +52,8 @@ impl Preparation<'_> {
         let parent = self.node(&parent_path).ok_or(ErrorCode::NoNode)?;
         self.check_permission(&parent, perms::CREATE)?;
         let path = if mode.is_sequential {
-            // The creation count, not the cversion that clients see; the padding includes the sign.
+            // This is the creation count instead of the cversion that clients see. The padding
+            // includes the sign.
             Str::from(format!("{asked_path}{:010}", parent.creations))
         } else {
             asked_path.clone()
@@ -80,7 +81,7 @@ impl Preparation<'_> {
         }))
     }
 
-    /// Returns whether a valid path, which is the root or a child of `parent`, exists.
+    /// Returns whether a valid path exists. The path is the root or a child of `parent`.
     fn has_child(&self, parent: &PendingNode, path: &str) -> bool {
         if let Some(pending) = self.overlay.get(path) {
             return pending.is_some();
@@ -130,7 +131,7 @@ impl Preparation<'_> {
             CreateKind::Plain(_) if mode.has_ephemeral_flag => self.context.session.0,
             CreateKind::Plain(_) => 0,
             CreateKind::Container => stored_container(),
-            // The TTL is in range, because the mode was checked.
+            // The TTL is in range because the mode was checked.
             CreateKind::Ttl { ttl_ms } => self.tree.rules.stored_ttl(ttl_ms).unwrap_or_default(),
         };
         let is_counted = parent.is_counted && creation.parent_path != path::ZOOKEEPER;
@@ -141,7 +142,7 @@ impl Preparation<'_> {
             num_children: 0,
             data_len: 0,
             acl: Some(self.overlay.share_acl(&creation.acl)),
-            // Includes a container with the ephemeral flag while it is in flight.
+            // This includes a container with the ephemeral flag while it is in flight.
             is_ephemeral: mode.has_ephemeral_flag,
             is_counted,
             digest: 0,
@@ -152,7 +153,7 @@ impl Preparation<'_> {
 }
 
 impl CreateMode {
-    /// Returns the length in bytes of a transaction's fixed-length fields.
+    /// Returns the total length of a transaction's fixed-length fields, bytes.
     fn txn_bytes(self) -> usize {
         const PARENT_CVERSION: usize = 4;
         match self.kind {

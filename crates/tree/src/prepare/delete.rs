@@ -1,4 +1,4 @@
-//! Preparing delete and deleteContainer.
+//! Preparation of delete and deleteContainer.
 
 use jute::Str;
 use proto::data::perms;
@@ -15,7 +15,7 @@ use crate::path::{self, Split};
 use crate::tree::expiry::has_ttl_passed;
 
 impl Preparation<'_> {
-    /// Checks the parent's permission before it looks up the znode.
+    /// Checks the permission for the parent before looking up the znode.
     pub(super) fn delete(&mut self, request: &PathVersionRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let (path, split) = deletable(request.path.as_ref())?;

@@ -1,4 +1,4 @@
-//! The check of ACLs before a write is forwarded (`enableEagerACLCheck`).
+//! Check of ACLs before a write is forwarded (`enableEagerACLCheck`).
 
 use proto::data::perms;
 use proto::op::ZnodeChange;
@@ -8,11 +8,11 @@ use proto::{ErrorCode, Id};
 use crate::{Tree, auth, path};
 
 impl Tree {
-    /// Returns the reason why this tree refuses a write, NoAuth or InvalidAcl. The tree may
-    /// lag behind the leader's tree. Other errors are left to the server that orders the write.
+    /// Returns the reason why this tree refuses a write: NoAuth or InvalidAcl. The tree may lag
+    /// behind the leader's tree. Other errors are detected by the server that orders the write.
     ///
-    /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. A difference: nulls, which end
-    /// Java's request processor with all waiting requests, are left to the leader.
+    /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. Differs in one point: nulls,
+    /// which end Java's request processor with all waiting requests, are left to the leader.
     pub fn refuses_at_once(&self, request: &WriteRequest, identities: &[Id]) -> Option<ErrorCode> {
         let parent = |path: &str| path::split(path).map(|split| split.parent.to_owned());
         let (path, acl, wanted) = match request {
@@ -35,7 +35,7 @@ impl Tree {
             }
             _ => return None,
         };
-        // A path without a slash is a different error.
+        // A path without a slash causes a different error.
         let path = path?;
         if let Some(acl) = acl {
             let list = auth::normalise(&self.settings().auth, acl.as_deref(), identities);

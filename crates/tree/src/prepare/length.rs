@@ -1,9 +1,9 @@
 //! Limits for the length of a transaction.
 //!
-//! `jute.maxbuffer` limits a client's request, but not the resulting transaction: an ACL entry
-//! `auth` expands to all identities of the connection. A member that cannot read a transaction
-//! loses its connection to the leader, and a server that cannot read one cannot start. So such a
-//! transaction is refused here, before it is proposed.
+//! `jute.maxbuffer` limits a client's request but not the resulting transaction. For example, an
+//! ACL entry `auth` expands to all identities of the connection. A member that cannot read a
+//! transaction loses its connection to the leader, and a server that cannot read one cannot start.
+//! Therefore such a transaction is refused here, before it is proposed.
 
 use jute::text_len;
 use proto::txn::TxnDigest;
@@ -11,15 +11,15 @@ use proto::{Acl, ErrorCode};
 
 use super::Preparation;
 
-/// Length in bytes of the length field of a string, a buffer or a vector.
+/// Length of the length field before a string, a buffer or a vector, bytes.
 const LEN_BYTES: usize = 4;
-/// Length of a record without its body: the header, and the digest of records that have one.
+/// Length of a record without its body: the header, and the digest if the record has one, bytes.
 pub(super) const AROUND_BODY_BYTES: usize = 32 + TxnDigest::BYTES;
-/// Length of the number of operations in a multi.
+/// Length of the number of operations in a multi, bytes.
 pub(super) const MULTI_BYTES: usize = LEN_BYTES;
-/// Length of the type and the length field before each operation of a multi.
+/// Length of the type and the length field before each operation in a multi, bytes.
 pub(super) const IN_MULTI_BYTES: usize = 4 + LEN_BYTES;
-/// Length of an error that replaces an operation.
+/// Length of an error that replaces an operation, bytes.
 pub(super) const ERROR_BYTES: usize = 4;
 
 pub(super) fn string_bytes(text: &str) -> usize {
@@ -35,19 +35,19 @@ pub(super) fn acl_bytes(acl: &[Acl]) -> usize {
     LEN_BYTES + acl.iter().map(entry).sum::<usize>()
 }
 
-/// Returns the encoded length of a list of paths.
+/// Returns the encoded length of a list of paths, bytes.
 pub(super) fn list_bytes<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
     LEN_BYTES + paths.map(string_bytes).sum::<usize>()
 }
 
-/// Maximum total length of the paths of one session's ephemerals. When the session ends, all
-/// members build these paths at about the same time, although they take little memory in the tree
-/// if most of each path is shared.
+/// Maximum total length of the paths of one session's ephemeral znodes, bytes. When the session
+/// ends, all members build these paths at about the same time, although they take little memory in
+/// the tree if most of each path is shared.
 const EPHEMERAL_PATH_BYTES_MAX: usize = 4 << 20;
 
 impl Preparation<'_> {
-    /// Checks that the session may create one more ephemeral. The few ephemerals in flight are not
-    /// counted.
+    /// Checks that the session may create one more ephemeral znode. The few ephemeral znodes in
+    /// flight are not counted.
     ///
     /// # Errors
     /// BadArguments if the total length of the paths would be too long.

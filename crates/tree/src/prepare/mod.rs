@@ -1,7 +1,8 @@
-//! Converting requests to transactions.
+//! Conversion of requests to transactions.
 //!
-//! A request is checked against the state after all proposed transactions: the tree, and over it an
-//! [`Overlay`] with the znodes changed by transactions in flight. Source: PrepRequestProcessor.
+//! A request is checked against the state after all proposed transactions. That state consists of
+//! the tree and an [`Overlay`] with the znodes changed by transactions in flight. Source:
+//! PrepRequestProcessor.
 
 mod create;
 mod delete;
@@ -24,12 +25,12 @@ use proto::{ErrorCode, Id, SessionId, Zxid};
 
 use crate::Tree;
 
-/// The caller and time of a request, and the next zxid.
+/// Caller and time of a request, and the next zxid.
 #[derive(Debug, Clone, Copy)]
 pub struct PrepareContext<'a> {
-    /// Id of the session, 0 for the server itself.
+    /// Id of the session; 0 for the server itself.
     pub session: SessionId,
-    /// Xid of the request, 0 for the server itself.
+    /// Xid of the request; 0 for the server itself.
     pub cxid: i32,
     /// Zxid of the transaction.
     pub zxid: Zxid,
@@ -37,22 +38,24 @@ pub struct PrepareContext<'a> {
     pub time_ms: i64,
     /// Identities of the connection when the request arrived.
     pub identities: &'a [Id],
-    /// Whether the session may write. Each operation checks this at its own position.
+    /// Result of the check whether the session may write. Each operation uses it at its own
+    /// position.
     pub session_check: Result<SessionKind, ErrorCode>,
 }
 
-/// Kinds of sessions that may write.
+/// Kind of session that may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionKind {
-    /// Known to the ensemble.
+    /// A session that is known to the ensemble.
     Global,
-    /// Known only to this server, so it cannot own ephemerals.
+    /// A session that is known only to this server, so it cannot own ephemeral znodes.
     Local,
-    /// Known to at most one other server, so it cannot own ephemerals either.
+    /// A session that is known to at most one other server, so it cannot own ephemeral znodes
+    /// either.
     Elsewhere,
 }
 
-/// Whether an operation is separate or part of a multi; creates differ.
+/// Whether an operation is separate or part of a multi. Creates differ between the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grouping {
     Alone,
@@ -64,22 +67,22 @@ struct Preparation<'a> {
     overlay: &'a mut Overlay,
     tree: &'a Tree,
     context: &'a PrepareContext<'a>,
-    /// Length of the transaction so far, in bytes.
+    /// Length of the transaction so far, bytes.
     bytes: usize,
 }
 
 impl Overlay {
     /// Prepares the transaction for a request and records it as proposed.
     ///
-    /// The result always has the zxid of `context`. A refused request becomes an error transaction;
-    /// a multi with a refused operation remains a multi that changes nothing. The digest is the
+    /// The result always has the zxid of `context`. A refused request becomes an error transaction.
+    /// A multi with a refused operation remains a multi that changes nothing. The digest is the
     /// value of [`Tree::digest`] after the record is applied.
     ///
-    /// A transaction longer than `record_bytes_max` of the settings is never made. The request is
-    /// refused (BadArguments), except that a closeSession is made without its list.
+    /// A transaction longer than `record_bytes_max` in the settings is never created. The request
+    /// is refused (BadArguments), except that a closeSession is created without its list.
     ///
-    /// Use [`Self::prepare_reconfig`] for a reconfig of an ensemble; here it does not find a
-    /// quorum.
+    /// Use [`Self::prepare_reconfig`] for a reconfig of an ensemble, because this function finds no
+    /// quorum for it.
     pub fn prepare(
         &mut self,
         tree: &Tree,
@@ -96,9 +99,9 @@ impl Overlay {
 
     /// Prepares the transaction for a reconfig.
     ///
-    /// `plan` is the text of the new configuration, or the error that only the leader can detect
+    /// `plan` is the text of the new configuration, or an error that only the leader can detect
     /// (another reconfig in progress, config version, members, quorum). That error is returned
-    /// after the errors of earlier checks, and before the permission, which is checked last.
+    /// after the errors from earlier checks and before the permission is checked.
     pub fn prepare_reconfig(
         &mut self,
         tree: &Tree,
@@ -110,8 +113,8 @@ impl Overlay {
         self.record(tree, result, context)
     }
 
-    /// Prepares the transaction for a request that is refused without a check because it does not
-    /// decode.
+    /// Prepares the transaction for a request that is refused without a check because it cannot be
+    /// decoded.
     pub fn refuse(&self, tree: &Tree, error: ErrorCode, context: &PrepareContext<'_>) -> TxnRecord {
         self.record(tree, Err(error), context)
     }
@@ -125,7 +128,7 @@ impl Overlay {
         let txn = result.unwrap_or_else(Txn::error);
         let may_have_digest = match txn {
             Txn::Error { .. } => false,
-            // A reader would parse the digest as the list that is missing.
+            // A reader would parse the digest as the missing list.
             Txn::CloseSession { paths: None } => false,
             _ => tree.settings.digest_enabled,
         };
@@ -155,14 +158,14 @@ impl<'a> Preparation<'a> {
 }
 
 impl Preparation<'_> {
-    /// Prepares one operation. Nothing is changed if it is refused.
+    /// Prepares one operation. If it is refused, nothing is changed.
     fn operation(&mut self, operation: &WriteRequest, place: Grouping) -> Result<Txn, ErrorCode> {
         match operation {
             WriteRequest::Create { op, request, ttl } => self.create(*op, request, *ttl, place),
             WriteRequest::Delete(request) => self.delete(request),
             WriteRequest::SetData(request) => self.set_data(request),
             WriteRequest::Check(request) => self.check(request),
-            // A multi with one of the other operations does not decode.
+            // A multi that contains one of the other operations cannot be decoded.
             _ if place == Grouping::InMulti => Err(ErrorCode::MarshallingError),
             WriteRequest::SetAcl(request) => self.set_acl(request),
             WriteRequest::DeleteContainer { path } => self.delete_container(path),
@@ -175,7 +178,7 @@ impl Preparation<'_> {
         }
     }
 
-    /// Returns the znode of a path as it will be.
+    /// Returns the znode at a path in the state after all transactions in flight.
     fn node(&self, path: &str) -> Option<PendingNode> {
         match self.overlay.get(path) {
             Some(pending) => pending.cloned(),

@@ -1,8 +1,8 @@
 //! The combined meaning of a create's flags, opcode and TTL.
 //!
 //! Outside a multi, the opcode decides for createContainer and createTTL, and the flags decide for
-//! the other creates. In a multi, the container flag also makes a container of other creates, and a
-//! createTTL without a TTL flag is an ordinary create. Source: CreateMode,
+//! the other creates. In a multi, the container flag makes other creates create a container, too,
+//! and a createTTL without a TTL flag is an ordinary create. Source: CreateMode,
 //! EphemeralType.validateTTL, Op.Create.
 
 use proto::request::flags;
@@ -16,13 +16,13 @@ use crate::nodes::owner::TTL_MS_MAX;
 pub(super) struct CreateMode {
     pub(super) kind: CreateKind,
     pub(super) is_sequential: bool,
-    /// Whether the ephemeral flag is set, which a container may have without being ephemeral.
+    /// Whether the ephemeral flag is set. A container may have the flag without being ephemeral.
     pub(super) has_ephemeral_flag: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CreateKind {
-    /// Persistent or ephemeral, by create or create2.
+    /// A persistent or ephemeral znode, created by create or create2.
     Plain(OpCode),
     Container,
     Ttl {
@@ -34,7 +34,7 @@ impl CreateMode {
     /// Returns the mode of a create.
     ///
     /// # Errors
-    /// BadArguments for unknown flags or a TTL that does not match them, Unimplemented for the
+    /// BadArguments if the flags are unknown or the TTL does not match them, Unimplemented for the
     /// flags of TTL znodes while extended types are off.
     pub(super) fn of(
         op: OpCode,
@@ -62,7 +62,7 @@ impl CreateMode {
         let is_valid_ttl = if has_ttl_flag {
             (1..=TTL_MS_MAX).contains(&ttl)
         } else {
-            // A createTTL without the flags and with a negative TTL passes Java's checks, and stops
+            // A createTTL without the flags and with a negative TTL passes Java's checks but stops
             // the server that applies it.
             ttl < 0 && op != OpCode::CreateTtl
         };

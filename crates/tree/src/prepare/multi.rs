@@ -1,4 +1,4 @@
-//! Preparing a multi: all of its operations succeed, or none.
+//! Preparation of a multi: all its operations succeed, or none.
 
 use proto::ErrorCode;
 use proto::multi::MultiFault;
@@ -14,7 +14,8 @@ impl Preparation<'_> {
     /// still contains them as a record of the request, unless that would make it too long.
     ///
     /// # Errors
-    /// MarshallingError for a multi that does not decode, or for a null in an ACL that is checked.
+    /// MarshallingError if the multi cannot be decoded, or if an ACL that is checked contains a
+    /// null.
     pub(super) fn multi(
         &mut self,
         operations: Result<&[WriteRequest], &MultiFault>,
@@ -37,8 +38,7 @@ impl Preparation<'_> {
                     let errors = operations.len() - txns.len();
                     let bytes = kept_bytes + errors * (IN_MULTI_BYTES + ERROR_BYTES);
                     if bytes > self.tree.settings.record_bytes_max {
-                        // The final result of these operations: undone, without an error of their
-                        // own.
+                        // These operations are undone. They have no error of their own.
                         txns.fill(Txn::error(ErrorCode::Ok));
                     }
                     txns.push(Txn::error(code));

@@ -1,7 +1,7 @@
 //! Enforcement of hard quotas.
 //!
-//! Only applied transactions count as usage. Writes in flight and the preceding operations of a
-//! multi are not included, as in Java (ZooKeeperServer.checkQuota).
+//! Only applied transactions count as usage. As in Java (ZooKeeperServer.checkQuota), writes in
+//! flight and the preceding operations in a multi are not included.
 
 use proto::ErrorCode;
 

@@ -1,4 +1,4 @@
-//! Preparing a reconfig, as far as it depends on the tree.
+//! Preparation of a reconfig, as far as it depends on the tree.
 
 use bytes::Bytes;
 use jute::Str;

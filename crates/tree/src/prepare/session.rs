@@ -1,4 +1,4 @@
-//! Preparing closeSession.
+//! Preparation of closeSession.
 
 use jute::Str;
 use proto::txn::Txn;
@@ -8,7 +8,7 @@ use super::length::{AROUND_BODY_BYTES, list_bytes};
 use crate::path;
 
 impl Preparation<'_> {
-    /// Lists the ephemerals that the session will own: those in the tree except the ones being
+    /// Lists the ephemeral znodes that the session will own: those in the tree, without those being
     /// deleted, and those being created.
     pub(super) fn close_session(&mut self) -> Txn {
         let paths = self.ephemerals();
@@ -23,7 +23,7 @@ impl Preparation<'_> {
         }
         let settings = &self.tree.settings;
         // Apache ZooKeeper writes records that it then refuses to read (ZOOKEEPER-4306). It must be
-        // possible to close any session, regardless of its ephemerals.
+        // possible to close any session, regardless of its ephemeral znodes.
         let bytes = AROUND_BODY_BYTES + list_bytes(paths.iter().map(|path| &**path));
         let is_readable = bytes <= settings.record_bytes_max;
         if !is_readable {

@@ -1,4 +1,4 @@
-//! Preparing setData, setACL and check.
+//! Preparation of setData, setACL and check.
 
 use bytes::Bytes;
 use jute::Str;
@@ -13,7 +13,7 @@ use super::{Preparation, next_version};
 use crate::tree::data_len;
 use crate::{auth, path};
 
-/// Length of the resulting version, which follows the other fields.
+/// Length of the resulting version, which follows the other fields, bytes.
 const VERSION_BYTES: usize = 4;
 
 impl Preparation<'_> {
@@ -53,7 +53,7 @@ impl Preparation<'_> {
         })
     }
 
-    /// Checks the list before it looks up the znode; the version is the aversion.
+    /// Checks the list before looking up the znode. The version is the aversion.
     pub(super) fn set_acl(&mut self, request: &SetAclRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let path = valid(request.path.as_ref())?;
@@ -90,7 +90,7 @@ impl Preparation<'_> {
     }
 }
 
-/// Validates a whole path; here null is an invalid path.
+/// Validates a whole path. Here null is an invalid path.
 fn valid(path: Option<&Str>) -> Result<&Str, ErrorCode> {
     let path = path.ok_or(ErrorCode::BadArguments)?;
     path::validate(path)?;

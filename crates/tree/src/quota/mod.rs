@@ -1,8 +1,8 @@
 //! Quotas: limits and usage of subtrees, stored in znodes below `/zookeeper/quota`.
 //!
-//! A znode `zookeeper_limits` makes its path below `/zookeeper/quota` a quota root. A change at or
-//! below a root rewrites the data of its `zookeeper_stats` in place, without a transaction or a
-//! watch. Source: DataTree, Quotas, StatsTrack.
+//! The path of a znode `zookeeper_limits`, relative to `/zookeeper/quota`, is a quota root. A
+//! change at or below a root rewrites the data of its `zookeeper_stats` in place, without a
+//! transaction or a watch. Source: DataTree, Quotas, StatsTrack.
 
 mod report;
 mod roots;
@@ -14,22 +14,22 @@ pub(crate) use stats::{ExceededLimit, Stats, Usage};
 
 use crate::path;
 
-/// Name of the znode with the limits.
+/// Name of the znode that contains the limits.
 const LIMITS: &str = "zookeeper_limits";
-/// Name of the znode with the usage.
+/// Name of the znode that contains the usage.
 const STATS: &str = "zookeeper_stats";
 
 /// A limits or usage znode below `/zookeeper/quota`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuotaNode<'a> {
-    /// The limits of the quota of this path.
+    /// The limits of the quota for this path.
     Limits(&'a str),
-    /// The usage of this path.
+    /// The usage of the quota for this path.
     Stats(&'a str),
 }
 
 impl<'a> QuotaNode<'a> {
-    /// Returns the meaning of a znode by its path. The root cannot have a quota.
+    /// Returns the meaning of a znode, given by its path. The root cannot have a quota.
     pub(crate) fn of(node_path: &'a str) -> Option<Self> {
         let below = node_path.strip_prefix(path::QUOTA)?;
         let (root, name) = below.rsplit_once('/')?;
@@ -44,12 +44,12 @@ impl<'a> QuotaNode<'a> {
     }
 }
 
-/// Returns the path of the znode with the limits of `root`.
+/// Returns the path of the znode that contains the limits of `root`.
 pub(crate) fn limits_path(root: &str) -> String {
     [path::QUOTA, root, "/", LIMITS].concat()
 }
 
-/// Returns the path of the znode with the usage of `root`.
+/// Returns the path of the znode that contains the usage of `root`.
 pub(crate) fn stats_path(root: &str) -> String {
     [path::QUOTA, root, "/", STATS].concat()
 }

@@ -12,11 +12,11 @@ pub struct QuotaReport {
     pub path: String,
     /// Maximum number of znodes: the hard limit if there is one, otherwise the soft limit.
     pub count_limit: Option<i64>,
-    /// Maximum number of bytes: the hard limit if there is one, otherwise the soft limit.
+    /// Maximum size of data: the hard limit if there is one, otherwise the soft limit, bytes.
     pub bytes_limit: Option<i64>,
-    /// Number of znodes.
+    /// Current number of znodes.
     pub count: i64,
-    /// Number of bytes of data.
+    /// Current size of data, bytes.
     pub bytes: i64,
 }
 

@@ -1,4 +1,4 @@
-//! The paths with a quota.
+//! Paths that have a quota.
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
@@ -29,7 +29,7 @@ impl QuotaRoots {
         }
     }
 
-    /// Returns the deepest root that is `path` or one of its ancestors; never `/zookeeper`.
+    /// Returns the deepest root that is `path` or one of its ancestors. Never returns `/zookeeper`.
     pub(crate) fn deepest<'a>(&self, path: &'a str) -> Option<&'a str> {
         if self.roots.is_empty() {
             return None;

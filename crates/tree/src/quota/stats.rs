@@ -1,10 +1,10 @@
-//! Limits and usage of a subtree, and exceeded limits.
+//! Limits and usage of a subtree, and the check of the limits.
 //!
 //! Source: StatsTrack, ZooKeeperServer.checkQuota.
 
 use proto::QuotaText;
 
-/// Number of znodes and bytes of data in a subtree, or a change of both.
+/// Number of znodes and bytes of data in a subtree, or a change in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     pub(crate) count: i64,
@@ -18,40 +18,42 @@ pub(crate) struct Stats(pub(super) QuotaText);
 impl Stats {
     const NONE: i64 = QuotaText::NONE;
 
-    /// Constructs the usage of a counted subtree.
+    /// Creates the usage of a counted subtree.
     pub(crate) fn counted(usage: Usage) -> Self {
         Self(QuotaText::new(usage.count, usage.bytes))
     }
 
-    /// Parses limits. A text that does not parse sets no limit. (It stops a Java server.)
+    /// Parses limits. If the data cannot be parsed, there is no limit. (A Java server stops.)
     pub(crate) fn limits(data: Option<&[u8]>) -> Self {
         let none = || QuotaText::new(Self::NONE, Self::NONE);
         Self(QuotaText::parse(data).unwrap_or_else(none))
     }
 
-    /// Parses usage. A text that does not parse means no usage.
+    /// Parses usage. If the data cannot be parsed, there is no usage.
     pub(crate) fn usage(data: Option<&[u8]>) -> Self {
         Self(QuotaText::parse(data).unwrap_or_else(|| QuotaText::new(0, 0)))
     }
 
-    /// Returns the text to store.
+    /// Returns the data to store.
     pub(crate) fn text(&self) -> String {
         self.0.to_string()
     }
 
-    /// Returns the hard limit of this key if there is one, otherwise `soft`; `None` for no limit.
+    /// Returns the hard limit with this key if there is one, otherwise `soft`; `None` if there is
+    /// no limit.
     pub(super) fn limit(&self, hard: &str, soft: i64) -> Option<i64> {
         let hard = Some(self.0.other(hard)).filter(|limit| *limit > Self::NONE);
         Some(hard.unwrap_or(soft)).filter(|limit| *limit > Self::NONE)
     }
 
-    /// Adds a change.
+    /// Adds a change to the usage.
     pub(crate) fn add(&mut self, change: Usage) {
         self.0.count = self.0.count.saturating_add(change.count);
         self.0.bytes = self.0.bytes.saturating_add(change.bytes);
     }
 
-    /// Returns which of these limits a change of `used` exceeds, checking the count first.
+    /// Returns which of these limits would be exceeded by a change of `used`. Checks the count
+    /// first.
     pub(crate) fn broken_by(&self, used: &Self, change: Usage) -> Option<ExceededLimit> {
         let (limits, used) = (&self.0, &used.0);
         let hard = |key| limits.other(key);
@@ -66,7 +68,7 @@ impl Stats {
     }
 }
 
-/// Kind of exceeded limit.
+/// Kind of limit that is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ExceededLimit {
     /// A soft limit that was not exceeded before this change. The server logs it.

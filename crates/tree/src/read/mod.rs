@@ -1,7 +1,7 @@
 //! Reads, which are answered from the tree and encoded directly into the connection's buffer.
 //!
-//! Paths of reads are not validated: an invalid path is simply missing. The checks are made in the
-//! order of FinalRequestProcessor.
+//! Paths in reads are not validated, because there is no znode at an invalid path. The checks are
+//! made in the order of FinalRequestProcessor.
 
 mod multi;
 mod room;
@@ -22,7 +22,7 @@ use crate::nodes::arena::NodeId;
 use crate::watch::{Kinds, WatcherId, Watches};
 use crate::{Tree, auth};
 
-/// The caller of a read.
+/// Caller of a read.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
     /// Id of the session.
@@ -38,10 +38,10 @@ pub struct Caller<'a> {
 pub enum Unanswered {
     /// Error code for the reply's header.
     Error(ErrorCode),
-    /// The body is longer than the room. Nothing was appended and no watch was set, so the read can
-    /// be repeated.
+    /// The body is longer than the permitted room. Nothing was appended and no watch was set, so
+    /// the read can be repeated.
     TooLong {
-        /// Sufficient room, as long as the tree does not change.
+        /// Sufficient room as long as the tree does not change, bytes.
         bytes: usize,
     },
 }
@@ -52,7 +52,7 @@ impl From<ErrorCode> for Unanswered {
     }
 }
 
-/// Returns a request's path; null is refused where a read needs a path.
+/// Returns the path in a request. Null is refused where a read needs a path.
 fn required(path: Option<&Str>) -> Result<&Str, ErrorCode> {
     path.ok_or(ErrorCode::MarshallingError)
 }
@@ -63,8 +63,9 @@ impl Tree {
     /// Watches are set under the lock of `watches`, which is held only for that.
     ///
     /// # Errors
-    /// The error code for the reply's header. The appended bytes remain the body: none, except for
-    /// a multiRead. setWatches is Unimplemented here, see [`Tree::set_watches`].
+    /// The error code for the reply's header. The appended bytes, if any, remain the body; only a
+    /// multiRead appends some. For setWatches, the error is Unimplemented (see
+    /// [`Tree::set_watches`]).
     pub fn read(
         &self,
         request: &ReadRequest,
@@ -75,15 +76,15 @@ impl Tree {
         let answered = self.read_within(usize::MAX, request, caller, watches, out);
         answered.map_err(|unanswered| match unanswered {
             Unanswered::Error(code) => code,
-            // A body cannot be longer than this room.
+            // A body is never longer than this.
             Unanswered::TooLong { .. } => ErrorCode::SystemError,
         })
     }
 
-    /// Answers a read as [`Tree::read`] does, with a body of at most `room` bytes.
+    /// Answers a read like [`Tree::read`], with a body of at most `room` bytes.
     ///
     /// # Errors
-    /// If [`Tree::read`] would fail, or the body is longer.
+    /// If [`Tree::read`] would fail, or if the body would be longer.
     pub fn read_within(
         &self,
         room: usize,
@@ -131,7 +132,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Sets a watch whether or not the znode exists, but not if the caller may not read it.
+    /// Sets a watch whether or not the znode exists, unless the znode exists and the caller may not
+    /// read it.
     fn exists(
         &self,
         request: &PathWatchRequest,
@@ -153,7 +155,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the znode of a path if the caller may read it.
+    /// Returns the znode at a path if the caller may read it.
     fn readable(&self, path: Option<&Str>, caller: &Caller<'_>) -> Result<NodeId, ErrorCode> {
         let path = required(path)?;
         let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
@@ -197,8 +199,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Answers getACL. A caller with only the read permission does not see the hashes, from which
-    /// passwords could be guessed.
+    /// Answers getACL. If the caller has only the read permission, the hashes are omitted, because
+    /// passwords could be guessed from them.
     fn get_acl(
         &self,
         room: usize,
@@ -218,7 +220,7 @@ impl Tree {
             redacted.encode(out);
         }
         self.arena[id].stat(self.rules).encode(out);
-        // A list is not longer than a transaction.
+        // A list is never longer than a transaction.
         room::kept(start, room, out)
     }
 
@@ -231,7 +233,8 @@ impl Tree {
         i32::try_from(count).unwrap_or(i32::MAX)
     }
 
-    /// Lists the caller's ephemerals. A blank prefix lists all. No permission is needed.
+    /// Lists the caller's ephemeral znodes. A blank prefix lists all of them. No permission is
+    /// needed.
     fn get_ephemerals(
         &self,
         room: usize,
@@ -244,7 +247,7 @@ impl Tree {
         let trimmed = prefix.trim_matches(|character| character <= ' ');
         let is_all = matches!(trimmed, "" | "/");
         let owned = self.ephemerals_of(caller.session);
-        // One path at a time, because each may be as long as a request.
+        // Appends one path at a time, because each may be as long as a request.
         let mut paths = owned
             .map(|id| self.path_of(id))
             .filter(|path| is_all || path.starts_with(prefix));
@@ -289,7 +292,7 @@ fn redacted(entry: &Acl) -> Acl {
     entry
 }
 
-/// Appends the distinct identities, because Java's identities are a set.
+/// Appends the distinct identities, because Java's identities form a set.
 fn put_identities(identities: &[Id], out: &mut Vec<u8>) {
     let distinct = auth::in_java_order(identities);
     put_len(distinct.len(), out);

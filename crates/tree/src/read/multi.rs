@@ -1,4 +1,4 @@
-//! multiRead: independent reads in one request. Watch flags in it are ignored.
+//! The operation multiRead: independent reads in one request. Watch flags in it are ignored.
 
 use jute::Encode;
 use proto::multi::{MultiHeader, MultiRead, encode_error_result};
@@ -7,19 +7,19 @@ use proto::{ErrorCode, OpCode};
 
 use super::{Caller, Tree, Unanswered};
 
-/// Length in bytes up to which a multiRead's answer is always allowed: the longest packet that any
-/// release of the Java client accepts by default (4 MiB up to 3.5, 1 MiB later).
+/// Length up to which a multiRead's answer is always allowed, bytes. It is the longest packet that
+/// any release of the Java client accepts by default (4 MiB up to 3.5, 1 MiB later).
 const ANSWER_BYTES_ALWAYS: usize = 4 << 20;
 
 impl Tree {
-    /// Returns the length in bytes of the longest answer to a multiRead. A client with its server's
-    /// settings does not accept a longer one.
+    /// Returns the length of the longest permitted answer to a multiRead, bytes. A client with the
+    /// same settings as its server does not accept a longer one.
     pub fn multi_read_bytes_max(&self) -> usize {
         self.settings.record_bytes_max.max(ANSWER_BYTES_ALWAYS)
     }
 
-    /// Answers a multiRead. A failed read is an ordinary result. A null path, or writes instead of
-    /// reads, refuse the request after the preceding results.
+    /// Answers a multiRead. A failed read is an ordinary result. A null path, or a write, refuses
+    /// the request after the preceding results.
     pub(super) fn multi_read(
         &self,
         room: usize,
@@ -48,7 +48,7 @@ impl Tree {
         result
     }
 
-    /// Appends the results that fit. After the first one that does not fit, the others are only
+    /// Appends the results that fit. After the first one that does not fit, results are only
     /// measured, until their total length exceeds the limit.
     fn put_results(
         &self,
@@ -60,7 +60,7 @@ impl Tree {
         let start = out.len();
         let bytes_max = self.multi_read_bytes_max();
         let room = room.min(bytes_max);
-        // Length of the results that are no longer appended, and of the end.
+        // Length of the results that are no longer appended, and of the end, bytes.
         let mut measured = MultiHeader::BYTES;
         let mut is_full = false;
         for read in reads {

@@ -1,8 +1,8 @@
-//! The length of answers to reads.
+//! Lengths of answers to reads.
 //!
-//! An answer may be many times longer than its request. A host gives each read some room. A longer
-//! answer is not built; its length is returned instead, so that the host can reserve the room and
-//! repeat the read.
+//! An answer may be many times longer than its request. A host permits a maximum length for each
+//! read. A longer answer is not built. Instead, its length is returned, so that the host can
+//! reserve memory and repeat the read.
 
 use jute::text_len;
 use proto::Stat;
@@ -11,13 +11,13 @@ use proto::request::{PathWatchRequest, ReadRequest, SetWatchesRequest};
 use super::Unanswered;
 use crate::Tree;
 
-/// Length in bytes of the length field of a string, a buffer or a vector.
+/// Length of the length field before a string, a buffer or a vector, bytes.
 pub(super) const LEN_BYTES: usize = 4;
-/// Length of getData's answer without the data.
+/// Length of getData's answer without the data, bytes.
 pub(super) const DATA_REPLY_BYTES: usize = LEN_BYTES + <Stat as jute::Decode>::MIN_BYTES;
-/// Length of an encoded event without its path.
+/// Length of an encoded event without its path, bytes.
 const EVENT_BYTES: usize = 32;
-/// Expected length of an entry in a list of names or paths.
+/// Expected length of an entry in a list of names or paths, bytes.
 const EXPECTED_NAME_BYTES: usize = 32;
 
 pub(super) fn string_bytes(text: &str) -> usize {
@@ -42,7 +42,7 @@ pub(super) fn kept(start: usize, room: usize, out: &mut Vec<u8>) -> Result<(), U
 }
 
 impl Tree {
-    /// Returns the approximate length of the answer to a read. Does not iterate over lists.
+    /// Returns the approximate length of the answer to a read, bytes. Does not iterate over lists.
     pub fn expected_bytes(&self, request: &ReadRequest) -> usize {
         let node = |request: &PathWatchRequest| {
             let id = self.lookup(request.path.as_ref()?)?;
@@ -68,8 +68,8 @@ impl Tree {
     }
 }
 
-/// Returns the length of the reply to a setWatches and of all events that may have been missed: one
-/// for each path whose watch may have fired in the meantime.
+/// Returns the total length of the reply to a setWatches and of all events that may have been
+/// missed, bytes: one event for each path whose watch may have fired in the meantime.
 pub fn set_watches_bytes_max(request: &SetWatchesRequest) -> usize {
     let lists = [&request.data, &request.exist, &request.child];
     let paths = lists.into_iter().flatten().flatten().flatten();

@@ -1,7 +1,7 @@
 //! Search for znodes by name and data, in parts: a caller locks the tree for one part at a time.
 //!
-//! Parts follow the slots of the storage, so a position stays valid while the tree changes. A znode
-//! that is created during a search may be missing.
+//! Parts follow the order of the storage's slots, so a position stays valid while the tree changes.
+//! A znode that is created during a search may be missing.
 
 use jute::Str;
 use proto::Id;
@@ -12,15 +12,15 @@ use crate::nodes::arena::NodeId;
 /// Number of slots that a part visits.
 const PART_SLOTS: u32 = 1_000;
 
-/// Bytes of searched data and of found paths above which a part ends.
+/// Total size of searched data and of found paths above which a part ends, bytes.
 const PART_BYTES: usize = 1 << 20;
 
-/// Search for a text.
+/// Search for a string.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
-    /// Path above the results.
+    /// Path of the subtree that is searched.
     pub below: &'a str,
-    /// Text that a name or the data must contain. ASCII letters match in both cases.
+    /// String that a name or the data must contain. ASCII letters match in both cases.
     pub text: &'a str,
     /// Whether data is searched as well.
     pub includes_data: bool,
@@ -30,7 +30,7 @@ pub struct Search<'a> {
     pub identities: &'a [Id],
 }
 
-/// Position of a search: the next slot.
+/// Position of a search, which is the next slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SearchPosition(pub u32);
 
@@ -39,16 +39,16 @@ pub struct SearchPosition(pub u32);
 pub struct Found {
     /// Path of the znode.
     pub path: Str,
-    /// Whether the name contains the text. If not, the data does.
+    /// Whether the name contains the string. If not, the data does.
     pub is_name: bool,
 }
 
-/// Part of a search.
+/// Results of a part of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPart {
-    /// Results, in no order.
+    /// Found znodes, in no particular order.
     pub found: Vec<Found>,
-    /// Position of the next part. `None` after the last part.
+    /// Position of the next part; `None` after the last part.
     pub next: Option<SearchPosition>,
 }
 
@@ -65,7 +65,7 @@ impl Tree {
             let id = NodeId(slot);
             slot += 1;
             let body = &self.arena[id].body;
-            // A free slot does not have a name, and neither does the root.
+            // A free slot has no name, and neither does the root.
             if body.name_bytes().is_empty() {
                 continue;
             }
@@ -89,7 +89,8 @@ impl Tree {
         }
     }
 
-    /// Returns whether a znode is below another one, and the znode and its parent are readable.
+    /// Returns whether a znode is below another one, and both the znode and its parent are
+    /// readable.
     fn is_visible_below(&self, top: NodeId, id: NodeId, identities: &[Id]) -> bool {
         let parent_of = |id: &NodeId| self.arena[*id].parent.get();
         let parent = parent_of(&id);
@@ -99,7 +100,7 @@ impl Tree {
     }
 }
 
-/// Returns whether a text contains another one, which is not empty. ASCII letters match in both
+/// Returns whether a string contains another one, which is not empty. ASCII letters match in both
 /// cases.
 fn contains(text: &[u8], wanted: &[u8]) -> bool {
     let Some(first) = wanted.first() else {

@@ -1,5 +1,5 @@
-//! setWatches and setWatches2: watches of a previous connection are set again or reported as
-//! missed.
+//! The operations setWatches and setWatches2: watches of a previous connection are set again, or
+//! reported as missed.
 //!
 //! Source: DataTree.setWatches.
 
@@ -15,9 +15,9 @@ use crate::nodes::node::Node;
 use crate::watch::{Kinds, WatcherId, Watches};
 
 impl Tree {
-    /// Sets the watches whose paths did not change since the client saw them, and appends the
-    /// events that the others missed to `missed`. The host sends these before the reply,
-    /// unfiltered, with zxid -1.
+    /// Sets the watches on paths that have not changed since the client saw them, and appends the
+    /// events that the other watches missed to `missed`. The host sends these events before the
+    /// reply, unfiltered, with zxid -1.
     ///
     /// # Errors
     /// MarshallingError at the first null list, or the first null path in the first three lists.
@@ -58,7 +58,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the event that a watch of this path missed.
+    /// Returns the event that a watch on this path missed.
     fn missed_event(
         &self,
         path: &str,
@@ -72,7 +72,7 @@ impl Tree {
     }
 }
 
-/// Adds the event that a watch missed to `missed`. Sets the watch if it did not miss an event.
+/// Adds the event that a watch missed to `missed`. If it missed none, sets the watch.
 fn set_watch(
     path: &Str,
     kinds: Kinds,

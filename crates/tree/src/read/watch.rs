@@ -1,4 +1,5 @@
-//! addWatch, checkWatches and removeWatches, which only use the watches and read no znode.
+//! The operations addWatch, checkWatches and removeWatches, which only use the watches and read no
+//! znode.
 
 use jute::Encode;
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! Building a tree from a snapshot.
+//! Construction of a tree from a snapshot.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{Tree, TreeSettings, path};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// A znode precedes its parent, or the root is not the first znode.
+    /// A znode precedes its parent, or the first znode is not the root.
     #[error("znode {path:?} precedes its parent")]
     MissingParent {
         /// Path of the znode.
@@ -33,7 +33,7 @@ pub enum LoadError {
         /// The invalid path.
         path: String,
     },
-    /// There is no znode.
+    /// The snapshot contains no znode.
     #[error("the root znode is missing")]
     NoRoot,
 }
@@ -47,14 +47,14 @@ pub struct TreeLoader {
     sessions: Vec<(SessionId, i32)>,
     /// Path of the last znode.
     last_path: String,
-    /// The last znode and its ancestors: the lengths of their paths and their slots.
+    /// Last znode and its ancestors, each with the length of its path and its slot.
     last_chain: Vec<(usize, NodeId)>,
     /// Znodes that are not in the tree's index yet.
     pending: Pending,
 }
 
 impl TreeLoader {
-    /// Constructs an empty loader.
+    /// Creates an empty loader.
     pub fn new(settings: Arc<TreeSettings>) -> Self {
         Self {
             settings,
@@ -72,19 +72,19 @@ impl TreeLoader {
         self.sessions.push((id, timeout_ms));
     }
 
-    /// Adds an ACL list and the id by which znodes refer to it.
+    /// Adds an ACL list with the id by which znodes refer to it.
     pub fn acl(&mut self, id: i64, list: &[Acl]) {
         self.acls.load(id, list);
     }
 
     /// Adds a znode. The root is first, with the empty path, and parents precede their children.
     ///
-    /// An ACL id that is not in the map is accepted: a fuzzy snapshot has such znodes, and the
-    /// replay assigns their list. Until then only super users can access them.
+    /// An ACL id that is not in the map is accepted, because a fuzzy snapshot may contain such
+    /// znodes. Replay assigns their list. Until then, only super users can access them.
     ///
     /// # Errors
-    /// If the path is invalid, or its parent is missing. A duplicate path is detected some thousand
-    /// znodes later, or at the end.
+    /// If the path is invalid, or if its parent is missing. A duplicate path is detected several
+    /// thousand znodes later, or at the end.
     pub fn znode(
         &mut self,
         path: &str,
@@ -139,8 +139,9 @@ impl TreeLoader {
         Ok(())
     }
 
-    /// Returns the parent of the next znode. In a file in depth-first order it is the last znode or
-    /// one of its ancestors. This avoids a lookup from the root, which is expensive in a deep tree.
+    /// Returns the parent of the next znode. In a file in depth-first order, the parent is the last
+    /// znode or one of its ancestors. This avoids a lookup from the root, which is expensive in a
+    /// deep tree.
     fn parent(&mut self, parent_path: &str) -> Result<Option<NodeId>, LoadError> {
         while let Some((len, id)) = self.last_chain.last() {
             if *len == parent_path.len() && self.last_path.get(..*len) == Some(parent_path) {
@@ -172,7 +173,7 @@ impl TreeLoader {
     /// recounts the usage of all quotas.
     ///
     /// # Errors
-    /// If there was no znode, or a path occurred twice.
+    /// If there was no znode, or if a path occurred twice.
     pub fn finish(mut self, zxid: Zxid) -> Result<Tree, LoadError> {
         self.enter_pending()?;
         let mut tree = self.tree.ok_or(LoadError::NoRoot)?;

@@ -1,4 +1,4 @@
-//! Building a tree from a snapshot, and writing one.
+//! Loading of a tree from a snapshot, and writing of one.
 
 pub(crate) mod load;
 pub(crate) mod write;

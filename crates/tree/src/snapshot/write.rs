@@ -23,7 +23,7 @@ use proto::Zxid;
 use crate::Tree;
 use crate::nodes::arena::{Arena, NodeId};
 
-/// Progress of a snapshot.
+/// Progress of writing a snapshot.
 #[derive(Debug)]
 pub struct SnapshotCursor {
     zxid: Zxid,
@@ -41,18 +41,18 @@ enum Stage {
 /// Position of the walk over the znodes.
 #[derive(Debug)]
 struct Walk {
-    /// The next znode to write; nil after the last child of the last of `parents`.
+    /// Next znode to write; nil after the last child of the last of `parents`.
     next: NodeId,
     /// Ancestors of the next znode, from the root.
     parents: Vec<NodeId>,
-    /// Path of the last of `parents`.
+    /// Path of the last znode in `parents`.
     parent_path: String,
 }
 
-/// The active walks, which deletions must update.
+/// Active walks, which deletions must update.
 ///
 /// A walk is locked only while the tree's lock is held: by its snapshot with the shared lock, by a
-/// deletion with the exclusive lock. So no thread ever waits for the lock of a walk.
+/// deletion with the exclusive lock. Therefore no thread ever waits for the lock of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Walks(Mutex<Vec<Weak<Mutex<Walk>>>>);
 
@@ -81,7 +81,7 @@ impl Walk {
         }
     }
 
-    /// Moves to the znode after the last of the parents.
+    /// Moves to the znode after the last one in `parents`.
     fn go_up(&mut self, arena: &Arena) {
         if let Some(parent) = self.parents.pop() {
             let above = self.parent_path.rfind('/').unwrap_or(0);
@@ -92,15 +92,15 @@ impl Walk {
 }
 
 impl SnapshotCursor {
-    /// Returns the zxid for the snapshot's name: everything up to it is included.
+    /// Returns the zxid for the snapshot's name. All transactions up to it are included.
     pub fn zxid(&self) -> Zxid {
         self.zxid
     }
 }
 
 impl Tree {
-    /// Begins a snapshot. A paused snapshot does not cost memory, regardless of changes of the
-    /// tree.
+    /// Begins a snapshot. A paused snapshot uses no additional memory, whatever changes are made to
+    /// the tree.
     pub fn start_snapshot(&self) -> SnapshotCursor {
         let walk = Arc::new(Mutex::new(Walk {
             next: Self::ROOT,
@@ -117,9 +117,11 @@ impl Tree {
         }
     }
 
-    /// Appends the next part of the snapshot: at least `bytes_wanted`, and only whole znodes.
+    /// Appends the next part of the snapshot, which has at least `bytes_wanted` bytes and contains
+    /// only whole znodes.
     ///
-    /// Returns false when the end was written. The first chunk contains all sessions and ACL lists.
+    /// Returns `false` when the end has been written. The first chunk contains all sessions and ACL
+    /// lists.
     pub fn snapshot_chunk(
         &self,
         cursor: &mut SnapshotCursor,

@@ -1,10 +1,10 @@
-//! The tree's digest: the sum of one CRC-32 per znode.
+//! The tree's digest, which is the sum of one CRC-32 per znode.
 //!
 //! A znode's CRC covers its path (empty for the root), its data, then 60 bytes of its stat. CRC-32
-//! is linear: the effect of a changed stat depends only on the changed bits. So a znode stores only
-//! the complete CRC, and a change of the stat hashes 60 bytes. A change of the data hashes all of
-//! it, and the path is known at that moment. Znodes below `/zookeeper/` are not included. Source:
-//! DigestCalculator.
+//! is linear, so the effect of a changed stat depends only on the changed bits. A znode therefore
+//! stores only the complete CRC, and 60 bytes are hashed when the stat changes. When the data
+//! changes, all of it is hashed, and the path is known at that moment. Znodes below `/zookeeper/`
+//! are not included. Source: DigestCalculator.
 
 use std::collections::VecDeque;
 
@@ -13,12 +13,12 @@ use proto::{StatPersisted, Zxid};
 
 use crate::{Tree, path};
 
-/// Number of zxids between two entries of the history.
+/// Distance in zxids between two entries in the history.
 const HISTORY_STEP: i64 = 128;
-/// Number of entries in the history.
+/// Maximum number of entries in the history.
 const HISTORY_LEN: usize = 1024;
 
-/// Length of the hashed stat in bytes.
+/// Length of the hashed stat, bytes.
 const STAT_BYTES: usize = 60;
 
 /// Extends a CRC with `bytes`.
@@ -28,7 +28,7 @@ fn extend(crc: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Returns a znode's part of the digest.
+/// Returns a znode's part in the digest.
 pub(crate) fn node(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32 {
     let path = if path == path::ROOT { "" } else { path };
     let path_crc = extend(0, path.as_bytes());
@@ -36,14 +36,14 @@ pub(crate) fn node(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32
     extend(content_crc, &stat_bytes(stat))
 }
 
-/// Returns a znode's part of the digest after its stat changes from `old` to `new`.
+/// Returns a znode's part in the digest after its stat has changed from `old` to `new`.
 pub(crate) fn with_stat(digest: u32, old: &StatPersisted, new: &StatPersisted) -> u32 {
     let mut changed = stat_bytes(old);
     for (byte, new) in changed.iter_mut().zip(stat_bytes(new)) {
         *byte ^= new;
     }
-    // The register of a CRC starts and ends inverted; the changed bits are hashed from a register
-    // of 0.
+    // The register of a CRC starts and ends inverted, so the changed bits are hashed from a
+    // register of 0.
     digest ^ !extend(u32::MAX, &changed)
 }
 
@@ -61,7 +61,7 @@ fn stat_bytes(stat: &StatPersisted) -> [u8; STAT_BYTES] {
     bytes
 }
 
-/// Difference between the digest in a transaction and the digest of the tree after it.
+/// Difference between the digest in a transaction and the digest of the tree after the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DigestMismatch {
     /// Digest in the transaction.
@@ -72,8 +72,8 @@ pub struct DigestMismatch {
 
 impl Tree {
     /// Compares the digest in a transaction with the digest of this tree, to which the transaction
-    /// was applied last. `None` if they are equal or cannot be compared: the transaction does not
-    /// have a digest or has one of another version, or digests are off. Source:
+    /// was applied last. Returns `None` if they are equal or cannot be compared, because digests
+    /// are off or the transaction has no digest or a digest of another version. Source:
     /// DataTree.compareDigest.
     pub fn digest_mismatch(&self, record: &TxnRecord) -> Option<DigestMismatch> {
         let recorded = record.digest?;

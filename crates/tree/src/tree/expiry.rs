@@ -1,4 +1,4 @@
-//! Expired containers and TTL znodes. Source: ContainerManager.
+//! Expiry of containers and TTL znodes. Source: ContainerManager.
 
 use jute::Str;
 
@@ -6,13 +6,12 @@ use crate::Tree;
 use crate::nodes::arena::NodeId;
 use crate::nodes::owner::Owner;
 
-/// Maximum number of candidates in one round: more than a server removes between two rounds, and
-/// few enough that their paths do not fill memory.
+/// Maximum number of candidates in one round. It exceeds the number that a server removes between
+/// two rounds, and their paths do not fill memory.
 const CANDIDATES_MAX: usize = 1 << 16;
 
 impl Tree {
-    /// Returns the containers and TTL znodes that should now be deleted, each with a
-    /// deleteContainer.
+    /// Returns the containers and TTL znodes that should now be deleted, each by a deleteContainer.
     ///
     /// These are: childless containers that once had a child; containers that never had one and did
     /// not change for `container_never_used_ms` (0: kept); and childless TTL znodes that did not
@@ -51,7 +50,7 @@ impl Tree {
     }
 }
 
-/// Returns whether it is a TTL znode that has not changed since `mtime` for longer than its TTL.
+/// Returns whether this is a TTL znode that has not changed since `mtime` for longer than its TTL.
 pub(crate) fn has_ttl_passed(owner: Owner, mtime: i64, now_ms: i64) -> bool {
     let Owner::Ttl { ttl_ms } = owner else {
         return false;

@@ -1,9 +1,9 @@
 //! The generation of the history in a tree, and whether the tree is established.
 //!
 //! The state of a member is *established* while all transactions in its tree are known to be
-//! committed. It is not established after a start, after the tree was replaced, and after a
-//! transaction was applied that a later leader may order this member to truncate. Such state must
-//! never become durable as a snapshot, be written to a backup, or be recorded in the change
+//! committed. It is not established after a start, after the tree has been replaced, or after a
+//! transaction has been applied that a later leader may order this member to truncate. Such state
+//! must never become durable as a snapshot, be written to a backup, or be recorded in the change
 //! history.
 //!
 //! A snapshot is written in pieces while transactions are applied. All pieces must come from one
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A period in which a tree contains one history.
 ///
-/// Two values belong to one generation if their numbers are equal. A generation that is not
-/// established may become established. The opposite begins another generation.
+/// Two values belong to the same generation if their numbers are equal. A generation that is not
+/// established may become established. The opposite change begins another generation.
 #[derive(Debug, Clone, Copy)]
 pub struct Generation {
     number: u64,
@@ -37,13 +37,13 @@ impl PartialEq for Generation {
 
 impl Eq for Generation {}
 
-/// The generation of a shared tree. Only the replica changes it.
+/// Generation of a shared tree. Only the replica changes it.
 ///
 /// A reader must hold the tree's lock while it reads the generation. The replica must begin a
 /// generation before it changes the tree, or while it holds the lock exclusively.
 #[derive(Debug, Default)]
 pub struct CurrentGeneration(
-    /// The number; the lowest bit is set if the generation is established.
+    /// Number of the generation. The lowest bit is set if it is established.
     AtomicU64,
 );
 
@@ -69,7 +69,7 @@ impl CurrentGeneration {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
     }
 
-    /// Marks the generation as established: all transactions in the tree are committed.
+    /// Marks the generation as established, because all transactions in the tree are committed.
     pub fn establish(&self) {
         self.0.fetch_or(ESTABLISHED, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! The listing of ephemerals in parts: a caller locks the tree for one part at a time.
+//! Listing of ephemeral znodes in parts. A caller locks the tree for one part at a time.
 
 use std::ops::ControlFlow;
 
@@ -8,18 +8,19 @@ use proto::SessionId;
 use crate::nodes::arena::NodeId;
 use crate::tree::Tree;
 
-/// Position in a listing of ephemerals by the session that owns them.
+/// Position in a listing of ephemeral znodes by the session that owns them.
 #[derive(Debug, Default)]
 pub struct EphemeralOwners {
     /// Sessions that are not listed yet; `None` before the first part.
     sessions: Option<Vec<SessionId>>,
-    /// The session being listed, and its ephemerals that are not listed yet.
+    /// Session being listed, and its ephemeral znodes that are not listed yet.
     current: Option<(SessionId, Vec<NodeId>)>,
 }
 
 impl Tree {
-    /// Visits each ephemeral with its owner, one session after the other, until `visit` breaks. Returns
-    /// whether the listing is complete. An ephemeral that changes between two calls may be missing.
+    /// Visits each ephemeral znode with its owner, one session after the other, until `visit`
+    /// breaks. Returns whether the listing is complete. An ephemeral znode that changes between two
+    /// calls may be missing.
     pub fn visit_ephemerals(
         &self,
         at: &mut EphemeralOwners,
@@ -32,7 +33,7 @@ impl Tree {
             while let Some((session, ids)) = &mut at.current
                 && let Some(id) = ids.pop()
             {
-                // The slot of a deleted znode may belong to another one.
+                // The slot of a deleted znode may belong to another znode by now.
                 let owned = self.ephemerals.get(session);
                 if owned.is_some_and(|owned| owned.ids.contains(&id))
                     && visit(*session, self.path_of(id)).is_break()

@@ -1,4 +1,4 @@
-//! The tree itself: its content and its queries.
+//! The tree itself: its content and the queries on it.
 
 pub(crate) mod digest;
 pub(crate) mod expiry;
@@ -21,10 +21,10 @@ use crate::quota::QuotaRoots;
 use crate::snapshot::write::Walks;
 use crate::{TreeSettings, auth, path};
 
-/// The replicated state: znodes, sessions, ACL lists, and everything derived from them.
+/// Replicated state: znodes, sessions, ACL lists, and everything derived from them.
 ///
-/// Memory per znode: 120 bytes with a short name, its data, and 11 bytes of the index; ephemerals,
-/// containers and TTL znodes are listed in addition.
+/// A znode uses 120 bytes with a short name, the memory of its data, and 11 bytes in the index.
+/// Ephemeral znodes, containers and TTL znodes are listed in addition.
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) settings: Arc<TreeSettings>,
@@ -45,7 +45,7 @@ pub struct Tree {
     pub(crate) digest: u64,
     pub(crate) digest_history: digest::RecentDigests,
     pub(crate) last_applied: Option<Zxid>,
-    /// `/zookeeper`, below which znodes are not included in the digest.
+    /// Slot of `/zookeeper`, below which znodes are not included in the digest.
     pub(crate) zookeeper: NodeId,
     /// Snapshots that are being written.
     pub(crate) walks: Walks,
@@ -55,7 +55,7 @@ impl Tree {
     /// Slot of the root, which is allocated first.
     pub(crate) const ROOT: NodeId = NodeId(0);
 
-    /// Constructs a tree of the four system znodes at zxid 0.
+    /// Creates a tree of the four system znodes at zxid 0.
     pub fn new(settings: Arc<TreeSettings>) -> Self {
         let mut tree =
             Self::with_root(settings, Some(&[]), AclSlot::OPEN, StatPersisted::default());
@@ -64,7 +64,7 @@ impl Tree {
         tree
     }
 
-    /// Constructs a tree of the root only.
+    /// Creates a tree of the root only.
     pub(crate) fn with_root(
         settings: Arc<TreeSettings>,
         data: Option<&[u8]>,
@@ -112,9 +112,9 @@ impl Tree {
         self.find_or_link(zookeeper, "quota", AclSlot::OPEN, stat);
     }
 
-    /// Returns the config znode, and adds it if it is missing. It is missing in data of releases
-    /// before 3.5. A new database and the members of an ensemble add it, and a standalone server
-    /// leaves the data unchanged.
+    /// Returns the config znode. Adds it if it is missing, as in data from releases before 3.5. A
+    /// new database and the members of an ensemble add it, whereas a standalone server leaves the
+    /// data unchanged.
     ///
     /// Source: DataTree.addConfigNode, ZKDatabase.initConfigInZKDatabase.
     pub(crate) fn find_or_add_config(&mut self) -> NodeId {
@@ -154,8 +154,8 @@ impl Tree {
         self.last_zxid
     }
 
-    /// Raises the last zxid to `zxid`. A restored tree replaces the history up to it, and must not
-    /// get a lower zxid than its content.
+    /// Raises the last zxid to `zxid`. A restored tree replaces the history up to that zxid, so its
+    /// own last zxid must not be lower.
     pub fn stand_for(&mut self, zxid: Zxid) {
         self.last_zxid = self.last_zxid.max(zxid);
     }
@@ -167,9 +167,9 @@ impl Tree {
         bits.all(|bit| self.permits(acl, bit, identities))
     }
 
-    /// Returns whether one of the identities is super, or the ACL of `/` names identities that
-    /// together have all permissions. Permissions of `world:anyone` do not make a client an
-    /// administrator. Neither does a server that does not check ACLs.
+    /// Returns whether one of the identities is super, or the ACL of `/` grants the identities
+    /// together all permissions. Permissions of `world:anyone` do not make a client an
+    /// administrator. Neither does a setting that disables ACL checks.
     pub fn is_administrator(&self, identities: &[Id]) -> bool {
         let acl = self.acl_of(Self::ROOT).map_or(&[][..], |acl| acl);
         auth::is_named(
@@ -185,13 +185,14 @@ impl Tree {
         self.digest
     }
 
-    /// Returns the digests at zxids divisible by 128, at most 1024, oldest first.
+    /// Returns the digests at zxids divisible by 128, oldest first, at most 1024 of them.
     pub fn digest_history(&self) -> impl Iterator<Item = (Zxid, u64)> {
         self.digest_history.iter()
     }
 
-    /// Returns the content of a snapshot's digest section: zxid and digest of the last transaction
-    /// applied since the process started; `None` if there was none or digests are off.
+    /// Returns the content of a snapshot's digest section, which is the zxid and digest of the last
+    /// transaction applied since the process started; `None` if there was none or if digests are
+    /// off.
     pub fn last_applied_digest(&self) -> Option<(Zxid, u64)> {
         let zxid = self.last_applied.filter(|_| self.settings.digest_enabled)?;
         Some((zxid, self.digest))
@@ -202,17 +203,18 @@ impl Tree {
         &self.settings
     }
 
-    /// Returns the number of znodes as in `zk_znode_count`: the root counts twice.
+    /// Returns the number of znodes as in `zk_znode_count`, where the root counts twice.
     pub fn node_count(&self) -> usize {
         self.node_count + 1
     }
 
-    /// Returns the number of ephemerals.
+    /// Returns the number of ephemeral znodes.
     pub fn ephemerals_count(&self) -> usize {
         self.ephemerals_count
     }
 
-    /// Returns the total length of all paths (the root's twice, as "" and "/") and data.
+    /// Returns the total length of all paths (with the root counted twice, as "" and "/") and data,
+    /// bytes.
     pub fn approximate_data_size(&self) -> i64 {
         self.data_size + 1
     }
@@ -224,18 +226,18 @@ impl Tree {
             .map(|(id, timeout_ms)| (*id, *timeout_ms))
     }
 
-    /// Returns the timeout of a replicated session in ms.
+    /// Returns the timeout of a replicated session, ms.
     pub fn session_timeout_ms(&self, session: SessionId) -> Option<i32> {
         self.sessions.get(&session).copied()
     }
 
-    /// Returns the total length of the paths of a session's ephemerals.
+    /// Returns the total length of the paths of a session's ephemeral znodes, bytes.
     pub(crate) fn ephemeral_path_bytes(&self, session: SessionId) -> usize {
         let owned = self.ephemerals.get(&session);
         owned.map_or(0, |owned| owned.path_bytes)
     }
 
-    /// Returns the ephemerals of a session.
+    /// Returns the ephemeral znodes of a session.
     pub(crate) fn ephemerals_of(&self, session: SessionId) -> impl Iterator<Item = NodeId> {
         let owned = self.ephemerals.get(&session);
         owned
@@ -243,29 +245,29 @@ impl Tree {
             .flat_map(|owned| owned.ids.iter().copied())
     }
 
-    /// Returns each owner of ephemerals with their paths.
+    /// Returns each owner of ephemeral znodes with their paths.
     pub fn ephemerals(&self) -> impl Iterator<Item = (SessionId, impl Iterator<Item = Str>)> {
         self.ephemerals
             .iter()
             .map(|(owner, owned)| (*owner, owned.ids.iter().map(|id| self.path_of(*id))))
     }
 
-    /// Returns each owner of ephemerals with their number.
+    /// Returns each owner of ephemeral znodes with their number.
     pub fn ephemeral_counts(&self) -> impl Iterator<Item = (SessionId, usize)> {
         let owners = self.ephemerals.iter();
         owners.map(|(owner, owned)| (*owner, owned.ids.len()))
     }
 
-    /// Returns the number of a session's ephemerals.
+    /// Returns the number of a session's ephemeral znodes.
     pub fn ephemeral_count(&self, session: SessionId) -> usize {
         let owned = self.ephemerals.get(&session);
         owned.map_or(0, |owned| owned.ids.len())
     }
 
-    /// Returns the owners of ephemerals that are not sessions. A leader or standalone server
-    /// deletes their ephemerals after loading.
+    /// Returns the owners of ephemeral znodes that are not sessions. A leader or standalone server
+    /// deletes their ephemeral znodes after loading.
     ///
-    /// Owners that are unrecognised TTLs are omitted, see [`Self::unrecognised_ttls`].
+    /// Owners that are unrecognised TTLs are omitted. See [`Self::unrecognised_ttls`].
     pub fn orphan_owners(&self) -> Vec<SessionId> {
         let mut owners: Vec<_> = self
             .ephemerals
@@ -278,27 +280,27 @@ impl Tree {
         owners
     }
 
-    /// Returns the number of TTL znodes that are treated as ephemerals because extended types are
+    /// Returns the number of TTL znodes that are treated as ephemeral because extended types are
     /// off.
     ///
-    /// Java deletes them when it starts. A server should warn, or refuse to start.
+    /// Java deletes them when it starts. A server should log a warning or refuse to start.
     pub fn unrecognised_ttls(&self) -> usize {
         self.unrecognised_ttls
     }
 
-    /// Returns the memory of slots and index in bytes, without names and data.
+    /// Returns the memory of slots and index, without names and data, bytes.
     pub fn table_bytes(&self) -> usize {
         self.arena.slot_bytes() + self.index.bytes()
     }
 
-    /// Returns whether one of the identities may read a znode with this list; used to filter
-    /// events. With `None`, an unknown list, only super users may.
+    /// Returns whether one of the identities may read a znode with this list. It is used to filter
+    /// events. If the list is unknown (`None`), only super users may.
     pub fn may_see(&self, acl: Option<&[Acl]>, identities: &[Id]) -> bool {
         self.permits(acl, proto::data::perms::READ, identities)
     }
 
-    /// Returns whether one of the identities may read the znode of a path now; `None` if it does
-    /// not exist.
+    /// Returns whether one of the identities may currently read the znode at a path; `None` if the
+    /// znode does not exist.
     pub fn may_read(&self, path: &str, identities: &[Id]) -> Option<bool> {
         let id = self.lookup(path)?;
         Some(self.may_see(self.acl_of(id).map(|acl| &**acl), identities))
@@ -319,7 +321,7 @@ impl Tree {
         self.acls.list(self.arena[id].acl)
     }
 
-    /// Returns the znode of a path; the empty string is the root.
+    /// Returns the znode at a path. The empty string is the root.
     pub(crate) fn lookup(&self, path: &str) -> Option<NodeId> {
         if path.is_empty() || path == path::ROOT {
             return Some(Self::ROOT);
@@ -386,14 +388,14 @@ impl Tree {
         None
     }
 
-    /// Links a new znode to its parent, and adds it to the index and the lists of its kind.
+    /// Links a new znode to its parent, and adds it to the index and to the lists for its kind.
     pub(crate) fn link(&mut self, parent: NodeId, node: Node, path: &str) -> NodeId {
         let id = self.link_unindexed(parent, node, path);
         self.index.insert(&self.arena, id);
         id
     }
 
-    /// Links a new znode as [`Self::link`] does, but does not add it to the index.
+    /// Links a new znode like [`Self::link`] but does not add it to the index.
     pub(crate) fn link_unindexed(&mut self, parent: NodeId, mut node: Node, path: &str) -> NodeId {
         let path_len = path::utf16_len(path);
         let parent_node = &self.arena[parent];
@@ -508,16 +510,16 @@ impl Tree {
     }
 }
 
-/// The ephemerals of one session.
+/// Ephemeral znodes of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Ephemerals {
     pub(crate) ids: HashSet<NodeId>,
-    /// Total length of their paths, which are not stored.
+    /// Total length of their paths, which are not stored, bytes.
     path_bytes: usize,
 }
 
 /// Returns the length of data in bytes; 0 for null.
 pub(crate) fn data_len(data: Option<&[u8]>) -> i64 {
-    // A slice has at most isize::MAX bytes.
+    // A slice contains at most isize::MAX bytes.
     data.map_or(0, |data| data.len().cast_signed() as i64)
 }

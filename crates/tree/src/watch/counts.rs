@@ -6,7 +6,7 @@ use proto::request::{PathWatchRequest, ReadRequest};
 use super::Kinds;
 use super::store::{PathEntry, WatcherEntry, WatcherId, Watches};
 
-/// Counts that are updated with each change.
+/// Counts that are updated at each change.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     data_watches: usize,
@@ -19,9 +19,9 @@ pub(super) struct Counts {
 /// Counts for `wchs`, which cover only the data table, as in Java.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchSummary {
-    /// Number of connections with a watch.
+    /// Number of connections that have a watch.
     pub watchers: usize,
-    /// Number of paths with a watch.
+    /// Number of paths that have a watch.
     pub paths: usize,
     /// Number of watches.
     pub watches: usize,
@@ -64,7 +64,7 @@ fn paths(list: &Option<Vec<Option<Str>>>) -> impl Iterator<Item = Option<&str>> 
 }
 
 impl Watches {
-    /// Returns the number of watches in both tables, as in `zk_watch_count`: several modes in one
+    /// Returns the number of watches in both tables, as in `zk_watch_count`. Several modes in one
     /// table count once.
     pub fn count(&self) -> usize {
         self.counts.data_watches + self.counts.child_watches
@@ -79,7 +79,7 @@ impl Watches {
         }
     }
 
-    /// Returns each connection with the number of its watches, counted as by [`Self::count`].
+    /// Returns each connection with the number of its watches, counted like [`Self::count`].
     pub fn counts_by_watcher(&self) -> impl Iterator<Item = (WatcherId, usize)> {
         let entries = self.watchers.iter();
         entries.map(|(_, entry)| {
@@ -97,7 +97,7 @@ impl Watches {
         })
     }
 
-    /// Returns the length in bytes of the paths that a connection watches.
+    /// Returns the total length of the paths that a connection watches, bytes.
     pub fn path_bytes_of(&self, watcher: WatcherId) -> usize {
         let entry = self.watcher_slots.get(&watcher);
         entry.map_or(0, |slot| self.watchers[*slot as usize].path_bytes)
@@ -144,7 +144,7 @@ impl Watches {
         }
     }
 
-    /// Returns the maximum number of watches that a read adds to a connection, counted as by
+    /// Returns the maximum number of watches that a read adds to a connection, counted like
     /// [`Self::count`].
     pub fn added_by(&self, watcher: WatcherId, request: &ReadRequest) -> usize {
         if !Self::may_grow_by(request) {

@@ -9,7 +9,7 @@ use proto::{Acl, Zxid};
 use super::Kinds;
 use super::store::{WatcherId, Watches};
 
-/// One firing of one table, which sends an identical packet to all its watchers.
+/// One firing of one table. All watchers receive an identical packet.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Type of the event.
@@ -18,10 +18,10 @@ pub struct Event {
     pub path: Str,
     /// Zxid of the transaction that caused the event.
     pub zxid: Zxid,
-    /// ACL that a watcher must be able to read by to receive the event; `None` if the list is
+    /// ACL that must permit a watcher to read before it receives the event; `None` if the list is
     /// unknown.
     pub acl: Option<Arc<[Acl]>>,
-    /// The connections to notify, each once. Their one-shot watches are removed.
+    /// Connections to notify, each once. Their one-shot watches are removed.
     pub watchers: Vec<WatcherId>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Firing<'a> {
     pub(crate) zxid: Zxid,
 }
 
-/// A path, and the ACL that decides which watchers receive its events.
+/// Path, and the ACL that decides which watchers receive its events.
 pub(crate) struct Subject<'a> {
     path: &'a Str,
     acl: Option<&'a Arc<[Acl]>>,
@@ -52,7 +52,7 @@ impl Firing<'_> {
         !self.watches.is_empty()
     }
 
-    /// Fires the watches for a change of `path`: both tables at the znode, and the child table at
+    /// Fires the watches for a change at `path`: both tables at the znode, and the child table at
     /// the parent. Source: DataTree.createNode, deleteNode, setData.
     pub(crate) fn fire(
         &mut self,
@@ -76,7 +76,7 @@ impl Firing<'_> {
         }
     }
 
-    /// Fires the data table. Returns the index of the event, if there is one.
+    /// Fires the data table. Returns the index of the event, if any.
     fn data_table(&mut self, event_type: EventType, subject: &Subject<'_>) -> Option<usize> {
         let watchers = self.watches.fire_data(subject.path);
         self.push(event_type, subject, watchers)

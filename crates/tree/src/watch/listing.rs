@@ -1,4 +1,4 @@
-//! Listings of watches in parts: a caller locks the table for one part at a time.
+//! Listings of watches in parts. A caller locks the table for one part at a time.
 
 use std::ops::ControlFlow;
 
@@ -15,16 +15,16 @@ pub struct WatchedPaths {
 #[derive(Debug, Default)]
 pub struct Watchers {
     next_slot: usize,
-    /// The connection whose watches are listed, with its slot.
+    /// Connection whose watches are being listed, with its slot.
     current: Option<(u32, WatcherId)>,
-    /// Slots of its paths that are not listed yet, listed from the end.
+    /// Slots of its paths that are not listed yet. They are listed from the end.
     paths: Vec<u32>,
 }
 
 impl Watches {
-    /// Visits each path with the connections that watch it in the data table (`wchp`), until `visit`
-    /// breaks; null is `None`. Returns whether the listing is complete. Watches that change between two
-    /// calls are listed or not.
+    /// Visits each path with the connections that watch it in the data table (`wchp`), until
+    /// `visit` breaks. The null path is `None`. Returns whether the listing is complete. Watches
+    /// that change between two calls may or may not be listed.
     pub fn visit_paths(
         &self,
         at: &mut WatchedPaths,
@@ -48,9 +48,9 @@ impl Watches {
         true
     }
 
-    /// Visits each watch of the data table (`wchc`) until `visit` breaks, one connection after the other;
-    /// null is `None`. Returns whether the listing is complete. Watches that change between two calls are
-    /// listed or not.
+    /// Visits each watch in the data table (`wchc`) until `visit` breaks, one connection after the
+    /// other. The null path is `None`. Returns whether the listing is complete. Watches that change
+    /// between two calls may or may not be listed.
     pub fn visit_watchers(
         &self,
         at: &mut Watchers,
@@ -84,7 +84,7 @@ impl Watches {
         }
     }
 
-    /// Returns the path of a slot, if the connection watches it.
+    /// Returns the path in a slot if the connection watches it.
     fn watched_in(&self, path: u32, slot: u32, watcher: WatcherId) -> Option<Option<&str>> {
         let entry = self.watchers.get(slot as usize)?;
         let watch = self.find_pair(path, slot)?;
@@ -113,7 +113,8 @@ mod tests {
         (paths, is_complete)
     }
 
-    /// A path that is removed between two parts is not listed, even if another path gets its slot.
+    /// A path that is removed between two parts is not listed, even if another path is assigned its
+    /// slot.
     #[test]
     fn each_part_lists_the_watches_at_its_time() {
         let mut watches = Watches::new();
@@ -133,7 +134,7 @@ mod tests {
         let mut expected = vec!["/a", "/b", "/c", "/other"];
         expected.retain(|path| *path != other);
         assert_eq!(all, expected);
-        // The connection ends between two parts, and another one gets its slot.
+        // The connection ends between two parts, and another one is assigned its slot.
         let mut at = Watchers::default();
         listed(&watches, &mut at, 1);
         watches.remove_watcher(WATCHER);

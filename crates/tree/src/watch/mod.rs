@@ -6,7 +6,7 @@
 //! the cost of firing, of removing one watch and of removing a connection's watches is proportional
 //! to the number of records concerned.
 //!
-//! Any string is a valid path, and so is null. Source: WatchManager.
+//! Any string, and null, is a valid path. Source: WatchManager.
 
 mod counts;
 mod fire;
@@ -19,7 +19,7 @@ pub(crate) use fire::{Firing, ZnodeChange};
 pub use listing::{WatchedPaths, Watchers};
 pub use store::{SharedWatches, WatcherId, Watches};
 
-/// A set of kinds of watches: bits of table and mode.
+/// Set of kinds of watches, as bits for table and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kinds(u8);
 
@@ -31,18 +31,18 @@ impl Kinds {
     pub(crate) const CHILD: Self = Self(1 << 1);
     const DATA_PERSISTENT: Self = Self(1 << 2);
     const CHILD_PERSISTENT: Self = Self(1 << 3);
-    /// Set by addWatch, mode 0: in both tables.
+    /// Set by addWatch with mode 0, in both tables.
     pub(crate) const PERSISTENT: Self = Self::DATA_PERSISTENT.with(Self::CHILD_PERSISTENT);
-    /// Set by addWatch, mode 1: in the data table.
+    /// Set by addWatch with mode 1, in the data table.
     pub(crate) const RECURSIVE: Self = Self(1 << 4);
-    /// All kinds.
+    /// All kinds of watches.
     pub(crate) const ANY: Self = Self(0b1_1111);
 
     const DATA_TABLE: Self = Self::DATA.with(Self::DATA_PERSISTENT).with(Self::RECURSIVE);
     const CHILD_TABLE: Self = Self::CHILD.with(Self::CHILD_PERSISTENT);
 
-    /// Returns the kinds that a removeWatches or checkWatches of this type means; `None` for an
-    /// unknown type.
+    /// Returns the kinds that a removeWatches or checkWatches with this type refers to; `None` for
+    /// an unknown type.
     pub(crate) fn of_request(watcher_type: i32) -> Option<Self> {
         Some(match watcher_type {
             1 => Self::CHILD,

@@ -1,4 +1,4 @@
-//! The watch records and their lists.
+//! Watch records and their lists.
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
@@ -29,7 +29,7 @@ pub(super) struct Watch {
 pub(super) struct PathEntry {
     pub(super) path: Option<Box<str>>,
     pub(super) first: u32,
-    /// Number of watches of the data table.
+    /// Number of watches in the data table.
     pub(super) data_watches: u32,
 }
 
@@ -43,11 +43,11 @@ impl PathEntry {
 pub(super) struct WatcherEntry {
     pub(super) id: WatcherId,
     pub(super) first: u32,
-    /// Number of watches of the data table.
+    /// Number of watches in the data table.
     pub(super) data_watches: u32,
-    /// Number of watches of the child table.
+    /// Number of watches in the child table.
     pub(super) child_watches: u32,
-    /// Length in bytes of the watched paths.
+    /// Total length of the watched paths, bytes.
     pub(super) path_bytes: usize,
 }
 
@@ -61,7 +61,7 @@ pub struct Watches {
     pub(super) watches: Slab<Watch>,
     pub(super) paths: Slab<PathEntry>,
     pub(super) watchers: Slab<WatcherEntry>,
-    /// Watches by path and watcher.
+    /// Watches, by path and watcher.
     pairs: HashTable<u32>,
     path_slots: HashTable<u32>,
     pub(super) watcher_slots: HashMap<WatcherId, u32>,
@@ -69,7 +69,7 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Constructs an empty table.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
     }
@@ -113,8 +113,9 @@ impl Watches {
         while !self.remove_some(watcher, usize::MAX) {}
     }
 
-    /// Removes up to `count` watches of a connection. Returns whether all are removed. A connection
-    /// may have millions of watches, and a holder of the tree's lock may wait for this table.
+    /// Removes up to `count` watches of a connection. Returns whether all have been removed. A
+    /// connection may have millions of watches, and a holder of the tree's lock may wait for this
+    /// table.
     pub fn remove_some(&mut self, watcher: WatcherId, count: usize) -> bool {
         for _ in 0..count {
             let Some(&slot) = self.watcher_slots.get(&watcher) else {
@@ -126,7 +127,7 @@ impl Watches {
         !self.watcher_slots.contains_key(&watcher)
     }
 
-    /// Removes kinds from a watch, and the watch itself when no kind remains.
+    /// Removes kinds from a watch, and the watch itself if no kind remains.
     pub(super) fn take_kinds(&mut self, watch: u32, kinds: Kinds) {
         let left = self.watches[watch as usize].kinds.without(kinds);
         self.set_kinds(watch, left);
@@ -135,7 +136,7 @@ impl Watches {
         }
     }
 
-    /// Returns the watches of a path.
+    /// Returns the watches on a path.
     pub(super) fn of_path(&self, path_slot: usize) -> impl Iterator<Item = (u32, &Watch)> {
         let first = self.paths[path_slot].first;
         self.chain(first, |watch| watch.next_of_path)
@@ -178,7 +179,7 @@ impl Watches {
     }
 
     fn hash_of(&self, path: Option<&str>) -> u64 {
-        // Null has the hash of the empty string; the comparison distinguishes them.
+        // Null has the hash of the empty string. The comparison distinguishes them.
         path_hash::hash(&self.hasher, path.unwrap_or_default())
     }
 
@@ -319,7 +320,7 @@ impl Watches {
     }
 }
 
-/// Converts a slot to its number. Memory for 2^32 watches does not exist.
+/// Converts a slot to its number. No machine has enough memory for 2^32 watches.
 fn slot_number(slot: usize) -> u32 {
     u32::try_from(slot).expect("memory cannot hold 2^32 watches")
 }

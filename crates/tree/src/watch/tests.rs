@@ -96,7 +96,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// The tables as in the description of the protocol: (watcher, path, bit).
+/// The tables as described in the protocol: (watcher, path, bit).
 #[derive(Default)]
 struct Model(std::collections::BTreeSet<(u64, usize, u8)>);
 
@@ -268,6 +268,6 @@ fn the_bytes_of_a_new_watch_are_known_before_it_is_set() {
         persistent: paths(&["/d", "/a"]),
         persistent_recursive: paths(&["/b", "/e"]),
     });
-    // "/c", "/a", twice "/d", "/a" and "/e"; the repeated "/a" is not detected.
+    // The watches are "/c", "/a", twice "/d", "/a" and "/e". The repeated "/a" is not detected.
     assert_eq!(watches.added_by(one, &all), 6);
 }

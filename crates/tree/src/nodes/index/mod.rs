@@ -1,22 +1,22 @@
 //! A hash table of all znodes by parent and name.
 //!
 //! A lookup in a large tree mostly waits for memory, so the table is designed for one cache miss. A
-//! slot contains a znode's id and half of its hash next to each other, probing continues at the
-//! next slot, and a znode is read only if its half hash matches. (A table with separate control
-//! bytes and entries costs one more miss.)
+//! slot contains a znode's id next to half of its hash, probing continues at the next slot, and a
+//! znode is read only if its half hash matches. (A table with separate control bytes and entries
+//! costs one more miss.)
 //!
 //! Slots are ordered by hash. The home of a hash is the upper half of its product with the length
-//! of the table. Inserting into an occupied slot moves the greater hashes to the right. So an
-//! unsuccessful lookup ends as early as a successful one, a full table stays fast, and growing
-//! copies sequentially. Any length is possible, so the table grows by a seventh to a quarter; with
-//! doubling lengths half of it would be empty on average. Deleting moves the following slots back,
-//! so tombstones are not needed.
+//! of the table. Inserting into an occupied slot moves the greater hashes to the right. An
+//! unsuccessful lookup therefore ends as early as a successful one, a full table stays fast, and
+//! growing copies sequentially. Any length is possible, so the table grows by a seventh to a
+//! quarter. If its length doubled, half of it could be empty. Deleting moves the following slots
+//! back, so tombstones are not needed.
 //!
 //! The table is divided into shards that grow separately, using the hashes in the slots. Growing
 //! the whole table would hold the lock for tens of milliseconds in a tree of millions. Each shard
-//! grows at a slightly higher load than the previous one. So the shards do not all grow at about
-//! the same time, and the memory freed by one is reused by the next. Otherwise freed memory of the
-//! size of the table would remain unused.
+//! grows at a slightly higher load than the previous one. Therefore the shards do not all grow at
+//! about the same time, and the memory freed by one is reused by the next. Otherwise freed memory
+//! of the table's size would remain unused.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -29,13 +29,13 @@ mod pending;
 pub(crate) use pending::{Duplicate, Pending};
 
 const SHARD_BITS: u32 = u8::BITS;
-/// Maximum load of the first shard in 256ths: 0.72. The maximum load of the last shard is 0.86; the
-/// ratio is the ratio of two consecutive lengths.
+/// Maximum load of the first shard in 256ths, which corresponds to 0.72. The maximum load of the
+/// last shard is 0.86. The ratio of the two is the ratio of two consecutive lengths.
 const LIMIT_MIN: u8 = 184;
 /// Initial number of slots of a non-empty shard, a power of two.
 const SLOTS_MIN: usize = 16;
-/// Number of additional slots after the homes, for slots that are moved beyond the last home. When
-/// they are full, this number is added again.
+/// Number of additional slots after the homes, for entries that are moved beyond the last home.
+/// When they are full, the same number is added again.
 const TAIL: usize = 8;
 
 /// The hash table.
@@ -47,9 +47,9 @@ pub(crate) struct Index {
 
 #[derive(Debug)]
 struct Shard {
-    /// Empty, or ordered by hash with free slots in between; the last slot is free.
+    /// Slots, either none or ordered by hash with free slots in between. The last slot is free.
     slots: Vec<Slot>,
-    /// Number of slots that are homes: all except the tail.
+    /// Number of slots that are homes, which are all except the tail.
     homes: usize,
     len: usize,
     /// Maximum load of the homes, in 256ths.
@@ -62,7 +62,7 @@ struct Slot {
     id: NodeId,
 }
 
-/// A free slot. Its hash is the maximum, so that a search in order ends at it.
+/// A free slot. Its hash is the maximum, so a search in order ends at it.
 const FREE: Slot = Slot {
     hash: u32::MAX,
     id: NodeId::NIL,
@@ -92,14 +92,14 @@ impl Index {
         self.shards[shard].insert(Slot { hash, id });
     }
 
-    /// Removes a znode, whose parent and name must still be valid.
+    /// Removes a znode. Its parent and name must still be valid.
     pub(crate) fn remove(&mut self, arena: &Arena, id: NodeId) {
         let node = &arena[id];
         let (shard, hash) = self.place(node.parent, node.body.name_bytes());
         self.shards[shard].remove(Slot { hash, id });
     }
 
-    /// Returns the memory of the table in bytes.
+    /// Returns the memory of the table, bytes.
     pub(crate) fn bytes(&self) -> usize {
         let slots: usize = self.shards.iter().map(|shard| shard.slots.capacity()).sum();
         slots * size_of::<Slot>()
@@ -168,7 +168,8 @@ impl Shard {
         }
     }
 
-    /// Grows to 4, 5, 6 or 7 times a power of two, which are the size classes of allocators.
+    /// Grows to 4, 5, 6 or 7 times a power of two, because these are the size classes of
+    /// allocators.
     fn grow(&mut self) {
         let len = match self.homes {
             0 => SLOTS_MIN,
@@ -202,7 +203,7 @@ impl Shard {
             return;
         }
         self.len -= 1;
-        // The following slots move back, up to a free slot or a slot at its home.
+        // The following slots move back, up to a free slot or an entry at its home.
         let mut end = at + 1;
         while self.slots[end].id != NodeId::NIL && self.home(self.slots[end].hash) < end {
             end += 1;
@@ -220,8 +221,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that all slots are at a position where a search finds them, and that the counts are
-    /// right.
+    /// Checks that every entry is at a position where a search finds it, and that the counts are
+    /// correct.
     fn check(shard: &Shard) {
         let used = |slot: &Slot| slot.id != NodeId::NIL;
         assert_eq!(

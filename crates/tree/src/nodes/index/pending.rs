@@ -1,15 +1,15 @@
 //! Adding millions of znodes while a snapshot is loaded.
 //!
-//! Added one by one, each znode causes a cache miss in a table of a hundred megabytes. Collected by
-//! shard, a few thousand znodes share half a megabyte of the table.
+//! If added one by one, each znode causes a cache miss in a table of a hundred megabytes. If
+//! collected by shard, a few thousand znodes share half a megabyte of the table.
 
 use super::{Index, SHARD_BITS, Slot};
 use crate::nodes::arena::{Arena, NodeId};
 
-/// Maximum number of waiting znodes per shard, 16 KiB for each shard.
+/// Maximum number of waiting znodes per shard, which use 16 KiB for each shard.
 const WAITING_MAX: usize = 2048;
 
-/// Znodes that are linked to their parents but not in the table yet.
+/// Znodes that are linked to their parents and not in the table yet.
 #[derive(Debug)]
 pub(crate) struct Pending {
     shards: Box<[Vec<Slot>]>,
@@ -25,7 +25,7 @@ impl Pending {
         Self { shards }
     }
 
-    /// Adds a znode immediately or later.
+    /// Adds a znode, either immediately or later.
     ///
     /// # Errors
     /// If this znode or a waiting one is a duplicate.

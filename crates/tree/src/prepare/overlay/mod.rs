@@ -1,4 +1,4 @@
-//! Changes that are proposed but not applied yet.
+//! Changes that are proposed and not applied yet.
 
 pub(crate) mod pending;
 
@@ -18,21 +18,21 @@ use crate::Tree;
 /// after them.
 ///
 /// A host reports every applied transaction with [`Self::applied`], after the tree has applied it.
-/// An entry that is kept too long is equal to the tree's state; removing one too early loses a
-/// change.
+/// An entry that is kept too long equals the tree's state, but an entry that is removed too early
+/// is a lost change.
 #[derive(Debug)]
 pub struct Overlay {
     hasher: DefaultHashBuilder,
     /// Pending znodes by path.
     nodes: HashTable<Pending>,
-    /// All changes in the order of their zxids.
+    /// All changes, in zxid order.
     changes: VecDeque<PendingChange>,
-    /// Ephemerals created in flight, in the order of their zxids.
+    /// Ephemeral znodes created in flight, in zxid order.
     ephemerals: HashMap<SessionId, VecDeque<(Zxid, Str)>>,
     digest: u64,
-    /// Undo information while a multi is prepared.
+    /// Undo information, while a multi is prepared.
     undo: Option<Undo>,
-    /// The last ACL list, because most creates of a client share a list.
+    /// Last ACL list, because most creates by a client use the same list.
     last_acl: Arc<[Acl]>,
 }
 
@@ -41,7 +41,7 @@ struct Pending {
     path: Str,
     /// Zxid of the last change.
     zxid: Zxid,
-    /// `None` if the znode is deleted.
+    /// Pending state of the znode; `None` if it is deleted.
     node: Option<PendingNode>,
 }
 
@@ -53,7 +53,7 @@ struct PendingChange {
     zxid: Zxid,
     /// Hash of the path.
     hash: u64,
-    /// Owner of the ephemeral that the change creates.
+    /// Owner of the ephemeral znode that the change creates.
     owner: Option<SessionId>,
 }
 
@@ -66,7 +66,7 @@ struct Undo {
 }
 
 impl Overlay {
-    /// Constructs an overlay without transactions in flight.
+    /// Creates an overlay without transactions in flight.
     pub fn new(tree: &Tree) -> Self {
         Self {
             hasher: DefaultHashBuilder::default(),
@@ -84,7 +84,8 @@ impl Overlay {
         while let Some(change) = self.changes.front()
             && change.zxid <= zxid
         {
-            // All older entries are applied, so two paths with one hash need not be distinguished.
+            // All older entries have been applied, so two paths with the same hash need not be
+            // distinguished.
             let is_applied = |pending: &Pending| pending.zxid <= zxid;
             if let Ok(entry) = self.nodes.find_entry(change.hash, is_applied) {
                 entry.remove();
@@ -117,7 +118,7 @@ impl Overlay {
         found.map(|pending| pending.node.as_ref())
     }
 
-    /// Records that `path` becomes `node` or is deleted. `old_digest` is its previous part of the
+    /// Records that `path` becomes `node` or is deleted. `old_digest` is its previous part in the
     /// digest.
     pub(super) fn put(
         &mut self,
@@ -154,7 +155,7 @@ impl Overlay {
         });
     }
 
-    /// Records that the last znode, at `path`, is an ephemeral of `owner`.
+    /// Records that the last znode, at `path`, is an ephemeral znode of `owner`.
     pub(super) fn note_ephemeral(&mut self, owner: SessionId, path: &Str) {
         if let Some(change) = self.changes.back_mut() {
             change.owner = Some(owner);
@@ -163,8 +164,8 @@ impl Overlay {
         }
     }
 
-    /// Returns the paths at which ephemerals of `owner` were created in flight. They may be deleted
-    /// again.
+    /// Returns the paths at which ephemeral znodes of `owner` were created in flight. They may have
+    /// been deleted again.
     pub(super) fn ephemerals_of(&self, owner: SessionId) -> impl Iterator<Item = &Str> {
         let created = self.ephemerals.get(&owner).into_iter().flatten();
         created.map(|(_, path)| path)

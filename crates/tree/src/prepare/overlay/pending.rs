@@ -1,4 +1,4 @@
-//! A znode as transactions in flight will leave it.
+//! A znode in the state in which transactions in flight will leave it.
 
 use std::sync::Arc;
 
@@ -10,29 +10,30 @@ use crate::nodes::owner::Owner;
 use crate::tree::data_len;
 use crate::tree::digest;
 
-/// Properties of a znode that checking a request requires, without its data.
+/// Properties of a znode that are needed to check a request, without its data.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingNode {
     /// Slot of the znode; nil if it is not in the tree yet.
     pub(crate) id: NodeId,
     pub(crate) stat: StatPersisted,
-    /// Sequence number of the next create below the znode. Unlike the count in `stat`, which stays
-    /// at its maximum as in the tree, this number wraps as in PrepRequestProcessor.
+    /// Sequence number for the next create below the znode. This number wraps, as in
+    /// PrepRequestProcessor, unlike the count in `stat`, which stays at its maximum, as in the
+    /// tree.
     pub(crate) creations: i32,
     pub(crate) num_children: u32,
     pub(crate) data_len: i64,
-    /// `None` if the list is unknown, see [`crate::nodes::acl_table`].
+    /// ACL list; `None` if it is unknown (see [`crate::nodes::acl_table`]).
     pub(crate) acl: Option<Arc<[Acl]>>,
-    /// Whether a session owns the znode, so that it cannot have children.
+    /// Whether a session owns the znode, which therefore cannot have children.
     pub(crate) is_ephemeral: bool,
     /// Whether the tree's digest includes the znode.
     pub(crate) is_counted: bool,
-    /// The znode's part of the tree's digest.
+    /// The znode's part in the tree's digest.
     pub(crate) digest: u32,
 }
 
 impl PendingNode {
-    /// Returns a znode of the tree.
+    /// Returns the properties of a znode in the tree.
     pub(crate) fn of(tree: &Tree, id: NodeId) -> Self {
         let node = &tree.arena[id];
         let stat = node.stored_stat();
