@@ -1,11 +1,11 @@
-//! Data shared by requests, replies, transactions and files.
+//! Data structures that requests, replies, transactions and files have in common.
 
 use jute::{Decode, DecodeError, DecodeRecord, EncodeRecord, Reader, Str};
 
 /// An identity: a scheme and an id within it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, EncodeRecord, DecodeRecord)]
 pub struct Id {
-    /// Scheme of the identity: `world`, `ip`, `digest`, `sasl`, `x509`, `super`...
+    /// Scheme of the identity, for example `world`, `ip`, `digest`, `sasl`, `x509` or `super`.
     pub scheme: Str,
     /// Id, whose format depends on the scheme.
     pub id: Str,
@@ -16,12 +16,12 @@ pub struct Id {
 pub struct Acl {
     /// Permissions, as bits of [`perms`].
     pub perms: i32,
-    /// The identity.
+    /// Identity that has the permissions.
     pub id: Id,
 }
 
 impl Acl {
-    /// Constructs an entry.
+    /// Creates an entry.
     pub fn new(perms: i32, scheme: &str, id: &str) -> Self {
         Self {
             perms,
@@ -32,7 +32,7 @@ impl Acl {
         }
     }
 
-    /// Returns the entry for world:anyone with all permissions.
+    /// Returns the entry that grants world:anyone all permissions.
     pub fn open() -> Self {
         Self::new(perms::ALL, "world", "anyone")
     }
@@ -40,22 +40,21 @@ impl Acl {
 
 /// Permission bits of an ACL entry. Source: ZooDefs.Perms.
 pub mod perms {
-    /// Read data and children.
+    /// Permission to read data and list children.
     pub const READ: i32 = 1;
-    /// Set data.
+    /// Permission to set data.
     pub const WRITE: i32 = 2;
-    /// Create children.
+    /// Permission to create children.
     pub const CREATE: i32 = 4;
-    /// Delete children.
+    /// Permission to delete children.
     pub const DELETE: i32 = 8;
-    /// Set the ACL.
+    /// Permission to set the ACL.
     pub const ADMIN: i32 = 16;
     /// All permissions.
     pub const ALL: i32 = 31;
 }
 
-/// An ACL entry as a client sent it: any part may be null. Its encoding equals the encoding of
-/// [`Acl`].
+/// An ACL entry as a client sent it, in which any part may be null. It is encoded like [`Acl`].
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord)]
 pub struct RequestAcl {
     /// Permissions, as bits of [`perms`].
@@ -89,7 +88,7 @@ impl From<Acl> for RequestAcl {
     }
 }
 
-/// Metadata of a znode for clients: 68 bytes.
+/// Metadata of a znode for clients, 68 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EncodeRecord, DecodeRecord)]
 pub struct Stat {
     /// Zxid of the creation.
@@ -106,7 +105,8 @@ pub struct Stat {
     pub cversion: i32,
     /// Number of ACL changes.
     pub aversion: i32,
-    /// Session that owns the znode; 0 if it is not ephemeral (also for container and TTL znodes).
+    /// Session that owns the znode; 0 if the znode is not ephemeral, which includes container and
+    /// TTL znodes.
     pub ephemeral_owner: i64,
     /// Length of the data in bytes; 0 for null.
     pub data_length: i32,
@@ -116,7 +116,7 @@ pub struct Stat {
     pub pzxid: i64,
 }
 
-/// Metadata of a znode in files: 60 bytes.
+/// Metadata of a znode in files, 60 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EncodeRecord, DecodeRecord)]
 pub struct StatPersisted {
     /// Zxid of the creation.
@@ -129,11 +129,11 @@ pub struct StatPersisted {
     pub mtime: i64,
     /// Number of data changes.
     pub version: i32,
-    /// Number of children ever created (not the cversion that clients see).
+    /// Number of children ever created, which is not the cversion that clients see.
     pub cversion: i32,
     /// Number of ACL changes.
     pub aversion: i32,
-    /// Session id, or the mark of a container or TTL znode, or 0.
+    /// Session id, the mark of a container or TTL znode, or 0.
     pub ephemeral_owner: i64,
     /// Zxid of the last creation or deletion of a child.
     pub pzxid: i64,

@@ -1,4 +1,4 @@
-//! Newtypes for numbers, so that they are not mixed up.
+//! Newtypes for numbers, which prevent mix-ups.
 
 use std::fmt;
 
@@ -22,12 +22,13 @@ macro_rules! wire_id {
     };
 }
 
-/// A transaction id: the epoch in the upper 32 bits, a counter in the lower. Prints as `0x` hex.
+/// Transaction id, with the epoch in the upper 32 bits and a counter in the lower. Printed in hex
+/// with `0x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Zxid(pub i64);
 
 impl Zxid {
-    /// The zxid before the first transaction.
+    /// Zxid before the first transaction.
     pub const ZERO: Self = Self(0);
 
     /// Returns the zxid of the `counter`th transaction in an epoch.
@@ -45,8 +46,8 @@ impl Zxid {
         (self.0.cast_unsigned() & 0xffff_ffff) as u32
     }
 
-    /// Returns the next zxid. Wraps into the epoch's bits, so a leader must step down before its
-    /// counter is used up.
+    /// Returns the next zxid. If the counter overflows, the epoch's bits change, so a leader must
+    /// step down before its counter is exhausted.
     pub fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
@@ -58,13 +59,13 @@ impl fmt::Display for Zxid {
     }
 }
 
-/// A leader's term.
+/// Term of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch(pub i64);
 
 impl Epoch {
-    /// Returns the epoch for packets with 32 bits: the lower half, which is sufficient for every
-    /// epoch of a zxid. Source: Learner.registerWithLeader (`putInt((int) epoch)`).
+    /// Returns the epoch for packets with 32 bits, which is the lower half. It suffices for every
+    /// epoch in a zxid. Source: Learner.registerWithLeader (`putInt((int) epoch)`).
     pub fn lower_half(self) -> i32 {
         ((self.0.cast_unsigned() & 0xffff_ffff) as u32).cast_signed()
     }
@@ -76,8 +77,8 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// A round of leader election (`electionEpoch` on the wire). Counts elections since the server's
-/// start, and is not related to [`Epoch`].
+/// Round of leader election (`electionEpoch` on the wire). It counts elections since the server's
+/// start and is not related to [`Epoch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ElectionRound(pub i64);
 
@@ -87,13 +88,14 @@ impl fmt::Display for ElectionRound {
     }
 }
 
-/// Version of a member list: the zxid of the reconfiguration that created it, 0 for a list that was
-/// never reconfigured. Prints as hex digits without `0x`, as in files and `/zookeeper/config`.
+/// Version of a member list, which is the zxid of the reconfiguration that created it, or 0 for a
+/// list that was never reconfigured. Printed as hex digits without `0x`, as in files and
+/// `/zookeeper/config`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConfigVersion(pub i64);
 
 impl ConfigVersion {
-    /// Parses hex digits; `None` for any other text and for negative numbers.
+    /// Parses hex digits. Returns `None` for any other string and for negative numbers.
     pub fn parse(text: &str) -> Option<Self> {
         // A sign before the digits is accepted, as in Java's `Long.parseLong(text, 16)`.
         let version = i64::from_str_radix(text, 16).ok()?;
@@ -107,7 +109,7 @@ impl fmt::Display for ConfigVersion {
     }
 }
 
-/// Id of a server: its `myid`.
+/// Id of a server (`myid`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sid(pub i64);
 
@@ -117,12 +119,12 @@ impl fmt::Display for Sid {
     }
 }
 
-/// Id of a session; 0 for no session. Prints as `0x` hex.
+/// Id of a session; 0 for no session. Printed in hex with `0x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SessionId(pub i64);
 
 impl SessionId {
-    /// Id of requests by the server itself.
+    /// Id in requests by the server itself.
     pub const NONE: Self = Self(0);
 }
 
@@ -132,7 +134,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A client's request number; 0 and below are reserved.
+/// Number that a client gives a request. Values up to 0 are reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Xid(pub i32);
 

@@ -1,14 +1,15 @@
-//! Positions in the order of all changes, used by the change history and its feed. All members of
-//! an ensemble use equal positions.
+//! Positions in the order of all changes, used by the change history and its feed. They are the
+//! same on all members of an ensemble.
 
 use crate::Zxid;
 
-/// A position in the order of all changes: after a whole transaction, or after one of its changes.
+/// A position in the order of all changes, either after a whole transaction or after one of its
+/// changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Zxid of the transaction.
     pub zxid: Zxid,
-    /// Index of the change in the transaction; `u32::MAX` for the last.
+    /// Index of the change in the transaction; `u32::MAX` for the last change.
     pub index: u32,
 }
 
@@ -25,7 +26,7 @@ impl Position {
     /// with index 3.
     ///
     /// # Errors
-    /// If the text has neither form.
+    /// If the string has neither form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some((zxid, index)) = text.split_once('.') else {
             return parse_zxid(text).map(Self::after);
@@ -48,10 +49,10 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// Parses `0x1a` or `26`.
+/// Parses a zxid as `0x1a` or `26`.
 ///
 /// # Errors
-/// If the text is not such a number.
+/// If the string is not such a number.
 pub fn parse_zxid(text: &str) -> Result<Zxid, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16),

@@ -1,4 +1,4 @@
-//! The text of limits and usage in quota znodes: `count=4,bytes=100` and, with further values,
+//! The format of limits and usage in quota znodes: `count=4,bytes=100` and, with further values,
 //! `=;key=value`.
 //!
 //! Source: StatsTrack.
@@ -9,13 +9,12 @@ use std::fmt;
 const COUNT: &str = "count";
 const BYTES: &str = "bytes";
 
-/// Content of the text.
+/// Limits or usage in the data of a quota znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaText {
-    /// Number of znodes; [`NONE`](Self::NONE) if the text does not contain it, which as a limit
-    /// means no limit.
+    /// Number of znodes; [`NONE`](Self::NONE) if it is missing, which as a limit means no limit.
     pub count: i64,
-    /// Bytes of data; [`NONE`](Self::NONE) if the text does not contain them.
+    /// Number of bytes of data; [`NONE`](Self::NONE) if it is missing.
     pub bytes: i64,
     /// All other values, by key.
     pub others: BTreeMap<String, i64>,
@@ -29,7 +28,7 @@ impl QuotaText {
     /// Key of the hard limit for bytes.
     pub const BYTES_HARD: &str = "byteHardLimit";
 
-    /// Constructs a text of these two numbers.
+    /// Creates a value with these two numbers.
     pub fn new(count: i64, bytes: i64) -> Self {
         Self {
             count,
@@ -38,8 +37,8 @@ impl QuotaText {
         }
     }
 
-    /// Parses the data of a znode; `None` if it is not such a text. Missing data is a text without
-    /// numbers.
+    /// Parses the data of a znode. Returns `None` if the data has a different format. Missing data
+    /// is treated as data without numbers.
     pub fn parse(data: Option<&[u8]>) -> Option<Self> {
         let text = std::str::from_utf8(data.unwrap_or_default()).ok()?;
         let mut found = Self::new(Self::NONE, Self::NONE);
@@ -59,7 +58,7 @@ impl QuotaText {
         Some(found)
     }
 
-    /// Returns a number by its key; [`NONE`](Self::NONE) if it is missing.
+    /// Returns the number with this key; [`NONE`](Self::NONE) if it is missing.
     pub fn other(&self, key: &str) -> i64 {
         self.others.get(key).copied().unwrap_or(Self::NONE)
     }

@@ -1,7 +1,7 @@
 //! Types for data that must not be logged: passwords, digests, credentials, tokens.
 //!
-//! The types do not implement `Display`, and `Debug` hides their content. Their comparison takes a
-//! time that does not depend on the length of an equal prefix.
+//! The types do not implement `Display`, and `Debug` hides their content. The time of a comparison
+//! does not depend on the length of an equal prefix.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 /// Text that `Debug` prints instead of a secret.
 const HIDDEN: &str = "(hidden)";
 
-/// A password, or text that may contain one. It is overwritten when it is dropped.
+/// A password, or a string that may contain one. It is overwritten when it is dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
@@ -24,17 +24,17 @@ pub struct Secret(Zeroizing<String>);
 pub struct Hidden<T>(T);
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a string.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// Returns the text. Do not log it.
+    /// Returns the string. Do not log it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Returns whether the secret equals this text.
+    /// Returns whether the secret equals this string.
     pub fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
@@ -64,7 +64,7 @@ impl LateSecret {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secret;
     }
 
-    /// Returns whether there is a secret that equals this text.
+    /// Returns whether a secret is set and equals this string.
     pub fn is(&self, text: &str) -> bool {
         let secret = self.0.read().unwrap_or_else(PoisonError::into_inner);
         secret.as_ref().is_some_and(|secret| secret.is(text))

@@ -5,10 +5,10 @@ use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader, Str}
 
 use crate::{ErrorCode, Hidden, SessionId, Xid, Zxid};
 
-/// First frame of a client. The read-only byte is missing from clients before 3.4.
+/// First frame from a client. Clients before 3.4 do not send the read-only byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectRequest {
-    /// Ignored by servers.
+    /// Version of the protocol, which servers ignore.
     pub protocol_version: i32,
     /// Newest zxid that the client has seen.
     pub last_zxid_seen: Zxid,
@@ -18,8 +18,8 @@ pub struct ConnectRequest {
     pub session_id: SessionId,
     /// Password of the session to resume.
     pub password: Hidden<Option<Bytes>>,
-    /// Whether a read-only server is acceptable; `None` from old clients, which also expect a
-    /// response without the byte.
+    /// Whether a read-only server is acceptable; `None` from old clients, which expect a response
+    /// without the byte.
     pub read_only: Option<bool>,
 }
 
@@ -55,14 +55,14 @@ impl Encode for ConnectRequest {
     }
 }
 
-/// First frame of a server.
+/// First frame from a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectResponse {
     /// Version of the protocol, always 0.
     pub protocol_version: i32,
     /// Negotiated timeout in ms; 0 if the session has expired.
     pub timeout_ms: i32,
-    /// Id of the session; 0 if it has expired.
+    /// Id of the session; 0 if the session has expired.
     pub session_id: SessionId,
     /// Password of the session, 16 bytes.
     pub password: Hidden<Bytes>,
@@ -100,16 +100,16 @@ impl Encode for ConnectResponse {
     }
 }
 
-/// Header of each request: 8 bytes.
+/// Header of each request, 8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct RequestHeader {
-    /// The client's number for the request.
+    /// Number that the client gave the request.
     pub xid: Xid,
     /// Opcode, which may be unknown.
     pub op: i32,
 }
 
-/// Header of each reply and event: 16 bytes.
+/// Header of each reply and event, 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct ReplyHeader {
     /// Number of the request.
@@ -118,15 +118,15 @@ pub struct ReplyHeader {
     /// the server had applied. 0 for auth and sasl, -1 before the connection closes because of an
     /// unknown opcode. Source: FinalRequestProcessor.
     pub zxid: Zxid,
-    /// 0 or an [`ErrorCode`].
+    /// Error: 0 or an [`ErrorCode`].
     pub err: i32,
 }
 
 impl ReplyHeader {
-    /// Length on the wire.
+    /// Length on the wire, bytes.
     pub const BYTES: usize = 16;
 
-    /// Constructs a header that reports `err`.
+    /// Creates a header that reports `err`.
     pub fn new(xid: Xid, zxid: Zxid, err: ErrorCode) -> Self {
         Self {
             xid,
@@ -136,10 +136,10 @@ impl ReplyHeader {
     }
 }
 
-/// Credentials of one scheme.
+/// Credentials for one scheme.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct AuthPacket {
-    /// Ignored by servers, 0.
+    /// Ignored by servers. Clients send 0.
     pub auth_type: i32,
     /// Name of the scheme.
     pub scheme: Option<Str>,
@@ -147,7 +147,7 @@ pub struct AuthPacket {
     pub auth: Hidden<Option<Bytes>>,
 }
 
-/// A SASL token of the client, or the server's response.
+/// A SASL token from the client, or the server's response.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SaslToken {
     /// Token of the SASL mechanism.

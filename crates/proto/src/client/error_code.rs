@@ -13,7 +13,7 @@ macro_rules! error_codes {
             /// All codes.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Returns the code with this number, if there is one.
+            /// Returns the code with this number, if any.
             pub fn from_i32(code: i32) -> Option<Self> {
                 match code { $( $code => Some(Self::$name), )+ _ => None }
             }

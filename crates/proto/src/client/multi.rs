@@ -1,4 +1,4 @@
-//! multi and multiRead: operations in one request, results in one reply.
+//! The operations multi and multiRead: operations in one request, and results in one reply.
 
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
 
@@ -10,26 +10,26 @@ use crate::{ErrorCode, OpCode};
 /// Header of each operation and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct MultiHeader {
-    /// The opcode; -1 for an error result and at the end.
+    /// Opcode; -1 for an error result and at the end.
     pub op: i32,
-    /// Whether this is the end of the list.
+    /// Whether this header is the end of the list.
     pub done: bool,
-    /// -1 in requests and at the end, otherwise the result's code.
+    /// Error code: -1 in requests and at the end, otherwise the code of the result.
     pub err: i32,
 }
 
 impl MultiHeader {
-    /// Length on the wire.
+    /// Length on the wire, bytes.
     pub const BYTES: usize = 9;
 
-    /// End of the list.
+    /// Header that ends the list.
     pub const END: Self = Self {
         op: -1,
         done: true,
         err: -1,
     };
 
-    /// Constructs the header of a requested operation.
+    /// Creates the header of a requested operation.
     pub fn request(op: OpCode) -> Self {
         Self {
             op: op.number(),
@@ -38,7 +38,7 @@ impl MultiHeader {
         }
     }
 
-    /// Constructs the header of a successful result.
+    /// Creates the header of a successful result.
     pub fn result(op: OpCode) -> Self {
         Self {
             op: op.number(),
@@ -48,7 +48,7 @@ impl MultiHeader {
     }
 }
 
-/// Appends an error result: the code is in the header and again after it.
+/// Appends an error result. The code is in the header and repeated after it.
 pub fn encode_error_result(code: ErrorCode, out: &mut Vec<u8>) {
     MultiHeader {
         op: OpCode::Error.number(),
@@ -59,8 +59,8 @@ pub fn encode_error_result(code: ErrorCode, out: &mut Vec<u8>) {
     code.code().encode(out);
 }
 
-/// Reason why a whole multi is refused. The reply is MarshallingError without a body and uses
-/// a zxid.
+/// Reason why a whole multi is refused. The reply is MarshallingError without a body, and the
+/// refusal uses a zxid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MultiFault {
     /// The bytes end early, a length is wrong, or the end is missing.
@@ -80,19 +80,19 @@ pub enum MultiFault {
 /// A decoded multiRead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MultiRead {
-    /// Only getData and getChildren; may be empty.
+    /// Reads, only getData and getChildren. May be empty.
     Reads(Vec<ReadRequest>),
-    /// Only writes: decodes, but is refused with a body without results.
+    /// Only writes. They can be decoded but are refused with a body that contains no results.
     Writes,
 }
 
 /// Decodes the operations of a multi.
 ///
-/// All operations are decoded before any is checked: a null path or a read counts only if all
-/// operations decode.
+/// All operations are decoded before any is checked. A null path or a read therefore matters only
+/// if all operations can be decoded.
 ///
 /// # Errors
-/// The outer error is the only fault that does not use a zxid: a create with a null ACL list.
+/// The outer error is the only fault that does not use a zxid. It is a create with a null ACL list.
 /// Source: MultiOperationRecord.deserialize.
 pub fn decode_writes(
     input: &mut Reader,
@@ -119,21 +119,21 @@ pub fn decode_writes(
     })
 }
 
-/// The operations of a multi or a multiRead, which are either all writes or all reads.
+/// Operations of a multi or a multiRead, which are either all writes or all reads.
 #[derive(Default)]
 struct Operations {
     writes: Vec<WriteRequest>,
     reads: Vec<ReadRequest>,
 }
 
-/// Reason why the next operation does not decode.
+/// Reason why the next operation cannot be decoded.
 enum Refusal {
     /// A create without an ACL list.
     NullAcl {
         /// Offset of the operation.
         offset: usize,
     },
-    /// The bytes of the operation do not decode.
+    /// The bytes of the operation cannot be decoded.
     Undecodable(DecodeError),
     /// The operation is not allowed.
     Operation(i32),
@@ -163,7 +163,7 @@ impl From<Refusal> for DecodeError {
 }
 
 impl Operations {
-    /// Decodes the next operation. Returns false at the end.
+    /// Decodes the next operation. Returns `false` at the end.
     fn decode_next(&mut self, input: &mut Reader) -> Result<bool, Refusal> {
         let offset = input.position();
         let header = MultiHeader::decode(input)?;
@@ -192,8 +192,8 @@ impl Operations {
     }
 }
 
-/// Checks for the faults that Java's Op.Create refuses, in its order. A create with a TTL is
-/// checked later, with its TTL.
+/// Checks for the faults that Java's Op.Create refuses, in Java's order. A create with a TTL is
+/// checked later, together with its TTL.
 fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
     let WriteRequest::Create { op, request, .. } = write else {
         return Ok(());
@@ -218,8 +218,8 @@ fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
 /// Decodes the operations of a multiRead.
 ///
 /// # Errors
-/// If the bytes do not decode, reads and writes are mixed, or an operation is neither getData,
-/// getChildren nor allowed in a multi. Source: MultiOperationRecord.deserialize.
+/// If the bytes cannot be decoded, if reads and writes are mixed, or if an operation is neither
+/// getData nor getChildren nor allowed in a multi. Source: MultiOperationRecord.deserialize.
 pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
     let mut operations = Operations::default();
     while operations.decode_next(input)? {}
@@ -230,7 +230,7 @@ pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
     })
 }
 
-/// Appends `write` with its header, as a client does.
+/// Appends `write` with its header, as a client sends it.
 ///
 /// # Panics
 /// If a multi cannot contain the operation.
@@ -241,7 +241,7 @@ pub fn encode_request(write: &WriteRequest, out: &mut Vec<u8>) {
     assert!(is_encoded, "{} cannot be in a multi", op.name());
 }
 
-/// Converts an ACL list for a [`crate::request::CreateRequest`].
+/// Converts an ACL list to the form in a [`crate::request::CreateRequest`].
 pub fn request_acl(acl: impl IntoIterator<Item = crate::Acl>) -> Option<Vec<RequestAcl>> {
     Some(acl.into_iter().map(RequestAcl::from).collect())
 }

@@ -1,7 +1,7 @@
 //! The table of operations, from which all other lists of opcodes are derived.
 //!
-//! A row begins with the columns that every operation has. The braces after them contain the
-//! columns of `Columns` whose value is not the default.
+//! A row begins with the columns that every operation has. The braces after them contain those
+//! columns in `Columns` whose value is not the default.
 
 use self::TextField::{
     Acl, AclLines, Data, IsEphemeral, Number, ParentCversion, Parts, Path, Paths, PlainPath, Ttl,
@@ -16,27 +16,27 @@ pub enum OpKind {
     Write,
     /// Answered from the tree of the server that received it.
     Read,
-    /// Ordered with the writes, but does not become a transaction.
+    /// Ordered with the writes but does not become a transaction.
     Sync,
-    /// The connection handles the request when it is read, before queued requests.
+    /// Handled by the connection when it is read, before queued requests.
     Connection,
-    /// Cannot be requested separately: inside a multi, in results, or internal.
+    /// Cannot be requested separately: occurs inside a multi, in results, or internally.
     Internal,
 }
 
 /// Kind of multi that may contain an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InMulti {
-    /// None.
+    /// No multi may contain it.
     No,
-    /// A multi.
+    /// A multi may contain it.
     Write,
-    /// A multiRead.
+    /// A multiRead may contain it.
     Read,
 }
 
-/// Bytes of an operation that the metrics of its namespace count. Source: DataTree.updateReadStat,
-/// DataTree.updateWriteStat.
+/// Bytes of an operation that count in the metrics of its namespace. Source:
+/// DataTree.updateReadStat, DataTree.updateWriteStat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NamespaceBytes {
     /// The operation is not counted.
@@ -47,14 +47,14 @@ pub enum NamespaceBytes {
     Data,
     /// The path and the names of the children.
     Names,
-    /// The path and the names of the children, which a Stat follows in the reply.
+    /// The path and the names of the children, after which the reply contains a Stat.
     NamesAndStat,
 }
 
-/// Change of a znode by a transaction, which determines its form in the change history.
+/// Change to a znode by a transaction, which determines its form in the change history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZnodeChange {
-    /// No change.
+    /// The transaction changes no znode.
     None,
     /// Creates a persistent or an ephemeral znode.
     Create,
@@ -64,9 +64,9 @@ pub enum ZnodeChange {
     CreateTtl,
     /// Deletes a znode.
     Delete,
-    /// Deletes a container or a TTL znode, at the request of a server.
+    /// Deletes a container or a TTL znode, at a server's request.
     DeleteByServer,
-    /// Deletes the ephemerals of a session.
+    /// Deletes the ephemeral znodes of a session.
     CloseSession,
     /// Sets the data.
     SetData,
@@ -83,7 +83,7 @@ impl ZnodeChange {
     }
 }
 
-/// Field of a transaction in the text of a log. Source: TxnLogToolkit.
+/// Field of a transaction in the text form of a log. Source: TxnLogToolkit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextField {
     /// The timeout of a session, or an error code.
@@ -106,7 +106,7 @@ pub enum TextField {
     Version,
     /// The parent's resulting creation count.
     ParentCversion,
-    /// The TTL in ms.
+    /// The TTL, ms.
     Ttl,
     /// The operations of a multi.
     Parts,
@@ -115,7 +115,7 @@ pub enum TextField {
 const CREATE_TEXT: &[TextField] = &[PlainPath, Data, AclLines, IsEphemeral, ParentCversion];
 const SET_DATA_TEXT: &[TextField] = &[PlainPath, Data, Version];
 
-/// Columns with a default.
+/// Columns that have a default.
 struct Columns {
     /// Whether a busy server may refuse the request.
     throttled: bool,
@@ -123,11 +123,11 @@ struct Columns {
     multi: InMulti,
     /// Name in the audit log.
     audited: Option<&'static str>,
-    /// Bytes in the metrics of namespaces.
+    /// Bytes that count in the metrics of namespaces.
     namespace: NamespaceBytes,
-    /// Change of a znode.
+    /// Change to a znode.
     change: ZnodeChange,
-    /// Fields in the text of a log. Empty if no transaction has this type.
+    /// Fields in the text form of a log. Empty if no transaction has this type.
     text: &'static [TextField],
 }
 
@@ -158,7 +158,7 @@ macro_rules! opcodes {
         }
 
         impl OpCode {
-            /// All operations, in the table's order.
+            /// All operations, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
             /// Returns the operation with this number.
@@ -166,12 +166,13 @@ macro_rules! opcodes {
                 match number { $( $number => Some(Self::$name), )+ _ => None }
             }
 
-            /// Returns the name in ZooKeeper.
+            /// Returns ZooKeeper's name for the operation.
             pub fn name(self) -> &'static str {
                 match self { $( Self::$name => $wire, )+ }
             }
 
-            /// Returns the short form in `cons` (`lop=`). Source: FinalRequestProcessor.
+            /// Returns the short form in the output of `cons` (`lop=`). Source:
+            /// FinalRequestProcessor.
             pub fn short_name(self) -> &'static str {
                 match self { $( Self::$name => $short, )+ }
             }
@@ -181,17 +182,17 @@ macro_rules! opcodes {
                 match self { $( Self::$name => OpKind::$kind, )+ }
             }
 
-            /// Returns the record of a request.
+            /// Returns the name of the record in a request.
             pub fn request_record(self) -> &'static str {
                 match self { $( Self::$name => $request, )+ }
             }
 
-            /// Returns the record of a successful reply.
+            /// Returns the name of the record in a successful reply.
             pub fn reply_record(self) -> &'static str {
                 match self { $( Self::$name => $reply, )+ }
             }
 
-            /// Returns the first release that supports it.
+            /// Returns the first release that supports the operation.
             pub fn since(self) -> &'static str {
                 match self { $( Self::$name => $since, )+ }
             }
@@ -273,9 +274,9 @@ impl OpCode {
         self as i32
     }
 
-    /// Returns whether a request may be refused because it waited for too long
-    /// (`throttled_op_wait_time`) or because too much waits. Sessions must begin, be kept alive and
-    /// end on a busy server, too.
+    /// Returns whether a request may be refused because it waited too long
+    /// (`throttled_op_wait_time`) or because too much waits. Even on a busy server, sessions must
+    /// begin, be kept alive and end.
     pub fn may_be_throttled(self) -> bool {
         self.columns().throttled
     }
@@ -290,18 +291,18 @@ impl OpCode {
         self.columns().audited
     }
 
-    /// Returns the bytes that the metrics of namespaces count.
+    /// Returns the bytes that count in the metrics of namespaces.
     pub fn namespace_bytes(self) -> NamespaceBytes {
         self.columns().namespace
     }
 
-    /// Returns the change of a znode by a transaction of this type.
+    /// Returns the change to a znode by a transaction of this type.
     pub fn change(self) -> ZnodeChange {
         self.columns().change
     }
 
-    /// Returns the fields of a transaction of this type in the text of a log; empty if no transaction
-    /// has this type.
+    /// Returns the fields of a transaction of this type in the text form of a log; empty if no
+    /// transaction has this type.
     pub fn text(self) -> &'static [TextField] {
         self.columns().text
     }
@@ -355,7 +356,7 @@ mod tests {
         assert_eq!(exempt, expected);
     }
 
-    /// A refused write becomes an error. A multi contains the other transactions.
+    /// A refused write becomes an error. The other transactions are inside a multi.
     #[test]
     fn exactly_the_writes_and_their_parts_become_transactions() {
         for op in OpCode::ALL {

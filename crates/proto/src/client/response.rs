@@ -24,16 +24,16 @@ pub struct Create2Response {
 /// Reply to exists, setData and setACL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct StatResponse {
-    /// The current Stat.
+    /// Current Stat of the znode.
     pub stat: Stat,
 }
 
 /// Reply to getData and reconfig.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct GetDataResponse {
-    /// The data, which may be null.
+    /// Data of the znode, which may be null.
     pub data: Option<Bytes>,
-    /// The current Stat.
+    /// Current Stat of the znode.
     pub stat: Stat,
 }
 
@@ -42,7 +42,7 @@ pub struct GetDataResponse {
 pub struct GetAclResponse {
     /// Entries of the ACL.
     pub acl: Vec<Acl>,
-    /// The current Stat.
+    /// Current Stat of the znode.
     pub stat: Stat,
 }
 
@@ -56,9 +56,9 @@ pub struct NamesResponse {
 /// Reply to getChildren2.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct GetChildren2Response {
-    /// Names, in unspecified order.
+    /// Names of the children, in unspecified order.
     pub children: Vec<Str>,
-    /// The current Stat.
+    /// Current Stat of the znode.
     pub stat: Stat,
 }
 
@@ -72,14 +72,14 @@ pub struct GetAllChildrenNumberResponse {
 /// Reply to sync.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SyncResponse {
-    /// Path of the request.
+    /// Path in the request.
     pub path: Option<Str>,
 }
 
-/// Reply to addWatch, and an error inside a multi's results.
+/// Reply to addWatch, and an error in the results of a multi.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct ErrorResponse {
-    /// 0 or an error code.
+    /// Error: 0 or an error code.
     pub err: i32,
 }
 

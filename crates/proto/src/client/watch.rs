@@ -29,7 +29,7 @@ impl EventType {
     }
 }
 
-/// `state` of all events that a server sends: SyncConnected.
+/// Value of `state` in all events that a server sends: SyncConnected.
 pub const STATE_SYNC_CONNECTED: i32 = 3;
 
 /// Body of an event packet.
@@ -37,7 +37,7 @@ pub const STATE_SYNC_CONNECTED: i32 = 3;
 pub struct WatcherEvent {
     /// Number of the event's [`EventType`].
     pub event_type: i32,
-    /// State of the client, always [`STATE_SYNC_CONNECTED`].
+    /// State of the client, which is always [`STATE_SYNC_CONNECTED`].
     pub state: i32,
     /// Path of the znode.
     pub path: Str,

@@ -1,19 +1,19 @@
-//! Health of an ensemble: one verdict from the states of its members.
+//! Health of an ensemble: one verdict, derived from the states of its members.
 //!
-//! `zoarium status` and the console use this verdict and its words.
+//! `zoarium status` and the console use this verdict and its wording.
 
 use std::fmt;
 
 use crate::Sid;
 use crate::quorum::QuorumVerifier;
 
-/// Time in ms by which a member in sync may lag behind the leader.
+/// Time by which a member in sync may lag behind the leader, ms.
 pub const LAG_MS_MAX: u64 = 2_000;
 
-/// Number of faults in the text of [`Health`].
+/// Maximum number of faults in the text form of [`Health`].
 const FAULTS_SHOWN: usize = 3;
 
-/// State of a member as far as it is known.
+/// State of a member, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// The server does not belong to an ensemble.
@@ -24,19 +24,19 @@ pub enum MemberState {
     Follower,
     /// The server learns without a vote and is synchronised.
     Observer,
-    /// The server does not know a leader, and serves clients that need only reads.
+    /// The server knows no leader and serves clients that only need reads.
     ReadOnly,
-    /// The server does not know a leader.
+    /// The server knows no leader.
     Looking,
-    /// The server has a leader or is elected, but does not serve yet.
+    /// The server has a leader or is elected but does not serve yet.
     Synchronising,
     /// The server is loading its data.
     Loading,
-    /// The server has answered before, but does not answer any more.
+    /// The server has answered before but no longer answers.
     Unreachable,
     /// The server has not answered yet. Its admin server may be off.
     NeverReached,
-    /// The server answers, but does not report its state.
+    /// The server answers but does not report its state.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ impl MemberState {
         }
     }
 
-    /// Returns the state of a role with this name.
+    /// Returns the state for the role with this name.
     pub fn of_role(name: &str) -> Option<Self> {
         let all = [
             Self::Standalone,
@@ -89,7 +89,8 @@ impl MemberState {
         !matches!(self, Self::Unreachable | Self::NeverReached | Self::Unknown)
     }
 
-    /// Returns whether the state says nothing about the server, so that the leader knows more.
+    /// Returns whether the state says nothing about the server, so that the leader's information is
+    /// used.
     fn is_hidden(self) -> bool {
         matches!(self, Self::NeverReached | Self::Unknown)
     }
@@ -98,14 +99,14 @@ impl MemberState {
 /// Observed properties of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberHealth {
-    /// Name of the member in texts, such as `server 1`.
+    /// Name of the member in messages, such as `server 1`.
     pub name: String,
     /// Id of the member, if it is known.
     pub sid: Option<Sid>,
     /// State of the member.
     pub state: MemberState,
-    /// Age in ms of the leader's first transaction that the member lacks. It is 0 if the member
-    /// lacks none, and `None` if it is unknown.
+    /// Age of the leader's first transaction that the member lacks, ms. It is 0 if the member lacks
+    /// none, and `None` if it is unknown.
     pub lag_ms: Option<u64>,
 }
 
@@ -116,9 +117,9 @@ pub enum Verdict {
     Healthy,
     /// Clients are served, but not by all members.
     Degraded,
-    /// The ensemble does not serve writes, because no quorum has a leader.
+    /// The ensemble does not serve writes, because no leader has a quorum.
     NoQuorum,
-    /// None of the servers serves. Their ensemble is unknown.
+    /// None of the servers serves clients. Their ensemble is unknown.
     Down,
 }
 
@@ -137,23 +138,23 @@ impl Verdict {
 /// Fault that prevents the verdict [`Verdict::Healthy`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Index of the member that has the fault. `None` if no single member has it.
+    /// Index of the member that has the fault; `None` if the fault concerns no single member.
     pub member: Option<usize>,
-    /// The fault as a sentence without a full stop.
+    /// Fault as a sentence without a full stop.
     pub text: String,
 }
 
-/// Health of an ensemble. Prints as one line, such as
-/// `Healthy (3 of 3 voters in sync, tolerates 1 failure)`.
+/// Health of an ensemble. Its text form is one line, such as `Healthy (3 of 3 voters in sync,
+/// tolerates 1 failure)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// The verdict.
+    /// Verdict on the ensemble.
     pub verdict: Verdict,
     /// Number of servers in sync, as text.
     pub summary: String,
     /// Faults, in the order of the members.
     pub faults: Vec<Fault>,
-    /// Effect of further failures.
+    /// Effect that further failures would have.
     pub outlook: Option<String>,
     /// Advice to the operator.
     pub remedy: Option<&'static str>,
@@ -177,8 +178,8 @@ impl fmt::Display for Health {
     }
 }
 
-/// Returns the health of an ensemble, or of servers whose ensemble is unknown if `quorum` is
-/// `None`. `synced` is the number of voters in sync that the leader reports, including itself.
+/// Returns the health of an ensemble or, if `quorum` is `None`, of servers whose ensemble is
+/// unknown. `synced` is the number of voters in sync that the leader reports, including itself.
 pub fn assess(
     members: &[MemberHealth],
     quorum: Option<&dyn QuorumVerifier>,
@@ -277,7 +278,7 @@ fn of_ensemble(
     }
 }
 
-/// Returns the effect of further failures.
+/// Returns the effect that further failures would have.
 fn outlook(spare: Option<usize>, is_first: bool) -> String {
     match spare {
         None => "writes wait for a quorum".to_owned(),

@@ -16,7 +16,7 @@ fn members(states: &[MemberState]) -> Vec<MemberHealth> {
     members.collect()
 }
 
-/// Returns the line of an ensemble with three voters. Further members are observers.
+/// Returns the line for an ensemble with three voters. Further members are observers.
 fn line(states: &[MemberState], synced: Option<usize>) -> String {
     let quorum = Majority::new((1..=3).map(Sid));
     assess(&members(states), Some(&quorum), synced).to_string()

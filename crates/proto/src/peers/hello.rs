@@ -17,18 +17,18 @@ use jute::{DecodeRecord, EncodeRecord};
 
 use crate::{Hidden, Sid};
 
-/// A host and a port. An IPv6 literal is printed in brackets.
+/// A host and a port. An IPv6 address is printed in brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
-    /// Name or literal address, without brackets.
+    /// Name or numeric address, without brackets.
     pub host: String,
-    /// The port.
+    /// Port number.
     pub port: u16,
 }
 
 impl Endpoint {
-    /// Parses `host:port` or `[v6]:port`; `None` if the port is missing or is not a number, or if the
-    /// host begins with a further bracket, which the printed form could not contain.
+    /// Parses `host:port` or `[v6]:port`. Returns `None` if the port is missing or is not a number,
+    /// or if the host begins with a further bracket, which the printed form could not contain.
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once("]:")?,
@@ -39,8 +39,8 @@ impl Endpoint {
         (!host.starts_with('[')).then_some(Self { host, port })
     }
 
-    /// Returns whether the host is a wildcard for all addresses of its server, so that it cannot be
-    /// dialed.
+    /// Returns whether the host is a wildcard for all addresses of its server, which cannot be
+    /// dialled.
     pub fn is_wildcard(&self) -> bool {
         let parsed: Result<std::net::IpAddr, _> = self.host.parse();
         parsed.is_ok_and(|address| address.is_unspecified())
@@ -58,63 +58,63 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// First message of the dialer on an election connection.
+/// First message that the dialler sends on an election connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// Id of the dialer; see [`Hello::is_anonymous`].
+    /// Id of the dialler. See [`Hello::is_anonymous`].
     pub sid: Sid,
-    /// Addresses at which the dialer can be dialed back, with their form.
+    /// Addresses at which the dialler can be dialled, with their form.
     pub addresses: HelloAddresses,
 }
 
-/// The forms of a hello.
+/// Form of a hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HelloAddresses {
-    /// No addresses are sent. Before 3.5.
+    /// No addresses, as sent before 3.5.
     Legacy,
-    /// Version 1: one address, although receivers accept several.
+    /// Version 1, with one address, although receivers accept several.
     One(Vec<Endpoint>),
-    /// Version 2, since 3.6, with `multiAddress.enabled`.
+    /// Version 2, since 3.6, if `multiAddress.enabled`.
     Many(Vec<Endpoint>),
 }
 
-/// Reason for closing a connection after its first bytes.
+/// Reason why a connection is closed after its first bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelloFault {
     /// The version is neither 1 nor 2.
     #[error("election hello has the unknown version {version}")]
     Version {
-        /// The received version.
+        /// Received version.
         version: i64,
     },
     /// The length is not between 1 and [`Hello::ADDRESS_BYTES_MAX`].
     #[error("election hello declares an address list of {len} bytes, which is out of range")]
     Length {
-        /// The received length.
+        /// Received length, bytes.
         len: i32,
     },
     /// The port is missing or is not a number.
     #[error("election hello contains the malformed address {address:?}")]
     Address {
-        /// The invalid address.
+        /// Address that is invalid.
         address: String,
     },
 }
 
 impl Hello {
-    /// Length of the longest list of addresses.
+    /// Maximum length of a list of addresses, bytes.
     pub const ADDRESS_BYTES_MAX: usize = 2048;
-    /// Length of the longest hello.
+    /// Maximum length of a hello, bytes.
     pub const BYTES_MAX: usize = HEAD_BYTES + Self::ADDRESS_BYTES_MAX;
 
-    /// Returns whether the dialer is an observer without its own id (it sends 2^63-1).
+    /// Returns whether the dialler is an observer without its own id (which sends 2^63-1).
     pub fn is_anonymous(&self) -> bool {
         self.sid == Sid(i64::MAX)
     }
 
-    /// Returns the addresses at which the dialer can be dialed back. Wildcards are omitted, so
-    /// there may be none.
+    /// Returns the addresses at which the dialler can be dialled. Wildcards are omitted, so there
+    /// may be none.
     pub fn dial_back(&self) -> impl Iterator<Item = &Endpoint> {
         let all = match &self.addresses {
             HelloAddresses::Legacy => &[],
@@ -123,11 +123,11 @@ impl Hello {
         all.iter().filter(|endpoint| !endpoint.is_wildcard())
     }
 
-    /// Decodes a hello at the start of `bytes`, and returns its length. `None` if more bytes are
-    /// needed, never more than [`Hello::BYTES_MAX`].
+    /// Decodes a hello at the start of `bytes` and returns its length. Returns `None` if more bytes
+    /// are needed, but never more than [`Hello::BYTES_MAX`].
     ///
     /// # Errors
-    /// If the bytes are not a hello; the connection must then be closed.
+    /// If the bytes are not a hello. The connection must then be closed.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, HelloFault> {
         let Some(version) = field(bytes, 0).map(i64::from_be_bytes) else {
             return Ok(None);
@@ -212,20 +212,21 @@ const SID_AT: usize = 8;
 const LENGTH_AT: usize = 16;
 const HEAD_BYTES: usize = 20;
 
-/// One step of SASL between servers. It is first on a quorum connection, and follows the hello on
+/// One step of SASL between servers. It comes first on a quorum connection, and after the hello on
 /// an election connection.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct QuorumAuthPacket {
-    /// [`QuorumAuthPacket::MAGIC`]; any other value means that the peer does not use SASL.
+    /// Magic number: [`QuorumAuthPacket::MAGIC`]. Any other value means that the peer does not use
+    /// SASL.
     pub magic: i64,
-    /// 0 in progress, 1 success, -1 error.
+    /// Status: 0 in progress, 1 success, -1 error.
     pub status: i32,
-    /// Token of the mechanism.
+    /// Token of the SASL mechanism.
     pub token: Hidden<Option<Bytes>>,
 }
 
 impl QuorumAuthPacket {
-    /// Distinguishes the packet from a hello and from all quorum packets.
+    /// Value that distinguishes the packet from a hello and from all quorum packets.
     pub const MAGIC: i64 = 0x5f24_3501_3501_edcc;
 }
 

@@ -1,4 +1,4 @@
-//! Packets from a leader (or an observer's master) to a learner.
+//! Packets from a leader, or from an observer's master, to a learner.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode};
@@ -11,30 +11,30 @@ use crate::{Epoch, SessionId, Sid, Zxid};
 /// agree on the end of the snapshot.
 pub const SNAPSHOT_SIGNATURE: &str = "BenWasHere";
 
-/// A decoded packet of a leader. Transactions are stored as bytes, because a learner logs exactly
-/// the bytes it receives ([`crate::txn::TxnRecord`] decodes them).
+/// A decoded packet from a leader. Transactions are stored as bytes, because a learner logs exactly
+/// the bytes that it receives ([`crate::txn::TxnRecord`] decodes them).
 ///
 /// Encoding produces the bytes of a 3.9 leader. Source: Leader, LearnerHandler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderPacket {
     /// The leader proposes an epoch.
     LeaderInfo {
-        /// The proposed epoch.
+        /// Proposed epoch.
         epoch: Epoch,
-        /// [`LearnerInfo::PROTOCOL_VERSION`], which learners ignore.
+        /// Protocol version, [`LearnerInfo::PROTOCOL_VERSION`], which learners ignore.
         protocol_version: i32,
     },
     /// The learner keeps its history, which the following transactions continue.
     Diff {
-        /// The leader's last committed zxid; unreliable.
+        /// Last zxid that the leader has committed. The value is unreliable.
         zxid: Zxid,
     },
     /// The learner must truncate its log after this zxid.
     Trunc {
-        /// The last zxid to keep.
+        /// Last zxid to keep.
         zxid: Zxid,
     },
-    /// The learner must discard its history. A snapshot follows (raw, not a packet).
+    /// The learner must discard its history. A snapshot follows, as raw bytes instead of a packet.
     Snap {
         /// Zxid of the snapshot, which may also contain some later changes.
         zxid: Zxid,
@@ -42,7 +42,7 @@ pub enum LeaderPacket {
     /// The committed history is complete. The learner must make it durable, adopt the epoch, and
     /// acknowledge.
     NewLeader {
-        /// The epoch, with counter 0.
+        /// Epoch with counter 0.
         zxid: Zxid,
         /// Text of the newest configuration that the leader has seen.
         config: Option<Bytes>,
@@ -51,9 +51,9 @@ pub enum LeaderPacket {
     UpToDate,
     /// The learner must log this transaction and acknowledge it.
     Proposal {
-        /// Zxid of the transaction, which also contains it.
+        /// Zxid of the transaction. The transaction contains it, too.
         zxid: Zxid,
-        /// The transaction.
+        /// Encoded transaction.
         txn: Bytes,
     },
     /// A proposal is committed.
@@ -63,56 +63,56 @@ pub enum LeaderPacket {
     },
     /// A committed transaction, for an observer.
     Inform {
-        /// Zxid of the transaction, which also contains it.
+        /// Zxid of the transaction. The transaction contains it, too.
         zxid: Zxid,
-        /// The transaction.
+        /// Encoded transaction.
         txn: Bytes,
     },
-    /// A reconfiguration is committed and active from now on.
+    /// A reconfiguration is committed and in force from now on.
     CommitAndActivate {
         /// Zxid of the proposal.
         zxid: Zxid,
         /// Id of the new leader.
         designated_leader: Sid,
     },
-    /// A reconfiguration is committed and active from now on; for an observer, with the
+    /// A reconfiguration is committed and in force from now on. Sent to an observer, with the
     /// transaction.
     InformAndActivate {
-        /// Zxid of the transaction, which also contains it.
+        /// Zxid of the transaction. The transaction contains it, too.
         zxid: Zxid,
         /// Id of the new leader.
         designated_leader: Sid,
-        /// The transaction.
+        /// Encoded transaction.
         txn: Bytes,
     },
-    /// The leader is alive, and requests the active sessions.
+    /// The leader is running, and requests the active sessions.
     Ping {
         /// Zxid of the last proposal.
         zxid: Zxid,
     },
-    /// Response to a REVALIDATE.
+    /// The leader responds to a REVALIDATE.
     Revalidate {
         /// Session in the request.
         session: SessionId,
-        /// Whether the session is alive and now belongs to the learner.
+        /// Whether the session is live and now belongs to the learner.
         is_valid: bool,
     },
-    /// Response to the oldest unanswered sync request.
+    /// The leader responds to the oldest unanswered sync request.
     Sync,
-    /// The learner must report the digest of its tree, whose last transaction is `zxid`. Only
+    /// The learner must report the digest of its tree, whose last transaction is `zxid`. Sent only
     /// between Zoarium members.
     DigestAsked {
-        /// The last committed transaction.
+        /// Last committed transaction.
         zxid: Zxid,
     },
-    /// The learner's digest differs from the leader's digest. Only between Zoarium members.
+    /// The learner's digest differs from the leader's digest. Sent only between Zoarium members.
     DigestJudged {
-        /// The last transaction of the compared trees.
+        /// Last transaction in the compared trees.
         zxid: Zxid,
-        /// The digest of a quorum that includes the leader; `None` if there is no such quorum.
+        /// Digest of a quorum that includes the leader; `None` if there is no such quorum.
         agreed: Option<u64>,
     },
-    /// Any other packet, which is ignored: its type is unknown or only sent by learners.
+    /// Any other packet, which is ignored because its type is unknown or sent only by learners.
     Other {
         /// Number of the type.
         packet_type: i32,
@@ -187,7 +187,7 @@ impl TryFrom<QuorumPacket> for LeaderPacket {
 }
 
 impl LeaderPacket {
-    /// Constructs a LEADERINFO of this release.
+    /// Creates a LEADERINFO of this release.
     pub fn leader_info(epoch: Epoch) -> Self {
         Self::LeaderInfo {
             epoch,

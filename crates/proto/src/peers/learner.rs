@@ -6,19 +6,19 @@ use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
 use super::packet::{PacketType, QuorumPacket, own};
 use crate::{Epoch, Id, OpCode, SessionId, Sid, Zxid};
 
-/// Identification of a learner. Old releases omit the last field or the last two.
+/// Identification of a learner. Old releases omit the last field, or the last two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LearnerInfo {
-    /// `myid` of the learner.
+    /// Id of the learner (`myid`).
     pub sid: Sid,
-    /// [`LearnerInfo::PROTOCOL_VERSION`]; see [`LearnerInfo::protocol_version`].
+    /// Protocol version, [`LearnerInfo::PROTOCOL_VERSION`]. See [`LearnerInfo::protocol_version`].
     pub protocol_version: Option<i32>,
     /// Version of the configuration that the learner has committed.
     pub config_version: Option<i64>,
 }
 
 impl LearnerInfo {
-    /// Version that all releases since 3.4 send. Leaders do not distinguish greater versions; lower
+    /// Version that all releases since 3.4 send. Leaders do not distinguish higher versions. Lower
     /// ones support neither LEADERINFO nor ACKEPOCH.
     pub const PROTOCOL_VERSION: i32 = 0x1_0000;
 
@@ -27,7 +27,7 @@ impl LearnerInfo {
     /// [`LearnerInfo::PROTOCOL_VERSION`], in both directions.
     pub const REPORTS_DIGESTS: i32 = 0x1_5a4f;
 
-    /// Constructs the identification of a learner of this release.
+    /// Creates the identification of a learner of this release.
     pub fn new(sid: Sid, config_version: i64) -> Self {
         Self {
             sid,
@@ -36,7 +36,7 @@ impl LearnerInfo {
         }
     }
 
-    /// Returns the effective version: 1 if none is sent.
+    /// Returns the effective version, which is 1 if none is sent.
     pub fn protocol_version(&self) -> i32 {
         self.protocol_version.unwrap_or(1)
     }
@@ -84,7 +84,7 @@ impl Encode for LearnerInfo {
 pub struct Touch {
     /// Id of the session.
     pub session: SessionId,
-    /// Timeout in ms.
+    /// Timeout of the session, ms.
     pub timeout_ms: i32,
 }
 
@@ -93,50 +93,50 @@ pub struct Touch {
 pub struct LearnerRequest {
     /// Session of the client.
     pub session: SessionId,
-    /// The client's number for the request; 0 for createSession.
+    /// Number that the client gave the request; 0 for createSession.
     pub cxid: i32,
-    /// Opcode, which may be unknown or must not be sent by a learner.
+    /// Opcode, which may be unknown, or one that a learner must not send.
     pub op: i32,
     /// The record as the client sent it, not decoded yet; empty for closeSession.
     pub body: Bytes,
-    /// The client's identities. Null only for createSession: an Apache leader refuses all other
-    /// requests without a list.
+    /// Identities of the client. Null only for createSession, because an Apache leader refuses all
+    /// other requests without a list.
     pub authinfo: Option<Vec<Id>>,
 }
 
 impl LearnerRequest {
-    /// Returns the opcode, if it is known.
+    /// Returns the opcode if it is known.
     pub fn op(&self) -> Option<OpCode> {
         OpCode::from_i32(self.op)
     }
 }
 
-/// A decoded packet of a learner.
+/// A decoded packet from a learner.
 ///
-/// Encoding produces the bytes of a 3.9 learner. Fields without information (the zxid of a
+/// Encoding produces the bytes that a 3.9 learner sends. Fields without information (the zxid of a
 /// REVALIDATE) are not stored. Source: Learner, Follower, Observer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LearnerPacket {
-    /// A follower, or a server without a vote that wants to become one, introduces itself.
+    /// A follower introduces itself, or a server without a vote that wants to become one.
     FollowerInfo {
-        /// The highest epoch that the follower has promised to follow.
+        /// Highest epoch that the follower has promised to follow.
         accepted_epoch: Epoch,
-        /// `None` if the packet lacks it; the leader then assigns an id.
+        /// Identification; `None` if the packet lacks it. The leader then assigns an id.
         info: Option<LearnerInfo>,
     },
     /// An observer introduces itself.
     ObserverInfo {
-        /// The highest epoch that the observer has promised to follow.
+        /// Highest epoch that the observer has promised to follow.
         accepted_epoch: Epoch,
-        /// As in `FollowerInfo`.
+        /// Identification, as in `FollowerInfo`.
         info: Option<LearnerInfo>,
     },
     /// The learner has durably accepted the proposed epoch.
     AckEpoch {
-        /// The last transaction in the learner's log.
+        /// Last transaction in the learner's log.
         last_logged: Zxid,
-        /// Epoch of the learner's history; `None` if it had already accepted this epoch before, so
-        /// that its answer does not count for the quorum.
+        /// Epoch of the learner's history; `None` if the learner had already accepted this epoch,
+        /// so its answer does not count for the quorum.
         current_epoch: Option<Epoch>,
     },
     /// The learner has logged all proposals up to this one. Counter 0 acknowledges NEWLEADER and
@@ -145,34 +145,35 @@ pub enum LearnerPacket {
         /// Zxid of the last logged proposal.
         zxid: Zxid,
     },
-    /// Response to a PING.
+    /// The learner responds to a PING.
     Ping {
-        /// Zxid of the PING.
+        /// Zxid in the PING.
         zxid: Zxid,
         /// Sessions that were active since the previous response.
         touched: Vec<Touch>,
     },
-    /// A client resumes this session, and the learner asks whether the session is alive.
+    /// A client resumes this session, and the learner queries whether the session is live.
     Revalidate(Touch),
-    /// A client's request.
+    /// The learner forwards a client's request.
     Request(LearnerRequest),
     /// After a committed transaction, the digest of the learner's tree differs from the digest in
-    /// the transaction. Only between Zoarium members.
+    /// the transaction. Sent only between Zoarium members.
     DigestDiffers {
         /// Zxid of the transaction.
         zxid: Zxid,
         /// Digest of the learner's tree.
         digest: u64,
     },
-    /// Response to [`LeaderPacket::DigestAsked`](crate::leader::LeaderPacket::DigestAsked). Only
-    /// between Zoarium members.
+    /// The learner responds to
+    /// [`LeaderPacket::DigestAsked`](crate::leader::LeaderPacket::DigestAsked). Sent only between
+    /// Zoarium members.
     Digest {
-        /// The last transaction of the tree, as in the request.
+        /// Last transaction of the tree, as in the request.
         zxid: Zxid,
         /// Digest of the learner's tree.
         digest: u64,
     },
-    /// Any other packet, which is ignored: its type is unknown or only sent by leaders.
+    /// Any other packet, which is ignored because its type is unknown or sent only by leaders.
     Other {
         /// Number of the type.
         packet_type: i32,
@@ -249,7 +250,7 @@ fn learner_info(data: Option<Bytes>) -> Result<Option<LearnerInfo>, DecodeError>
 
 /// Returns the payload of a packet that must have one.
 pub(crate) fn payload(data: Option<Bytes>) -> Result<Reader, DecodeError> {
-    // Offset of the data's length, after type and zxid.
+    // Offset of the data's length, which follows type and zxid.
     const OFFSET: usize = 12;
     data.map(Reader::new)
         .ok_or(DecodeError::Null { offset: OFFSET })
@@ -311,7 +312,7 @@ impl From<LearnerPacket> for QuorumPacket {
     }
 }
 
-/// Constructs a packet whose type is specific to Zoarium.
+/// Creates a packet whose type is specific to Zoarium.
 pub(crate) fn own_packet(packet_type: i32, zxid: Zxid, data: Option<Bytes>) -> QuorumPacket {
     QuorumPacket {
         packet_type,

@@ -16,27 +16,27 @@ use jute::{Decode, DecodeError, Encode, Reader};
 
 use crate::{ElectionRound, Epoch, Sid, Zxid};
 
-/// Length of the longest frame on an election connection. A greater, zero or negative length closes
-/// the connection.
+/// Maximum length of a frame on an election connection, bytes. A greater, zero or negative length
+/// closes the connection.
 pub const FRAME_BYTES_MAX: usize = 524_288;
 
-/// Length of the longest configuration text that fits into a notification. With a longer text no
-/// server could be elected.
+/// Maximum length of a configuration text that fits into a notification, bytes. With a longer text,
+/// no server could be elected.
 pub const CONFIG_BYTES_MAX: usize = FRAME_BYTES_MAX - 44;
 
-/// State of a server, as it announces it.
+/// State that a server announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PeerState {
-    /// Looking for a leader.
+    /// The server is looking for a leader.
     Looking,
-    /// Following a leader, as a voter.
+    /// The server follows a leader as a voter.
     Following,
-    /// Leading.
+    /// The server is the leader.
     Leading,
-    /// Following a leader, without a vote.
+    /// The server follows a leader without a vote.
     Observing,
-    /// An unknown number. From a voter it invalidates the whole message. A server without a vote is
-    /// answered nevertheless.
+    /// An unknown number. If a voter sends it, the whole message is invalid. A server without a
+    /// vote is answered nevertheless.
     Unknown(i32),
 }
 
@@ -64,7 +64,7 @@ impl PeerState {
     }
 }
 
-/// A vote, and the state of the voter.
+/// A vote, together with the state of the voter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
     /// State of the sender.
@@ -75,7 +75,7 @@ pub struct Notification {
     pub zxid: Zxid,
     /// Round of the sender (`electionEpoch` in ZooKeeper).
     pub round: ElectionRound,
-    /// Epoch of that server's log; in the oldest form, the epoch of the zxid.
+    /// Epoch of that server's log. In the oldest form, the epoch of the zxid.
     pub peer_epoch: Epoch,
     /// Form of the message, with the remaining fields.
     pub form: Form,
@@ -84,24 +84,25 @@ pub struct Notification {
 /// Form of a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// 28 bytes, without the peer epoch.
+    /// The oldest form, 28 bytes, without the peer epoch.
     WithoutEpoch,
-    /// 40 bytes, without the configuration.
+    /// The form with 40 bytes, without the configuration.
     WithoutConfig {
-        /// Field at the position of the version in longer messages; receivers ignore it.
+        /// Field at the position that the version has in longer messages. Receivers ignore it.
         unread: i32,
     },
-    /// Any other length.
+    /// The form of any other length.
     Versioned {
-        /// [`Notification::VERSION`] since 3.5.
+        /// Version, [`Notification::VERSION`] since 3.5.
         version: i32,
-        /// Text of the configuration that the sender has committed, not parsed yet; from version 2.
+        /// Text of the configuration that the sender has committed, not parsed yet. Present from
+        /// version 2 on.
         config: Option<Bytes>,
     },
 }
 
 impl Notification {
-    /// The version of every release since 3.5.
+    /// Version that every release since 3.5 sends.
     pub const VERSION: i32 = 2;
 
     /// Returns the version for comparing votes: 0 for the short forms.
@@ -112,7 +113,7 @@ impl Notification {
         }
     }
 
-    /// Returns the text of the configuration, if the message contains one.
+    /// Returns the text of the configuration if the message contains one.
     pub fn config(&self) -> Option<&Bytes> {
         match &self.form {
             Form::Versioned { config, .. } => config.as_ref(),
@@ -123,8 +124,8 @@ impl Notification {
     /// Decodes a frame without its length. Bytes after the configuration are ignored.
     ///
     /// # Errors
-    /// If the frame is too short for its form, or the configuration's length is impossible. The
-    /// message is then dropped; the connection stays open.
+    /// If the frame is too short for its form, or if the configuration's length is impossible. The
+    /// message is then dropped, and the connection stays open.
     pub fn decode(frame: Bytes) -> Result<Self, DecodeError> {
         let len = frame.len();
         let mut input = Reader::new(frame);

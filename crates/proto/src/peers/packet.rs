@@ -15,24 +15,24 @@ use jute::{DecodeError, DecodeRecord, EncodeRecord, Limits};
 
 use crate::{Id, Zxid};
 
-/// A packet.
+/// A packet with an undecoded payload.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct QuorumPacket {
-    /// A [`PacketType`], possibly unknown.
+    /// Type of the packet, a [`PacketType`] or an unknown number.
     pub packet_type: i32,
     /// Zxid whose meaning depends on the type.
     pub zxid: Zxid,
-    /// Payload; null and empty differ.
+    /// Payload. Null and empty differ.
     pub data: Option<Bytes>,
-    /// The client's identities in a REQUEST, otherwise null.
+    /// Identities of the client in a REQUEST, otherwise null.
     pub authinfo: Option<Vec<Id>>,
 }
 
 impl QuorumPacket {
-    /// Length of a packet without data and identities, the shortest possible.
+    /// Length of a packet without data and identities, which is the minimum, bytes.
     pub const BYTES_MIN: usize = 20;
 
-    /// Constructs a packet without identities.
+    /// Creates a packet without identities.
     pub fn new(packet_type: PacketType, zxid: Zxid, data: Option<Bytes>) -> Self {
         Self {
             packet_type: packet_type.number(),
@@ -44,9 +44,9 @@ impl QuorumPacket {
 
     /// Returns the extent of the packet at the start of `bytes`; `None` if more bytes are needed.
     ///
-    /// Nothing is copied, and never more bytes are requested than the limits allow. The data is one
-    /// field, and all identities together must not be longer than one field either (ZooKeeper
-    /// limits each of their strings, but not their number).
+    /// Nothing is copied, and no more bytes are requested than the limits allow. The data is one
+    /// field, and all identities together must not be longer than one field either. (ZooKeeper
+    /// limits each of their strings but not their number.)
     ///
     /// # Errors
     /// If a length is negative or above the limit. The following bytes cannot be interpreted, so
@@ -83,7 +83,7 @@ impl QuorumPacket {
 }
 
 /// Types of packets between Zoarium members that compare their digests. Other servers do not know
-/// them, so they are sent only to a member that has announced
+/// these types, so they are sent only to a member that has announced
 /// [`REPORTS_DIGESTS`](crate::learner::LearnerInfo::REPORTS_DIGESTS).
 pub mod own {
     /// A learner reports that the digest of its tree differs from the digest in a transaction.
@@ -99,10 +99,10 @@ pub mod own {
 /// Extent of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Length of the packet, which is complete.
+    /// Length of the packet, which is complete, bytes.
     Whole(usize),
     /// The identities are longer than a field may be. They continue after the available bytes and
-    /// should not be stored. All bytes before them are available.
+    /// should not be stored. All bytes before the identities are available.
     LongIdentities {
         /// Offset of the identities, which begin with their number.
         at: usize,
@@ -111,7 +111,7 @@ pub enum Extent {
     },
 }
 
-/// Skips fields.
+/// Decoder that skips fields.
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -125,7 +125,7 @@ impl Scan<'_> {
         Some(i32::from_be_bytes(*chunk))
     }
 
-    /// Skips a buffer or string; `None` if it is incomplete.
+    /// Skips a buffer or string. Returns `None` if it is incomplete.
     fn skip_field(&mut self) -> Result<Option<()>, DecodeError> {
         let offset = self.at;
         let Some(len) = self.i32() else {
@@ -173,7 +173,7 @@ macro_rules! packet_types {
                 match number { $( $number => Some(Self::$name), )+ _ => None }
             }
 
-            /// Returns the name in ZooKeeper.
+            /// Returns ZooKeeper's name for the type.
             pub fn name(self) -> &'static str {
                 match self { $( Self::$name => $wire, )+ }
             }

@@ -4,8 +4,8 @@
 //! ensemble is safe because any two quorums have a server in common, so a later quorum always knows
 //! the decisions of an earlier one.
 //!
-//! A set of servers is passed as a predicate (`has(sid)`) instead of a collection. The sets have
-//! very different representations (votes of a round, positions of logs, open connections), and
+//! A set of servers is passed as a predicate (`has(sid)`) instead of a collection, because the sets
+//! have very different representations (votes of a round, positions of logs, open connections) and
 //! calling a predicate does not allocate.
 //!
 //! Source: QuorumMaj, QuorumHierarchical.
@@ -18,20 +18,21 @@ use crate::Sid;
 
 /// A rule that decides which sets of servers are quorums.
 ///
-/// Invariant: two quorums always have a server in common, and a quorum with added servers remains a
-/// quorum.
+/// Invariants: two quorums always have a server in common, and a quorum to which servers are added
+/// remains a quorum.
 pub trait QuorumVerifier: Debug + Send + Sync {
     /// Returns the voters, ordered by id.
     fn voters(&self) -> &BTreeSet<Sid>;
 
-    /// Returns the weight of a server's vote. A server of weight 0 cannot be elected.
+    /// Returns the weight of a server's vote. A server with weight 0 cannot be elected.
     fn weight(&self, sid: Sid) -> u64;
 
-    /// Returns whether the servers for which `has` is true are a quorum.
+    /// Returns whether the servers for which `has` is true form a quorum.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool;
 
-    /// Returns the number of servers that may fail, in any combination, while the others for which
-    /// `has` is true remain a quorum. Returns `None` if they are not a quorum already.
+    /// Returns the number of servers that may fail, in any combination, while the remaining servers
+    /// for which `has` is true still form a quorum. Returns `None` if they do not form a quorum
+    /// already.
     fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize>;
 
     /// Returns whether the server is a voter.
@@ -62,14 +63,14 @@ impl<V: QuorumVerifier + ?Sized> QuorumVerifier for Arc<V> {
     }
 }
 
-/// More than half of the voters, which have equal weights.
+/// Quorums are more than half of the voters, which have equal weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Majority {
     voters: BTreeSet<Sid>,
 }
 
 impl Majority {
-    /// Constructs a majority of these voters. Without voters there is no quorum.
+    /// Creates a majority of these voters. Without voters there is no quorum.
     pub fn new(voters: impl IntoIterator<Item = Sid>) -> Self {
         Self {
             voters: voters.into_iter().collect(),
@@ -82,7 +83,7 @@ impl QuorumVerifier for Majority {
         &self.voters
     }
 
-    /// Returns 1 for all servers, including those that are not voters.
+    /// Returns 1 for all servers, including servers that are not voters.
     fn weight(&self, _sid: Sid) -> u64 {
         1
     }
@@ -98,7 +99,7 @@ impl QuorumVerifier for Majority {
     }
 }
 
-/// The number of a group (`group.<id>` in a configuration).
+/// Number of a group (`group.<id>` in a configuration).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub i64);
 
@@ -106,15 +107,15 @@ pub struct GroupId(pub i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuorumFault {
-    /// The groups must be disjoint.
+    /// The groups are not disjoint.
     #[error("server {} is in group {} and in group {}", .sid, .groups[0].0, .groups[1].0)]
     InTwoGroups {
         /// Id of the server.
         sid: Sid,
-        /// The groups that contain the server.
+        /// Groups that contain the server.
         groups: [GroupId; 2],
     },
-    /// Every voter must be in a group.
+    /// A voter is in no group.
     #[error("server {sid} is a participant, but is not in a group")]
     WithoutGroup {
         /// Id of the server.
@@ -122,7 +123,8 @@ pub enum QuorumFault {
     },
 }
 
-/// Servers in groups (data centres): more than half of the weight in more than half of the groups.
+/// Servers in groups (data centres). A quorum has more than half of the weight in more than half of
+/// the groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchical {
     voters: BTreeSet<Sid>,
@@ -135,11 +137,11 @@ impl Hierarchical {
     /// Weight of a server without a configured weight.
     pub const DEFAULT_WEIGHT: u64 = 1;
 
-    /// Constructs a quorum system of disjoint groups. Servers that are in a group but are not
-    /// voters (observers) count like the others, as in ZooKeeper: better not list them.
+    /// Creates a quorum system of disjoint groups. As in ZooKeeper, servers that are in a group but
+    /// are not voters (observers) count like voters, so they should not be listed.
     ///
     /// # Errors
-    /// If a server is in two groups, or a voter is not in a group.
+    /// If a server is in two groups, or if a voter is in no group.
     pub fn new(
         voters: impl IntoIterator<Item = Sid>,
         groups: impl IntoIterator<Item = (GroupId, Vec<Sid>)>,
@@ -170,7 +172,7 @@ impl Hierarchical {
         })
     }
 
-    /// Sums in 128 bits, because a configuration may contain weights near 2^64.
+    /// Sums have 128 bits, because a configuration may contain weights near 2^64.
     fn weigh<'a>(&self, sids: impl Iterator<Item = &'a Sid>) -> u128 {
         sids.map(|sid| u128::from(self.weight(*sid))).sum()
     }
@@ -194,8 +196,8 @@ impl QuorumVerifier for Hierarchical {
     }
 
     fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize> {
-        // The number of failures that take the majority from each group that has one. The servers
-        // with the largest weights fail first.
+        // Number of failures that take the majority from each group that has one. The servers with
+        // the largest weights fail first.
         let mut costs: Vec<usize> = Vec::new();
         for members in self.groups.values() {
             let half = self.weigh(members.iter()) / 2;

@@ -92,7 +92,7 @@ fn groups_must_be_disjoint_and_hold_every_voter() {
     assert_eq!(fault, QuorumFault::WithoutGroup { sid: Sid(2) });
 }
 
-/// Implements the rule a second time, over plain lists and without rounding halves down.
+/// Implements the rule a second time, with plain lists and without rounding halves down.
 fn slow_hierarchical(groups: &[Vec<(i64, u64)>], present: &BTreeSet<Sid>) -> bool {
     let weigh = |members: &[(i64, u64)], wanted: &dyn Fn(i64) -> bool| -> u64 {
         let counted = members.iter().filter(|(sid, _)| wanted(*sid));
@@ -111,7 +111,7 @@ fn slow_hierarchical(groups: &[Vec<(i64, u64)>], present: &BTreeSet<Sid>) -> boo
     2 * won > counted
 }
 
-/// Generates up to seven servers, distributed to up to three groups, with small weights.
+/// Generates up to seven servers in up to three groups, with small weights.
 fn grouped() -> impl Strategy<Value = Vec<Vec<(i64, u64)>>> {
     btree_map(1..8i64, (0..3usize, 0..4u64), 1..=7).prop_map(|servers| {
         let mut groups = vec![Vec::new(); 3];

@@ -8,7 +8,7 @@
 //! TxnDigest  version i32 (2) | tree digest i64                      optional, 12 bytes
 //! ```
 //!
-//! Versions in a body are the resulting ones, and paths are final. Source:
+//! Versions in a body are the resulting versions, and paths are final. Source:
 //! SerializeUtils.deserializeTxn.
 
 mod records;
@@ -27,55 +27,55 @@ pub use records::{
 /// Body of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Txn {
-    /// A session begins.
+    /// A session that begins.
     CreateSession {
-        /// Timeout of the session in ms.
+        /// Timeout of the session, ms.
         timeout_ms: i32,
     },
-    /// A session ends.
+    /// A session that ends.
     CloseSession {
-        /// Ephemerals of the session; `None` in logs without the list.
+        /// Ephemeral znodes of the session; `None` in logs without the list.
         paths: Option<Vec<Str>>,
     },
     /// A refused request, which only uses a zxid.
     Error {
-        /// Number of the error code, see [`ErrorCode`].
+        /// Number of the error code. See [`ErrorCode`].
         code: i32,
     },
-    /// create.
+    /// Transaction of create.
     Create(CreateTxn),
-    /// create of a release so old that `parent_cversion` (-1 here) is not written.
+    /// Transaction of create by a release so old that `parent_cversion` (-1 here) is not written.
     CreateV0(CreateTxn),
-    /// create2.
+    /// Transaction of create2.
     Create2(CreateTxn),
-    /// createContainer.
+    /// Transaction of createContainer.
     CreateContainer(CreateContainerTxn),
-    /// createTTL.
+    /// Transaction of createTTL.
     CreateTtl(CreateTtlTxn),
-    /// delete.
+    /// Transaction of delete.
     Delete {
         /// Path of the znode.
         path: Str,
     },
-    /// deleteContainer, for an empty container or an expired TTL znode.
+    /// Transaction of deleteContainer, for an empty container or an expired TTL znode.
     DeleteContainer {
         /// Path of the znode.
         path: Str,
     },
-    /// setData.
+    /// Transaction of setData.
     SetData(SetDataTxn),
-    /// reconfig, which sets the data of the config znode.
+    /// Transaction of reconfig, which sets the data of the config znode.
     Reconfig(SetDataTxn),
-    /// setACL.
+    /// Transaction of setACL.
     SetAcl(SetAclTxn),
-    /// check, inside a multi.
+    /// Transaction of check, inside a multi.
     Check(CheckVersionTxn),
-    /// multi: all operations succeed, or none if one is an `Error`.
+    /// Transaction of multi. All operations succeed, or none if one is an `Error`.
     Multi(Vec<Txn>),
 }
 
 impl Txn {
-    /// Constructs the body of an error.
+    /// Creates the body of an error.
     pub fn error(code: ErrorCode) -> Self {
         Self::Error { code: code.code() }
     }
@@ -100,13 +100,13 @@ impl Txn {
         }
     }
 
-    /// Returns the path that the transaction changes; `None` if it changes no path, or several.
+    /// Returns the path that the transaction changes; `None` if it changes no path or several.
     pub fn path(&self) -> Option<&Str> {
         let path = self.fields().path;
         path.filter(|_| self.op().change() != ZnodeChange::None)
     }
 
-    /// Returns the path that the transaction changes; the first path of a multi.
+    /// Returns the path that the transaction changes. For a multi, returns its first path.
     pub fn first_path(&self) -> Option<&Str> {
         match self {
             Self::Multi(parts) => parts.iter().find_map(Self::path),
@@ -205,27 +205,27 @@ impl Txn {
     }
 }
 
-/// Fields of a transaction's body, for code that treats the operations alike. A field that the body
-/// lacks has its default.
+/// Fields of a transaction's body, for code that treats all operations alike. A field that the body
+/// lacks has its default value.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TxnFields<'a> {
-    /// Timeout in ms of a new session, or the error code.
+    /// Timeout of a new session in ms, or the error code.
     pub number: i32,
     /// Path of the znode.
     pub path: Option<&'a Str>,
-    /// Ephemerals of a session that ends.
+    /// Ephemeral znodes of a session that ends.
     pub paths: Option<&'a [Str]>,
-    /// The new data.
+    /// New data.
     pub data: Option<&'a Bytes>,
-    /// The new ACL.
+    /// New ACL.
     pub acl: &'a [Acl],
     /// Whether the header's session owns the znode.
     pub is_ephemeral: bool,
-    /// The resulting version or aversion.
+    /// Resulting version or aversion.
     pub version: i32,
-    /// The parent's resulting creation count.
+    /// Resulting creation count of the parent.
     pub parent_cversion: i32,
-    /// TTL in ms.
+    /// TTL, ms.
     pub ttl_ms: i64,
     /// Operations of a multi.
     pub parts: &'a [Txn],
@@ -254,7 +254,7 @@ fn unknown_type(op: i32) -> DecodeError {
 fn decode_create(input: &mut Reader) -> Result<Txn, DecodeError> {
     let (path, data) = (Str::decode(input)?, Option::decode(input)?);
     let (acl, ephemeral) = (Vec::decode(input)?, bool::decode(input)?);
-    // Records of releases before 3.3.3 end here. A digest cannot follow such a record.
+    // Records of releases before 3.3.3 end here. No digest can follow such a record.
     Ok(match input.i32() {
         Ok(parent_cversion) => Txn::Create(CreateTxn {
             path,
@@ -273,11 +273,11 @@ fn decode_create(input: &mut Reader) -> Result<Txn, DecodeError> {
     })
 }
 
-/// Decodes the list of a closeSession. Records of 3.5, and of servers configured not to write it,
-/// lack the list.
+/// Decodes the list in a closeSession. The list is missing in records of 3.5 and of servers that
+/// are configured not to write it.
 ///
 /// The following bytes may then be a digest. Its 12 bytes could be read as two empty paths, but a
-/// list never contains an empty path, so the two cases are distinguishable.
+/// list never contains an empty path, so the two cases can be distinguished.
 fn decode_close_paths(input: &mut Reader) -> Result<Option<Vec<Str>>, DecodeError> {
     if input.is_empty() {
         return Ok(None);
@@ -325,7 +325,7 @@ pub struct TxnRecord {
     pub header: TxnHeader,
     /// Body with the change.
     pub txn: Txn,
-    /// The tree's digest after the transaction, if it was computed.
+    /// Digest of the tree after the transaction, if it was computed.
     pub digest: Option<TxnDigest>,
 }
 

@@ -1,4 +1,4 @@
-//! Records of a transaction: the header, the bodies and the digest.
+//! Parts of a transaction record: the header, the bodies and the digest.
 
 use bytes::Bytes;
 use jute::{DecodeRecord, EncodeRecord, Str};
@@ -8,22 +8,22 @@ use crate::{Acl, SessionId, Zxid};
 /// Header of a transaction: its origin, time and type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct TxnHeader {
-    /// Session of the request, 0 for the server itself.
+    /// Session of the request; 0 for the server itself.
     pub session: SessionId,
-    /// Xid of the request, 0 if there is none.
+    /// Xid of the request; 0 if there is none.
     pub cxid: i32,
     /// Zxid of the transaction.
     pub zxid: Zxid,
-    /// Time of the leader's clock, ms since 1970.
+    /// Time by the leader's clock, ms since 1970.
     pub time_ms: i64,
     /// Opcode of the body; -1 for an error.
     pub op: i32,
 }
 
-/// The tree's digest after a transaction.
+/// Digest of the tree after a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct TxnDigest {
-    /// Version of the digest, see [`TxnDigest::VERSION`].
+    /// Version of the digest. See [`TxnDigest::VERSION`].
     pub version: i32,
     /// Sum of the znodes' digests.
     pub digest: i64,
@@ -32,10 +32,10 @@ pub struct TxnDigest {
 impl TxnDigest {
     /// Version that is written and compared.
     pub const VERSION: i32 = 2;
-    /// Length on the wire.
+    /// Length on the wire, bytes.
     pub const BYTES: usize = 12;
 
-    /// Constructs a digest of the current version.
+    /// Creates a digest of the current version.
     pub fn new(digest: u64) -> Self {
         Self {
             version: Self::VERSION,
@@ -55,7 +55,7 @@ pub struct CreateTxn {
     pub acl: Vec<Acl>,
     /// Whether the header's session owns the znode.
     pub ephemeral: bool,
-    /// The parent's resulting creation count, -1 if unknown (records of old releases).
+    /// Resulting creation count of the parent; -1 if unknown (in records of old releases).
     pub parent_cversion: i32,
 }
 
@@ -68,7 +68,7 @@ pub struct CreateContainerTxn {
     pub data: Option<Bytes>,
     /// ACL of the znode.
     pub acl: Vec<Acl>,
-    /// The parent's resulting creation count.
+    /// Resulting creation count of the parent.
     pub parent_cversion: i32,
 }
 
@@ -81,9 +81,9 @@ pub struct CreateTtlTxn {
     pub data: Option<Bytes>,
     /// ACL of the znode.
     pub acl: Vec<Acl>,
-    /// The parent's resulting creation count.
+    /// Resulting creation count of the parent.
     pub parent_cversion: i32,
-    /// TTL in ms.
+    /// TTL, ms.
     pub ttl: i64,
 }
 
@@ -92,9 +92,9 @@ pub struct CreateTtlTxn {
 pub struct SetDataTxn {
     /// Path of the znode.
     pub path: Str,
-    /// The new data.
+    /// New data of the znode.
     pub data: Option<Bytes>,
-    /// The resulting version.
+    /// Resulting version.
     pub version: i32,
 }
 
@@ -103,17 +103,17 @@ pub struct SetDataTxn {
 pub struct SetAclTxn {
     /// Path of the znode.
     pub path: Str,
-    /// The new ACL.
+    /// New ACL of the znode.
     pub acl: Vec<Acl>,
-    /// The resulting aversion.
+    /// Resulting aversion.
     pub version: i32,
 }
 
-/// Body of check, inside a multi.
+/// Body of check, which occurs inside a multi.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CheckVersionTxn {
     /// Path of the znode.
     pub path: Str,
-    /// The checked version plus 1; not used.
+    /// The checked version plus 1, which is not used.
     pub version: i32,
 }

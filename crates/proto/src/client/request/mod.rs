@@ -1,4 +1,4 @@
-//! Decoded requests of clients, sorted by how they are served.
+//! Decoded requests from clients, grouped by how they are served.
 
 mod read;
 mod write;
@@ -12,7 +12,7 @@ use crate::{OpCode, OpKind};
 pub use read::ReadRequest;
 pub use write::WriteRequest;
 
-/// Record of create, create2 and createContainer; with `ttl` also of createTTL.
+/// Record of create, create2 and createContainer and, together with `ttl`, of createTTL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct CreateRequest {
     /// Path of the znode, to which a sequence number may be appended.
@@ -21,7 +21,7 @@ pub struct CreateRequest {
     pub data: Option<Bytes>,
     /// ACL of the znode.
     pub acl: Option<Vec<RequestAcl>>,
-    /// A create mode, see [`flags`].
+    /// Create mode (see [`flags`]).
     pub flags: i32,
 }
 
@@ -37,7 +37,7 @@ pub mod flags {
     pub const EPHEMERAL_SEQUENTIAL: i32 = 3;
     /// Container, which is deleted after its last child.
     pub const CONTAINER: i32 = 4;
-    /// TTL znode, which is deleted after it was unchanged and childless for its TTL.
+    /// TTL znode, which is deleted after it has been unchanged and childless for its TTL.
     pub const TTL: i32 = 5;
     /// TTL znode with a sequence number.
     pub const TTL_SEQUENTIAL: i32 = 6;
@@ -48,7 +48,7 @@ pub mod flags {
 pub struct PathVersionRequest {
     /// Path of the znode.
     pub path: Option<Str>,
-    /// Expected version, -1 for any.
+    /// Expected version; -1 for any.
     pub version: i32,
 }
 
@@ -57,9 +57,9 @@ pub struct PathVersionRequest {
 pub struct SetDataRequest {
     /// Path of the znode.
     pub path: Option<Str>,
-    /// The new data.
+    /// New data of the znode.
     pub data: Option<Bytes>,
-    /// Expected version, -1 for any.
+    /// Expected version; -1 for any.
     pub version: i32,
 }
 
@@ -68,42 +68,42 @@ pub struct SetDataRequest {
 pub struct SetAclRequest {
     /// Path of the znode.
     pub path: Option<Str>,
-    /// The new ACL.
+    /// New ACL of the znode.
     pub acl: Option<Vec<RequestAcl>>,
-    /// Expected aversion, -1 for any.
+    /// Expected aversion; -1 for any.
     pub version: i32,
 }
 
 /// Record of reconfig.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct ReconfigRequest {
-    /// Members to add or change, comma-separated.
+    /// Members to add or change, separated by commas.
     pub joining: Option<Str>,
-    /// Members to remove, comma-separated.
+    /// Members to remove, separated by commas.
     pub leaving: Option<Str>,
     /// Complete new list, instead of the other two.
     pub new_members: Option<Str>,
-    /// Expected config version, -1 for any.
+    /// Expected config version; -1 for any.
     pub config_version: i64,
 }
 
 /// Record of exists, getData, getChildren and getChildren2.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct PathWatchRequest {
-    /// Path, which is not validated.
+    /// Path of the znode, which is not validated.
     pub path: Option<Str>,
     /// Whether to set a watch.
     pub watch: bool,
 }
 
-/// Record of getACL, sync, getAllChildrenNumber and getEphemerals (a prefix).
+/// Record of getACL, sync, getAllChildrenNumber and (with a prefix) getEphemerals.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct PathRequest {
     /// Path or prefix, which is not validated.
     pub path: Option<Str>,
 }
 
-/// Record of addWatch (mode), and of checkWatches and removeWatches (type).
+/// Record of addWatch (with a mode), and of checkWatches and removeWatches (with a type).
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct PathModeRequest {
     /// Path, which may be any string.
@@ -135,20 +135,20 @@ pub struct SetWatchesRequest {
 pub enum Request {
     /// A write, which becomes a transaction.
     Write(WriteRequest),
-    /// A read, which is answered by this server.
+    /// A read, which this server answers.
     Read(ReadRequest),
-    /// sync, which is ordered with the writes but does not become a transaction.
+    /// A sync, which is ordered with the writes but does not become a transaction.
     Sync(PathRequest),
 }
 
 impl Request {
-    /// Decodes the record of `op`. Further bytes are ignored.
+    /// Decodes the record of `op`. Additional bytes are ignored.
     ///
     /// # Errors
-    /// If the record does not decode. The reply is then MarshallingError, and no zxid is used.
+    /// If the record cannot be decoded. The reply is then MarshallingError, and no zxid is used.
     ///
     /// Opcodes that are not requests of a client (error, createSession, check, auth, sasl) cause a
-    /// `Value` error; the caller distinguishes them with [`OpCode::kind`].
+    /// `Value` error. The caller distinguishes them with [`OpCode::kind`].
     pub fn decode(op: OpCode, input: &mut Reader) -> Result<Self, DecodeError> {
         let request = match op.kind() {
             OpKind::Write => WriteRequest::decode(op, input)?.map(Self::Write),
@@ -162,11 +162,11 @@ impl Request {
         })
     }
 
-    /// Decodes the record of a request that a learner forwards to its leader: one of a client, or
-    /// createSession.
+    /// Decodes the record of a request that a learner forwards to its leader, which is a client's
+    /// request or createSession.
     ///
     /// # Errors
-    /// If the record does not decode, or `op` cannot be forwarded.
+    /// If the record cannot be decoded, or if `op` cannot be forwarded.
     pub fn decode_forwarded(op: OpCode, input: &mut Reader) -> Result<Self, DecodeError> {
         match op {
             OpCode::CreateSession => input
@@ -176,7 +176,7 @@ impl Request {
         }
     }
 
-    /// Returns the opcode; setWatches2 only if setWatches is not sufficient.
+    /// Returns the opcode. It is setWatches2 only if setWatches does not suffice.
     pub fn op(&self) -> OpCode {
         match self {
             Self::Write(write) => write.op(),
@@ -188,11 +188,11 @@ impl Request {
     /// Appends the record that follows the request's header.
     ///
     /// # Errors
-    /// If the record does not exist. Nothing is appended.
+    /// If there is no such record. Nothing is then appended.
     ///
     /// # Panics
-    /// If a multi contains an operation that [`crate::multi::encode_request`] does not accept. Decoding
-    /// never produces such a multi.
+    /// If a multi contains an operation that [`crate::multi::encode_request`] does not accept.
+    /// Decoding never produces such a multi.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), NotEncodable> {
         match self {
             Self::Write(write) => write.encode(out),
@@ -205,8 +205,8 @@ impl Request {
     }
 }
 
-/// A request whose bytes are unknown: a multi or multiRead that was refused during decoding, or a
-/// check outside a multi, for which there is no encoding.
+/// A request that cannot be encoded: a multi or multiRead that was refused during decoding, or a
+/// check outside a multi.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a refused {} request cannot be encoded", .op.name())]
 pub struct NotEncodable {

@@ -9,38 +9,38 @@ use crate::client::multi::{self, MultiHeader, MultiRead};
 /// A read request, which is answered from this server's own tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadRequest {
-    /// exists.
+    /// Request exists.
     Exists(PathWatchRequest),
-    /// getData.
+    /// Request getData.
     GetData(PathWatchRequest),
-    /// getACL.
+    /// Request getACL.
     GetAcl(PathRequest),
-    /// getChildren.
+    /// Request getChildren.
     GetChildren(PathWatchRequest),
-    /// getChildren2.
+    /// Request getChildren2.
     GetChildren2(PathWatchRequest),
-    /// getAllChildrenNumber.
+    /// Request getAllChildrenNumber.
     GetAllChildrenNumber(PathRequest),
-    /// getEphemerals.
+    /// Request getEphemerals.
     GetEphemerals(PathRequest),
-    /// multiRead.
+    /// Request multiRead.
     MultiRead(MultiRead),
-    /// checkWatches.
+    /// Request checkWatches.
     CheckWatches(PathModeRequest),
-    /// removeWatches.
+    /// Request removeWatches.
     RemoveWatches(PathModeRequest),
-    /// addWatch.
+    /// Request addWatch.
     AddWatch(PathModeRequest),
-    /// setWatches, setWatches2.
+    /// Request setWatches or setWatches2.
     SetWatches(SetWatchesRequest),
-    /// whoAmI.
+    /// Request whoAmI.
     WhoAmI,
-    /// ping.
+    /// Request ping.
     Ping,
 }
 
 impl ReadRequest {
-    /// Returns the path of the znode; `None` if the request has no path, or several.
+    /// Returns the path of the znode; `None` if the request has no path or has several.
     pub fn path(&self) -> Option<&Str> {
         match self {
             Self::Exists(request)
@@ -80,7 +80,7 @@ impl ReadRequest {
     /// Decodes the record of `op`. Returns `None` if no read has this opcode.
     ///
     /// # Errors
-    /// If the record does not decode.
+    /// If the record cannot be decoded.
     pub(crate) fn decode(op: OpCode, input: &mut Reader) -> Result<Option<Self>, DecodeError> {
         Ok(Some(match op {
             OpCode::Exists => Self::Exists(PathWatchRequest::decode(input)?),
@@ -154,7 +154,7 @@ impl SetWatchesRequest {
         Ok(request)
     }
 
-    /// Appends the record of setWatches2, or of setWatches without the persistent lists.
+    /// Appends the record of setWatches2, or of setWatches, which lacks the persistent lists.
     pub fn encode(&self, op: OpCode, out: &mut Vec<u8>) {
         self.relative_zxid.encode(out);
         self.data.encode(out);

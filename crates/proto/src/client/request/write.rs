@@ -12,38 +12,38 @@ use crate::{OpCode, OpKind};
 /// A request that becomes a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteRequest {
-    /// create, create2, createContainer, createTTL.
+    /// Request create, create2, createContainer or createTTL.
     Create {
         /// Opcode, one of the four.
         op: OpCode,
         /// Record of the request.
         request: CreateRequest,
-        /// The TTL in ms of createTTL, -1 for the others.
+        /// TTL of createTTL, ms; -1 for the others.
         ttl: i64,
     },
-    /// delete.
+    /// Request delete.
     Delete(PathVersionRequest),
-    /// setData.
+    /// Request setData.
     SetData(SetDataRequest),
-    /// setACL.
+    /// Request setACL.
     SetAcl(SetAclRequest),
-    /// check, only inside a multi.
+    /// Request check, which occurs only inside a multi.
     Check(PathVersionRequest),
-    /// deleteContainer, whose path cannot be null.
+    /// Request deleteContainer, whose path cannot be null.
     DeleteContainer {
         /// Path of the container or TTL znode.
         path: Str,
     },
-    /// reconfig.
+    /// Request reconfig.
     Reconfig(ReconfigRequest),
-    /// multi. A fault refuses it as a whole but still uses a zxid.
+    /// Request multi. A fault refuses it as a whole but still uses a zxid.
     Multi(Result<Vec<WriteRequest>, MultiFault>),
     /// A new session, created by the server from a handshake.
     CreateSession {
-        /// Negotiated timeout in ms.
+        /// Negotiated timeout, ms.
         timeout_ms: i32,
     },
-    /// End of the session, sent by the client or created by the server on expiry.
+    /// End of a session, requested by the client, or by the server when the session expires.
     CloseSession,
 }
 
@@ -64,11 +64,11 @@ impl WriteRequest {
         }
     }
 
-    /// Decodes the record of `op`, separate or in a multi. Returns `None` if a client cannot request
-    /// a write with this opcode.
+    /// Decodes the record of `op`, separate or in a multi. Returns `None` if a client cannot
+    /// request a write with this opcode.
     ///
     /// # Errors
-    /// If the record does not decode.
+    /// If the record cannot be decoded.
     pub(crate) fn decode(op: OpCode, input: &mut Reader) -> Result<Option<Self>, DecodeError> {
         Ok(Some(match op {
             OpCode::Create | OpCode::Create2 | OpCode::CreateContainer => Self::Create {
@@ -134,7 +134,8 @@ impl WriteRequest {
         Ok(())
     }
 
-    /// Returns the requested path; `None` if it is null, or if the request does not have exactly one.
+    /// Returns the requested path; `None` if the path is null, or if the request does not have
+    /// exactly one path.
     pub fn path(&self) -> Option<&Str> {
         match self {
             Self::Create { request, .. } => request.path.as_ref(),
@@ -149,7 +150,7 @@ impl WriteRequest {
         }
     }
 
-    /// Returns the requested path for a replacement, see [`Self::path`].
+    /// Returns a mutable reference to the requested path. See [`Self::path`].
     pub fn path_mut(&mut self) -> Option<&mut Str> {
         match self {
             Self::Create { request, .. } => request.path.as_mut(),
