@@ -1,4 +1,4 @@
-//! Passes the commit, the time and Cargo's profile of the build to the version text.
+//! Passes the commit, the time and the Cargo profile of the build to the version string.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn main() {
         .unwrap_or_else(|| UNKNOWN_COMMIT.to_owned());
     println!("cargo:rustc-env=ZOARIUM_COMMIT={commit}");
 
-    // The time of the commit makes two builds of one commit identical.
+    // The commit's own time makes two builds of one commit identical.
     let seconds = std::env::var("SOURCE_DATE_EPOCH")
         .ok()
         .or_else(|| git(&["log", "-1", "--format=%ct"]))
@@ -46,7 +46,7 @@ fn profile() -> String {
     }
 }
 
-/// Returns git's output, or `None` without git or outside of a repository.
+/// Returns the output of git, or `None` without git or outside a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

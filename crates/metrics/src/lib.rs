@@ -10,8 +10,8 @@
 //! * [`traces`] records the stages of sampled writes.
 //! * [`usage`] sums up the requests of clients. [`slow`] keeps slow requests.
 //!
-//! This crate does not influence the behaviour of a server. It does not read clocks, and receives
-//! the time from its callers.
+//! This crate does not influence the behaviour of a server. It reads no clocks and receives the
+//! time from its callers.
 
 pub mod audit;
 mod counters;

@@ -1,25 +1,25 @@
-//! Data of a request that its audit line needs.
+//! Data from a request that its audit line needs.
 
 use jute::Str;
 use proto::OpCode;
 use proto::data::RequestAcl;
 use proto::request::{WriteRequest, flags};
 
-/// Audited request.
+/// A request that is audited.
 #[derive(Debug, Clone)]
 pub enum Asked {
-    /// Separate operation.
+    /// A separate operation.
     One {
-        /// Name in the line.
+        /// Name of the operation in the line.
         operation: &'static str,
-        /// Requested path, if there is one.
+        /// Requested path, if any.
         path: Option<Str>,
         /// Kind of the created znode, in Java's words.
         mode: Option<&'static str>,
         /// Requested ACL of a setACL.
         acl: Option<Vec<RequestAcl>>,
     },
-    /// multi.
+    /// A multi with several operations.
     Multi(Modes),
 }
 
@@ -28,15 +28,16 @@ pub enum Asked {
 pub enum Modes {
     /// Kinds by requested path. If a path occurs several times, the last entry applies.
     Known(Vec<(Str, &'static str)>),
-    /// The flags of one create are invalid. Java fails to write the line in this case.
+    /// The flags of one create are invalid. In this case, Java fails to write the line.
     Unknown,
 }
 
 impl Asked {
-    /// Returns the data to keep of a request, or `None` if it is not audited.
+    /// Returns the data that must be kept from a request, or `None` if the request is not audited.
     ///
-    /// Java decodes the request again for its line. A request that does not decode there does not
-    /// have a line: flags without a kind of znode, or a missing ACL. Such requests always fail.
+    /// Java decodes the request again for its line. If it cannot be decoded there, because the
+    /// flags specify no kind of znode or the ACL is missing, there is no line. Such requests always
+    /// fail.
     pub fn of(request: &WriteRequest) -> Option<Self> {
         let operation = request.op().audited_as()?;
         let (mut kind, mut list) = (None, None);
@@ -58,8 +59,8 @@ impl Asked {
     }
 }
 
-/// Returns the kinds of the created znodes. As in Java, a znode of createTTL in a multi does not
-/// have a kind in its line.
+/// Returns the kinds of the created znodes. As in Java, a znode that createTTL creates in a multi
+/// has no kind in its line.
 fn modes(writes: &[WriteRequest]) -> Modes {
     let mut known = Vec::new();
     for write in writes {
@@ -78,7 +79,7 @@ fn modes(writes: &[WriteRequest]) -> Modes {
 }
 
 impl Modes {
-    /// Returns the kind of a znode by its final path. A sequential znode does not have a kind.
+    /// Returns the kind of a znode, given its final path. A sequential znode has no kind.
     pub(super) fn of(&self, path: &str) -> Option<&'static str> {
         match self {
             Self::Known(known) => {

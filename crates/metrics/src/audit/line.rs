@@ -23,7 +23,7 @@ pub enum Level {
     Error,
 }
 
-/// Line without its date.
+/// A line without its date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// Level of the line.
@@ -32,7 +32,7 @@ pub struct Line {
     pub text: String,
 }
 
-/// Client that sent the request.
+/// Client that sent a request.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// Session of the client.
@@ -43,7 +43,7 @@ pub struct Caller {
     pub ip: IpAddr,
 }
 
-/// Appends the lines of a request, which became this transaction with this outcome.
+/// Appends the lines for a request that became this transaction with this outcome.
 pub fn lines_of(
     caller: &Caller,
     asked: &Asked,
@@ -66,7 +66,7 @@ pub fn lines_of(
             };
         }
     };
-    // A refusal contains the path of the request, and a success the path of the znode.
+    // A refusal contains the path in the request, and a success the path of the znode.
     let path = if is_refused {
         path.as_ref()
     } else {
@@ -75,8 +75,8 @@ pub fn lines_of(
     lines.push(line(caller, operation, path, mode, acl, failed));
 }
 
-/// Returns the line of a request whose record does not decode. Java decodes the record again for
-/// its line, so only operations whose line does not need the record have one.
+/// Returns the line for a request whose record cannot be decoded. Java decodes the record again for
+/// its line, so there is a line only if the operation's line does not need the record.
 pub fn line_of_undecodable(caller: &Caller, op: OpCode) -> Option<Line> {
     let is_in_record = !matches!(op.change(), ZnodeChange::None | ZnodeChange::Reconfig);
     let operation = op.audited_as().filter(|_| !is_in_record)?;
@@ -119,7 +119,7 @@ fn failure_of_multi(caller: &Caller) -> Line {
     line(caller, operation, None, None, None, true)
 }
 
-/// Returns the lines for the end of a session: one for each of its ephemerals. Source:
+/// Returns the lines for the end of a session, one for each of its ephemeral znodes. Source:
 /// DataTree.deleteNodes.
 pub fn lines_of_close(
     server_user: &str,
@@ -190,7 +190,7 @@ fn line(
     fields.ending(failed)
 }
 
-/// Returns whether the text is blank. Source: String.trim, which removes all characters up to the
+/// Returns whether the string is blank. Source: String.trim, which removes all characters up to the
 /// blank.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|letter| letter <= ' ')

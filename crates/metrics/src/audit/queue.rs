@@ -12,13 +12,12 @@ use super::{Level, Line, server_start, server_stop};
 /// Tracing target under which the lines also appear, at level debug.
 const TARGET: &str = "audit";
 
-/// Bytes of audit lines that wait for their file; `auditlog.queueSize` also bounds their number.
-/// With `auditlog.neverBlock=false`, requests wait at half of this value, so that the lines of
-/// requests in progress fit.
+/// Maximum size of audit lines that wait for their file, bytes. Their number is also bounded by
+/// `auditlog.queueSize`. With `auditlog.neverBlock=false`, requests wait at half of this value, so
+/// that the lines of requests in progress fit.
 pub const QUEUE_BYTES_MAX: usize = 16 << 20;
 
-/// The queue of the audit log. Lines are queued before the reply is written, outside the tree's
-/// lock.
+/// Queue of the audit log. Lines are queued before the reply is written, outside the tree's lock.
 #[derive(Debug)]
 pub struct AuditLog {
     failures_only: bool,
@@ -30,8 +29,7 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Creates the log of a server that `server_user` runs. `wall_ms` returns the time since 1970,
-    /// ms.
+    /// Creates the log of a server run by `server_user`. `wall_ms` returns the time since 1970, ms.
     pub fn new(settings: &AuditSettings, server_user: &str, wall_ms: fn() -> i64) -> Self {
         Self {
             failures_only: settings.failures_only,
@@ -47,7 +45,7 @@ impl AuditLog {
     }
 
     /// Queues lines without waiting, because a wait would also block the tree, a connection, or all
-    /// work of the core. When the queue is full, lines are lost and counted. With
+    /// work of the core. If the queue is full, lines are lost and counted. With
     /// `auditlog.neverBlock=false`, the queue always accepts the lines of requests in progress, and
     /// further requests wait at their connections, in [`has_room`](Self::has_room).
     pub fn write(&self, lines: impl IntoIterator<Item = Line>) {
@@ -82,8 +80,8 @@ impl AuditLog {
         self.write([server_stop(&self.server_user)]);
     }
 
-    /// Waits for lines, on the thread that writes the file. Returns all queued lines and the number
-    /// of lines lost so far. Returns an empty queue at the end.
+    /// Waits for lines. Called on the thread that writes the file. Returns all queued lines and the
+    /// number of lines lost so far. Returns an empty queue at the end.
     pub fn take(&self) -> (VecDeque<DatedLine>, u64) {
         self.queue.take()
     }
@@ -97,19 +95,19 @@ impl AuditLog {
 /// A line and the time at which it was queued.
 #[derive(Debug)]
 pub struct DatedLine {
-    /// Milliseconds since 1970.
+    /// Time at which the line was queued, ms since 1970.
     pub wall_ms: i64,
-    /// The line.
+    /// Text of the line.
     pub line: Line,
 }
 
-/// Queued lines, bounded in number and bytes.
+/// Queued lines, bounded in number and size.
 #[derive(Debug)]
 struct Queue {
     lines_max: usize,
     never_blocks: bool,
     state: Mutex<QueueState>,
-    /// Signal for a new line, or for the end of the queue.
+    /// Signal for a new line or for the end of the queue.
     arrived: Condvar,
     /// Signal for free space.
     emptied: Notify,
@@ -246,7 +244,8 @@ mod tests {
         assert_eq!((taken.len(), lost), (1, 1));
     }
 
-    /// The core does not wait. Connections wait before they submit requests that need a line.
+    /// The core does not wait. Instead, connections wait before they submit requests that need a
+    /// line.
     #[tokio::test]
     async fn requests_wait_for_a_full_queue_that_loses_nothing() {
         let queue = Queue::new(1, false);

@@ -1,6 +1,6 @@
 //! Ages of transactions at the stages of the ensemble.
 //!
-//! An age starts at the leader's timestamp, so it depends on the wall clocks of two machines.
+//! An age begins at the leader's timestamp, so it depends on the wall clocks of two machines.
 //! Negative ages are meaningless and are ignored. Source: Request.logLatency,
 //! Follower.processPacket.
 
@@ -11,16 +11,16 @@ use proto::{Sid, Zxid};
 use super::replies::Values;
 use crate::table::Metrics;
 
-/// Ages that were collected in one turn of the core, and the timestamps of transactions in flight
-/// to the disk.
+/// Ages that were collected in one turn of the core, and the timestamps of transactions on their
+/// way to the disk.
 #[derive(Debug, Default)]
 pub struct Ages {
     /// Wall-clock time, read once per turn.
     now_ms: i64,
-    /// Positions and timestamps of transactions that were appended but are not yet on disk, oldest
+    /// Positions and timestamps of transactions that were appended and are not on disk yet, oldest
     /// first.
     unsynced: VecDeque<(Zxid, i64)>,
-    /// Short list, because only some positions are sampled.
+    /// Ages at acknowledgements, by server. The list is short: only some positions are sampled.
     acknowledged: Vec<(Sid, u64)>,
     proposed: Values,
     synced: Values,
@@ -97,7 +97,7 @@ impl Ages {
     }
 }
 
-/// Returns whether the acknowledgements of this position are measured: one of `sampled` positions,
+/// Returns whether the acknowledgements of this position are measured: one in `sampled` positions,
 /// or none if `sampled` is below 1. Source: Leader.processAck (`leader.ackLoggingFrequency`).
 pub fn is_sampled(zxid: Zxid, sampled: i64) -> bool {
     sampled > 0 && zxid.0 % sampled == 0

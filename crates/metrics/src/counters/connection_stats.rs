@@ -8,8 +8,8 @@ use proto::{OpCode, Xid, Zxid};
 /// Counters of a connection. Source: ServerCnxn.
 ///
 /// A writer must hold the connection's lock, or must be the only owner of the connection. Plain
-/// loads and stores are then sufficient, and recording a reply is cheap. Two concurrent writers
-/// would only lose counts. Readers do not lock, and may see a partly recorded reply.
+/// loads and stores then suffice, and recording a reply is cheap. Two concurrent writers would only
+/// lose counts. Readers do not lock and may see a partly recorded reply.
 #[derive(Debug)]
 pub struct ConnectionStats {
     established_ms: i64,
@@ -32,7 +32,7 @@ pub struct ConnectionStats {
     throttled: AtomicU64,
 }
 
-/// Number that does not belong to an operation.
+/// Number that belongs to no operation.
 const NO_OPERATION: i32 = i32::MIN;
 
 /// Values of [`ConnectionStats`] at one time.
@@ -47,11 +47,11 @@ pub struct ConnectionFigures {
     /// Short name of the last answered operation. It is `NA` before the first one, and after a
     /// request that was refused before its execution.
     pub last_op: &'static str,
-    /// Xid of the client's last request. It is -1 without a request since the last reset.
+    /// Xid of the client's last request; -1 if there was no request since the last reset.
     pub last_cxid: i64,
     /// Zxid of the last reply.
     pub last_zxid: Zxid,
-    /// Time of the last reply, monotonic ms.
+    /// Time of the last reply, on a monotonic clock, ms.
     pub last_response_ms: u64,
     /// Latency of the last reply, ms.
     pub last_latency_ms: u64,
@@ -65,19 +65,19 @@ pub struct ConnectionFigures {
     pub reads: u64,
     /// Number of answered writes.
     pub writes: u64,
-    /// Bytes of frames from the client.
+    /// Number of bytes in frames from the client.
     pub received_bytes: u64,
-    /// Bytes of frames to the client.
+    /// Number of bytes in frames to the client.
     pub sent_bytes: u64,
     /// Number of requests that waited or were refused because of a budget.
     pub throttled: u64,
 }
 
 impl ConnectionStats {
-    /// Creates the counters of a connection that was accepted at `established_ms` of the wall
+    /// Creates the counters of a connection that was accepted at `established_ms` by the wall
     /// clock.
     ///
-    /// The smallest latency starts at 0, so it stays 0 until `crst`. Java behaves in the same way,
+    /// The minimum latency starts at 0, so it stays 0 until `crst`. Java behaves in the same way,
     /// and monitoring compares the values.
     pub fn new(established_ms: i64) -> Self {
         Self {
@@ -133,8 +133,8 @@ impl ConnectionStats {
     }
 
     /// Records the reply to a request that arrived at `received_ms` and was answered at
-    /// `answered_ms` of the monotonic clock. Reserved xids (such as pings) do not change the last
-    /// cxid, which shows the client's last real request. Without an operation, `NA` is shown.
+    /// `answered_ms` by the monotonic clock. Reserved xids (such as pings) do not change the last
+    /// cxid, which shows the client's last real request. If there is no operation, `NA` is shown.
     pub fn answered(
         &self,
         xid: Xid,

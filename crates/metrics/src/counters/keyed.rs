@@ -14,7 +14,7 @@ use super::summary::Moments;
 /// could exhaust the memory of the server. Further keys are not recorded.
 pub const KEYS_MAX: usize = 1000;
 
-/// Values of a key.
+/// Values recorded for a key.
 pub trait Tally: Default {
     /// Adds a value.
     fn record(&mut self, value: u64);
@@ -53,7 +53,7 @@ impl Tally for Distribution {
     }
 }
 
-/// Tallies by key.
+/// Tallies, by key.
 #[derive(Debug)]
 pub struct Keyed<T>(Shards<Mutex<HashMap<Box<str>, T>>>);
 
@@ -70,7 +70,7 @@ impl<T: Tally> Keyed<T> {
         Self(Shards::new(shards))
     }
 
-    /// Adds a value under `key`.
+    /// Adds a value for `key`.
     pub fn record(&self, key: &str, value: u64) {
         let mut tallies = self.0.mine().lock();
         if let Some(tally) = tallies.get_mut(key) {
@@ -80,7 +80,7 @@ impl<T: Tally> Keyed<T> {
         }
     }
 
-    /// Adds the values of `tally` under `key`.
+    /// Adds the values of `tally` for `key`.
     pub fn merge(&self, key: &str, tally: &T) {
         let mut tallies = self.0.mine().lock();
         if let Some(known) = tallies.get_mut(key) {

@@ -1,4 +1,5 @@
-//! Counters and measurements. Code that records does not wait, because each thread has a shard.
+//! Counters and measurements. Code that records does not wait, because each thread has its own
+//! shard.
 
 pub(crate) mod ages;
 pub(crate) mod connection_stats;

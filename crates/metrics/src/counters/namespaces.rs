@@ -23,7 +23,7 @@ pub(crate) struct Namespaces {
 /// Counters of one namespace.
 #[derive(Debug)]
 struct Namespace {
-    /// Path in the namespace. It shares the memory of the request.
+    /// Path within the namespace. It shares the memory of the request.
     path: Str,
     name_bytes: usize,
     bytes: Moments,
@@ -44,11 +44,11 @@ impl Namespace {
 
 /// Number of bytes that a `Stat` adds. Source: DataTree.STAT_OVERHEAD_BYTES.
 const STAT_BYTES: usize = 68;
-/// Bytes of the length of a string, buffer or list.
+/// Number of bytes in the length field of a string, buffer or list.
 const LEN_BYTES: usize = 4;
 
 impl Namespaces {
-    /// Records the reply `body` of a read, if its kind is counted: path, data or names of children,
+    /// Records the reply `body` of a read if its kind is counted: path, data or names of children,
     /// and stat. Source: DataTree.updateReadStat.
     pub(crate) fn read(&mut self, request: &ReadRequest, body: &[u8]) {
         let without_stat = body.len().saturating_sub(STAT_BYTES);
@@ -110,7 +110,7 @@ pub(crate) fn namespace(path: &str) -> Option<&str> {
     names.split('/').next()
 }
 
-/// Returns the number of bytes of the names in a list that is encoded in `list_bytes`.
+/// Returns the total number of bytes in the names of a list that is encoded in `list_bytes`.
 fn bytes_of_names(body: &[u8], list_bytes: usize) -> usize {
     let count = body.first_chunk().copied().map(u32::from_be_bytes);
     let lengths = (count.unwrap_or_default() as usize).saturating_mul(LEN_BYTES);

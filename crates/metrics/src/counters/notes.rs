@@ -1,4 +1,4 @@
-//! Records that update several metrics, or select one of several.
+//! Methods that update several metrics or select one of several.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::replies::Values;
 use crate::table::Metrics;
 
 impl Metrics {
-    /// Records the load of a database from disk: `dbinittime`, `startup_*`. Source:
+    /// Records that a database was loaded from disk (`dbinittime`, `startup_*`). Source:
     /// ZKDatabase.loadDataBase, FileTxnSnapLog.restore.
     pub fn loaded(&self, load: &DatabaseLoad) {
         let (snapshot, replay) = (load.snapshot_time, load.replay_time);
@@ -26,7 +26,7 @@ impl Metrics {
     }
 
     /// Records a group of committed transactions that was applied and answered in `took_ms`.
-    /// `under_way` is the number of requests of this server's clients in progress. Java waits in
+    /// `under_way` is the number of requests in progress from this server's clients. Java waits in
     /// several stages after the commit. Zoarium holds the tree once instead. Source:
     /// CommitProcessor, FinalRequestProcessor.
     pub fn group_applied(&self, group: GroupApplied, took_ms: u64, under_way: u64) {
@@ -53,7 +53,7 @@ impl Metrics {
             self.session_queues_drained.record(1);
             self.reads_after_write_in_session_queue.record(reads);
             self.reads_issued_from_session_queue.record(reads);
-            // The reads arrived after the write, so they did not wait longer than it.
+            // The reads arrived after the write, so they did not wait longer than the write.
             self.read_commitproc_time_ms.record_many(waited_ms, reads);
         }
     }
@@ -66,7 +66,7 @@ impl Metrics {
         }
     }
 
-    /// Records reads of a connection and their total duration. Source:
+    /// Records reads on a connection and their total duration. Source:
     /// FinalRequestProcessor.processRequest.
     pub fn reads_took(&self, reads: u64, took_ms: u64) {
         if let Some(each_ms) = took_ms.checked_div(reads) {
@@ -85,8 +85,8 @@ impl Metrics {
         metric.record(watchers as u64);
     }
 
-    /// Records an auth packet of the scheme `ensemble`: whether it was accepted, and whether it was
-    /// compared with configured names. Source: EnsembleAuthenticationProvider.
+    /// Records an auth packet with the scheme `ensemble`: whether it was accepted, and whether it
+    /// was compared with configured names. Source: EnsembleAuthenticationProvider.
     pub fn ensemble_named(&self, is_let_in: bool, is_compared: bool) {
         match (is_let_in, is_compared) {
             (false, _) => self.ensemble_auth_fail.inc(),
@@ -95,7 +95,7 @@ impl Metrics {
         }
     }
 
-    /// Records a packet of this leader that synchronises a learner without a snapshot. Source:
+    /// Records a packet from this leader that synchronises a learner without a snapshot. Source:
     /// LearnerHandler.run.
     pub fn sent_by_leader(&self, packet: &LeaderPacket) {
         if matches!(
@@ -118,8 +118,8 @@ impl Metrics {
         }
     }
 
-    /// Records requests that are about to be prepared at `now_ms`: the arrival time of each, and
-    /// the number of messages after them in the queue. Source: PrepRequestProcessor.run.
+    /// Records requests that are about to be prepared at `now_ms`: each request's arrival time, and
+    /// the number of messages after the requests in the queue. Source: PrepRequestProcessor.run.
     pub fn preparing(&self, now_ms: u64, since_ms: impl Iterator<Item = u64>, behind: usize) {
         let mut waited = Values::default();
         since_ms.for_each(|since_ms| waited.record(now_ms.saturating_sub(since_ms)));
@@ -140,7 +140,7 @@ impl Metrics {
         }
     }
 
-    /// Records that `request` became `txn`. Counts refusals because of a quota.
+    /// Records that `request` became `txn`. Counts refusals caused by a quota.
     pub fn became(&self, request: &WriteRequest, txn: &Txn) {
         match (request, txn) {
             // Either all parts are errors or none of them is.
@@ -168,7 +168,7 @@ impl Metrics {
 /// Committed transactions that were applied together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct GroupApplied {
-    /// Number of transactions of this server's clients.
+    /// Number of transactions requested by this server's clients.
     pub of_clients_here: u64,
     /// Number of all other transactions.
     pub of_others: u64,
@@ -178,12 +178,12 @@ pub struct GroupApplied {
     pub waiting_sessions: u64,
 }
 
-/// Measurements of the load of a database from disk.
+/// Measurements of a database load from disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatabaseLoad {
-    /// Time to read the snapshot.
+    /// Time spent reading the snapshot.
     pub snapshot_time: Duration,
-    /// Time to replay the log after the snapshot.
+    /// Time spent replaying the log after the snapshot.
     pub replay_time: Duration,
     /// Number of replayed transactions.
     pub txns_replayed: u64,
@@ -197,8 +197,8 @@ pub struct LogTimes {
 }
 
 impl LogTimes {
-    /// Records a group of `txns` that waited since `queued_ms` and was appended from `begun_ms` to
-    /// `ended_ms`. The group then waits for its fsync.
+    /// Records a group of `txns` transactions that had waited since `queued_ms` and was appended
+    /// from `begun_ms` to `ended_ms`. The group then waits for its fsync.
     pub fn appended(
         &mut self,
         metrics: &Metrics,

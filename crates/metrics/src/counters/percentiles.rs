@@ -15,7 +15,7 @@ const EXACT: usize = 1 << EXACT_BITS;
 const PER_DOUBLING_BITS: u32 = 5;
 const PER_DOUBLING: usize = 1 << PER_DOUBLING_BITS;
 
-/// Number of bits of the largest distinguished value. Values from 2^24 ms (four and a half hours)
+/// Number of bits in the largest distinguished value. Values from 2^24 ms (four and a half hours)
 /// on share the last bucket.
 const VALUE_BITS: u32 = 24;
 const BUCKETS: usize = EXACT + (VALUE_BITS - EXACT_BITS) as usize * PER_DOUBLING;
@@ -77,7 +77,7 @@ impl Distribution {
     }
 
     /// Returns the number of values that do not exceed each of these increasing bounds. The result
-    /// is exact below 64. For larger values, all values of a bucket count as its middle.
+    /// is exact below 64. Above, all values in a bucket count as the value in its middle.
     pub fn up_to(&self, bounds: &[u64]) -> Vec<u64> {
         let mut counts = vec![0; bounds.len()];
         for (bucket, count) in self
@@ -92,8 +92,8 @@ impl Distribution {
         counts
     }
 
-    /// Returns the smallest value that at least the fraction `q` of all values do not exceed, or 0
-    /// without values.
+    /// Returns the smallest value that is not exceeded by at least the fraction `q` of all values,
+    /// or 0 if there are no values.
     pub fn quantile(&self, q: f64) -> u64 {
         let total: u64 = self.buckets.iter().sum();
         #[expect(
@@ -118,8 +118,8 @@ impl Distribution {
     }
 }
 
-/// Shard in use. It has 5 KiB, so its first value allocates it. The buckets also serve as the
-/// count.
+/// A shard in use. It takes 5 KiB, so it is allocated when its first value is recorded. The buckets
+/// also serve as the count.
 #[derive(Debug)]
 struct Cell {
     total: Total,
@@ -135,7 +135,7 @@ impl Default for Cell {
     }
 }
 
-/// Advanced summary: a [`super::Summary`] with percentiles.
+/// Advanced summary, which is a [`super::Summary`] with percentiles.
 #[derive(Debug)]
 pub struct Percentiles(Shards<OnceLock<Box<Cell>>>);
 
@@ -150,7 +150,7 @@ impl Percentiles {
         self.record_many(value, 1);
     }
 
-    /// Adds a value that occurred `times` times, at the cost of one.
+    /// Adds a value that occurred `times` times, at the cost of adding one value.
     pub fn record_many(&self, value: u64, times: u64) {
         if times == 0 {
             return;

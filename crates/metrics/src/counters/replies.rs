@@ -7,7 +7,7 @@ use super::ages::age;
 use super::namespaces::Namespaces;
 use super::percentiles::Percentiles;
 
-/// Limit in ms below which values are counted in place. Longer times are rare.
+/// Limit below which values are counted in place, ms. Longer times are rare.
 const SMALL: usize = 16;
 
 /// Counters of one batch: replies to a batch of a connection, or events of a group of transactions.
@@ -24,15 +24,15 @@ pub struct Replies {
     pub(crate) sizes: Option<Sizes>,
     pub(crate) reads: Values,
     pub(crate) updates: Values,
-    /// Times from the timestamps of transactions to their changes on this server.
+    /// Times from the timestamps of transactions to their changes on this server, ms.
     pub(crate) propagation: Values,
-    /// Times from requests to the answers to their transactions, in ms.
+    /// Times from requests to the answers to their transactions, ms.
     pub(crate) committed: Values,
-    /// Numbers of requests that waited for an answered write of their connection. Zeros are not
+    /// Numbers of requests that waited for an answered write on their connection. Zeros are not
     /// recorded.
     pub(crate) waiting: Values,
     pub(crate) read_from: Namespaces,
-    /// Replies that Java would look up in its cache of encoded replies.
+    /// Number of replies that Java would look up in its cache of encoded replies.
     pub(crate) data_replies: u64,
     pub(crate) children_replies: u64,
     pub(crate) written_to: Namespaces,
@@ -45,7 +45,7 @@ pub(crate) struct Sizes {
     pub(crate) max: u32,
 }
 
-/// Values of a summary that are mostly small: times in ms, or counts.
+/// Values of a summary that are usually small: times in ms, or counts.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
     small: [u32; SMALL],
@@ -63,7 +63,7 @@ impl Values {
         }
     }
 
-    /// Records the age in ms at `now_ms` of the timestamp `stamp_ms`, unless the timestamp is in
+    /// Records the age of the timestamp `stamp_ms` at `now_ms`, in ms, unless the timestamp is in
     /// the future.
     pub(crate) fn record_age(&mut self, stamp_ms: i64, now_ms: i64) {
         if let Some(age_ms) = age(stamp_ms, now_ms) {
@@ -116,14 +116,14 @@ impl Replies {
         self.read_from.read(request, body);
     }
 
-    /// Records a transaction that was applied at `now_ms` of the wall clock. A timestamp in the
+    /// Records a transaction that was applied at `now_ms` by the wall clock. A timestamp in the
     /// future is ignored. Source: FinalRequestProcessor.applyRequest.
     pub fn applied(&mut self, record: &TxnRecord, now_ms: i64) {
         self.propagation.record_age(record.header.time_ms, now_ms);
         self.written_to.write(&record.txn);
     }
 
-    /// Records the answer to a transaction with its latency, and the number of requests of its
+    /// Records the answer to a transaction with its latency, and the number of requests on its
     /// connection that wait for it. Source: CommitProcessor.processWrite.
     pub fn committed(&mut self, waited_ms: u64, waiting: u64) {
         self.committed.record(waited_ms);
@@ -132,12 +132,12 @@ impl Replies {
         }
     }
 
-    /// Records the bytes of a reply, without the length before it.
+    /// Records the number of bytes in a reply, without the length field.
     pub fn reply(&mut self, bytes: usize) {
         self.reply_bytes += self.packet(bytes);
     }
 
-    /// Records the bytes of a watch event, without the length before it.
+    /// Records the number of bytes in a watch event, without the length field.
     pub fn event(&mut self, bytes: usize) {
         self.event_bytes += self.packet(bytes);
     }

@@ -1,4 +1,4 @@
-//! Figures of `srvr`: packets of this server, and their latency.
+//! Figures shown by `srvr`: packets of this server, and their latency.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ pub struct ServerFigures {
     pub packets_received: u64,
     /// Number of replies, events and answers to four-letter words.
     pub packets_sent: u64,
-    /// Latency from a request to its reply, in ms.
+    /// Latency from a request to its reply, ms.
     pub latency: Moments,
     /// Sizes of replies and events.
     pub response_sizes: BufferSizes,
@@ -44,12 +44,12 @@ pub struct ServerFigures {
     pub non_mtls_remote: u64,
     /// Number of fsyncs longer than `fsync.warningthresholdms`.
     pub slow_fsyncs: u64,
-    /// Time since the server started to serve, in ms.
+    /// Time since the server started to serve, ms.
     pub uptime_ms: u64,
 }
 
 impl ServerStats {
-    /// Creates the counters of a server that starts to serve at `started_ms` of the monotonic
+    /// Creates the counters of a server that starts to serve at `started_ms` by the monotonic
     /// clock.
     pub fn new(metrics: Arc<Metrics>, started_ms: u64) -> Self {
         let shards = std::thread::available_parallelism().map_or(1, usize::from);
@@ -86,7 +86,7 @@ impl ServerStats {
         self.metrics.updatelatency.record(latency_ms);
     }
 
-    /// Records the bytes of a reply or event, without the length before it.
+    /// Records the number of bytes in a reply or event, without the length field.
     pub fn response_size(&self, bytes: u32) {
         self.response_sizes.record(bytes);
     }
@@ -155,7 +155,7 @@ impl ServerStats {
         self.slow_fsyncs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the values at `now_ms` of the monotonic clock.
+    /// Returns the values at `now_ms` by the monotonic clock.
     pub fn get(&self, now_ms: u64) -> ServerFigures {
         let mut latency = *self.metrics.readlatency.get().moments();
         latency.merge(self.metrics.updatelatency.get().moments());
@@ -172,7 +172,7 @@ impl ServerStats {
         }
     }
 
-    /// Resets the counters when a role starts to serve at `now_ms` of the monotonic clock. Java
+    /// Resets the counters when a role starts to serve at `now_ms` by the monotonic clock. Java
     /// creates a new server with new counters for each role. The values in [`Metrics`] continue.
     pub fn begin(&self, now_ms: u64) {
         self.started_ms.store(now_ms, Ordering::Relaxed);
@@ -191,7 +191,7 @@ impl ServerStats {
     }
 
     /// Resets packets, latency, sizes and all of [`Metrics`], like `srst`. Failed authentications,
-    /// connections without certificates and the uptime continue.
+    /// connections without certificates and the uptime are not reset.
     pub fn reset(&self) {
         self.packets_received.reset();
         self.packets_sent.reset();

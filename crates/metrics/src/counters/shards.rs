@@ -1,16 +1,17 @@
 //! Cells with many writing threads and few readers.
 //!
-//! Every metric of a request has about one cache line per processor. A thread writes to one of
+//! Every metric of a request uses about one cache line per processor. A thread writes to one of
 //! them, and a reader adds them up. Threads never wait for each other.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-/// Maximum number of shards. More shards would cost memory and a longer sum, with little benefit.
+/// Maximum number of shards. More shards would use memory and slow down readers, with little
+/// benefit.
 const SHARDS_MAX: usize = 16;
 
-/// One `T` per shard. The number of shards is a power of two.
+/// Shards, each with one `T`. The number of shards is a power of two.
 #[derive(Debug)]
 pub(crate) struct Shards<T>(Box<[CachePadded<T>]>);
 
@@ -31,7 +32,7 @@ impl<T: Default> Shards<T> {
     }
 }
 
-/// Returns a small unique number of the calling thread, which distributes threads evenly over
+/// Returns a small number that is unique to the calling thread and distributes threads evenly over
 /// shards.
 fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -51,7 +52,7 @@ impl Counter {
         Self(Shards::new(shards))
     }
 
-    /// Adds `n`. Wraps around on overflow.
+    /// Adds `n`. Wraps on overflow.
     pub fn add(&self, n: u64) {
         self.0.mine().fetch_add(n, Ordering::Relaxed);
     }

@@ -6,11 +6,11 @@ use super::replies::Sizes;
 use super::shards::Shards;
 use crate::table::text::Decimal;
 
-/// Number of powers of two by which values are counted. This is sufficient for a median within a
-/// factor of two. Larger values share the last place.
+/// Number of powers of two by which values are counted. It suffices for a median within a factor of
+/// two. Larger values share the last slot.
 const POWERS: usize = 32;
 
-/// Returns the place of a value. Values from `2^(n-1)` up to `2^n` have the place `n`.
+/// Returns the slot of a value. Values from `2^(n-1)` up to `2^n` have the slot `n`.
 fn power_of(value: u64) -> usize {
     let bits = u64::BITS - value.leading_zeros();
     usize::try_from(bits).map_or(POWERS - 1, |bits| bits.min(POWERS - 1))
@@ -54,7 +54,7 @@ impl Moments {
     }
 
     /// Returns a value that about half of all values do not exceed, within a factor of two. Returns
-    /// `None` without values.
+    /// `None` if there are no values.
     pub fn median(&self) -> Option<u64> {
         let total: u64 = self.powers.iter().sum();
         let rank = total.div_ceil(2);
@@ -65,7 +65,7 @@ impl Moments {
                     return Some(self.max);
                 }
                 let from = if power == 0 { 0 } else { 1_u64 << (power - 1) };
-                // Assumes that the values of a place are evenly distributed.
+                // This assumes that the values in a slot are evenly distributed.
                 let width = u128::from(from);
                 let within = width * u128::from(rank - before - 1) / u128::from(*count);
                 let value = from + u64::try_from(within).unwrap_or(0);
@@ -77,7 +77,7 @@ impl Moments {
     }
 
     /// Returns the number of values that do not exceed each of these increasing bounds. All values
-    /// between two powers of two count as their middle.
+    /// between two powers of two count as the value in their middle.
     pub fn up_to(&self, bounds: &[u64]) -> Vec<u64> {
         let mut counts = vec![0; bounds.len()];
         for (power, count) in self.powers.iter().enumerate() {
@@ -100,17 +100,17 @@ impl Moments {
         }
     }
 
-    /// Returns the smallest value, or 0 without values.
+    /// Returns the minimum, or 0 if there are no values.
     pub fn min(&self) -> u64 {
         if self.min == u64::MAX { 0 } else { self.min }
     }
 
-    /// Returns the largest value, or 0 without values.
+    /// Returns the maximum, or 0 if there are no values.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Returns the mean, rounded half up to four decimals, or 0 without values. Source:
+    /// Returns the mean, rounded half up to four decimals, or 0 if there are no values. Source:
     /// AvgMinMaxCounter.
     pub fn average(&self) -> Decimal {
         let count = u128::from(self.count);
@@ -131,7 +131,7 @@ struct AtomicMoments {
 
 impl AtomicMoments {
     fn record(&self, value: u64, times: u64) {
-        // The sum of the places is the count.
+        // The sum of the slots is the count.
         if let Some(power) = self.powers.get(power_of(value)) {
             power.fetch_add(times, Ordering::Relaxed);
         }
@@ -190,7 +190,7 @@ impl Total {
     }
 }
 
-/// Smallest and largest value.
+/// Minimum and maximum.
 #[derive(Debug)]
 struct Extremes {
     min: AtomicU64,
@@ -208,7 +208,7 @@ impl Default for Extremes {
 
 impl Extremes {
     fn record(&self, value: u64) {
-        // A load is much cheaper than a fetch_min, and few values change an extreme.
+        // A load is much cheaper than a fetch_min, and few values change the minimum or maximum.
         if value < self.min.load(Ordering::Relaxed) {
             self.min.fetch_min(value, Ordering::Relaxed);
         }
@@ -238,7 +238,7 @@ impl Summary {
         self.record_many(value, 1);
     }
 
-    /// Adds a value that occurred `times` times, at the cost of one.
+    /// Adds a value that occurred `times` times, at the cost of adding one value.
     pub fn record_many(&self, value: u64, times: u64) {
         if times > 0 {
             self.0.mine().record(value, times);
@@ -258,7 +258,7 @@ impl Summary {
     }
 }
 
-/// Sizes of encoded packets: last, smallest and largest. Source: BufferStats.
+/// Sizes of encoded packets: last, minimum and maximum. Source: BufferStats.
 #[derive(Debug)]
 pub struct BufferStats {
     last: AtomicI64,
@@ -323,7 +323,7 @@ impl BufferStats {
     }
 }
 
-/// Sizes in bytes. All are -1 before the first packet.
+/// Sizes, bytes. All are -1 before the first packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSizes {
     /// Size of the last packet.

@@ -1,4 +1,4 @@
-//! `srvr`, `stat`, `cons` and `mntr`: counters of the server.
+//! The words `srvr`, `stat`, `cons` and `mntr`, which show counters of the server.
 
 use std::fmt::{self, Write};
 
@@ -66,7 +66,7 @@ pub(super) fn cons(view: &dyn View, out: &mut String) -> fmt::Result {
     writeln!(out)
 }
 
-/// Writes the part that every connection has. The parenthesis stays open.
+/// Writes the part that every connection has. The parenthesis remains open.
 fn brief(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
     let ConnectionInfo {
         peer,
@@ -83,7 +83,7 @@ fn brief(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
     )
 }
 
-/// Writes the additional part of a connection with a session.
+/// Writes the additional part for a connection with a session.
 fn full(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
     let ConnectionInfo {
         session,
@@ -96,7 +96,7 @@ fn full(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
         out,
         ",sid={session},lop={operation},est={established},to={timeout_ms}"
     )?;
-    // The xid is missing between `crst` and the next request.
+    // There is no xid between `crst` and the next request.
     if figures.last_cxid >= 0 {
         write!(out, ",lcxid={:#x}", figures.last_cxid)?;
     }

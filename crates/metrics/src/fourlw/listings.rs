@@ -1,5 +1,5 @@
-//! `conf`, `envi`, `dump`, `dirs`, `wchs`, `wchc`, `wchp` and `hash`: state of the server and its
-//! environment.
+//! The words `conf`, `envi`, `dump`, `dirs`, `wchs`, `wchc`, `wchp` and `hash`, which show the
+//! state of the server and its environment.
 
 use std::fmt::{self, Display, Write};
 
@@ -151,14 +151,14 @@ pub(super) fn watches<K: Display, V: Display>(
     watches: &[(K, Vec<V>)],
     out: &mut String,
 ) -> fmt::Result {
-    // The text may be long. Growing the buffer in steps would allocate up to twice its length.
+    // The answer may be long. A buffer that grew in steps would allocate up to twice its length.
     let mut length = Length(0);
     write_watches(watches, &mut length)?;
     out.reserve_exact(length.0);
     write_watches(watches, out)
 }
 
-/// Writer that counts the length of a text.
+/// Writer that only counts the length of the output.
 struct Length(usize);
 
 impl Write for Length {

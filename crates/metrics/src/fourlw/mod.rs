@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The answers have the same bytes as Apache ZooKeeper's, because scripts and monitoring parse
-//! them. This module does not use sockets. It reads the server's state through [`View`].
+//! them. This module uses no sockets. It reads the server's state through [`View`].
 
 mod figures;
 mod listings;
@@ -55,7 +55,7 @@ fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) 
         (Word::TelnetClose, _) => Ok(()),
 
         (Word::Isro, None) => out.write_str("null"),
-        // The only answer without a line end. Source: DigestCommand.
+        // This is the only answer without a line end. Source: DigestCommand.
         (Word::Hash, None) => out.write_str(NOT_SERVING),
         (_, None) => writeln!(out, "{NOT_SERVING}"),
 

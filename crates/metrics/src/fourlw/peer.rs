@@ -31,8 +31,8 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Time in milliseconds since 1970, printed in the format of `date`. The time zone is always UTC,
-/// while Java uses the zone of its machine.
+/// Time in ms since 1970, printed in the format of `date`. The time zone is always UTC, whereas
+/// Java uses the zone of its machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Date(pub(super) i64);
 

@@ -1,8 +1,8 @@
-//! Table of words, and the whitelist.
+//! The table of words, and the whitelist.
 
 macro_rules! words {
     ($( $name:ident $text:literal; )+) => {
-        /// Four-letter word. Source: FourLetterCommands.
+        /// A four-letter word. Source: FourLetterCommands.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Word {
@@ -16,7 +16,7 @@ macro_rules! words {
             /// All words.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Returns the letters of the word, or a name if it does not consist of letters.
+            /// Returns the letters of the word, or a name if the word does not consist of letters.
             pub fn text(self) -> &'static str {
                 match self { $( Self::$name => $text, )+ }
             }
@@ -78,14 +78,14 @@ impl Word {
     }
 }
 
-/// Set of enabled words. Other words are refused.
+/// Set of enabled words. All other words are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whitelist(u32);
 
 impl Whitelist {
     /// Creates the whitelist from `4lw.commands.whitelist`, a comma-separated list of words or `*`,
-    /// and from `readonlymode.enabled`. Ignores unknown words. `srvr` is always enabled, because
-    /// zkServer.sh uses it. `isro` is enabled if clients can search for read-only servers.
+    /// and from `readonlymode.enabled`. Unknown words are ignored. `srvr` is always enabled,
+    /// because zkServer.sh uses it. `isro` is enabled if clients can search for read-only servers.
     pub fn new(list: Option<&str>, read_only_enabled: bool) -> Self {
         let mut allowed = Self(0);
         allowed.allow(Word::Srvr);

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-/// Function that applies levels to the log, or describes their fault.
+/// Function that applies levels to the log, or returns their fault.
 pub type Apply = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
-/// Size limit of levels, in bytes.
+/// Maximum length of the levels, bytes.
 pub const LEVELS_BYTES_MAX: usize = 4 << 10;
 
 /// Current levels, and the function that changes them.
@@ -28,7 +28,7 @@ pub enum LevelsError {
     /// Another program embeds this server and owns the log.
     #[error("cannot change the log levels: the program that embeds this server configures the log")]
     Fixed,
-    /// The levels exceed the size limit.
+    /// The levels exceed the maximum length.
     #[error("the log levels have {0} bytes; the limit is {LEVELS_BYTES_MAX}")]
     TooLong(usize),
     /// The levels are invalid.
@@ -49,7 +49,7 @@ impl LogLevels {
         }
     }
 
-    /// Sets the initial levels, and the function that changes them. Only the first call has an
+    /// Sets the initial levels and the function that changes them. Only the first call has an
     /// effect.
     pub fn begin(&self, levels: &str, apply: Box<Apply>) {
         let mut current = self.current.lock();
@@ -66,7 +66,8 @@ impl LogLevels {
     /// Changes the levels and logs the change.
     ///
     /// # Errors
-    /// If the levels are invalid or the log was not initialised. The levels then stay unchanged.
+    /// If the levels are invalid, or if the log was not initialised. The levels then stay
+    /// unchanged.
     pub fn change(&self, levels: &str) -> Result<(), LevelsError> {
         let apply = self.apply.get().ok_or(LevelsError::Fixed)?;
         let levels = levels.trim();
@@ -80,7 +81,7 @@ impl LogLevels {
         if levels.is_empty() {
             return Err(invalid("the list is empty".to_owned()));
         }
-        // The lock serializes changes, so that the recorded levels are the effective ones.
+        // The lock serializes changes, so the recorded levels are the effective ones.
         let mut current = self.current.lock();
         apply(levels).map_err(invalid)?;
         levels.clone_into(&mut current);

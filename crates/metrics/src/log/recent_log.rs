@@ -7,13 +7,13 @@ use std::io;
 
 use parking_lot::Mutex;
 
-/// Number of lines to keep.
+/// Maximum number of lines to keep.
 const LINES_MAX: usize = 1000;
 
-/// Number of bytes of a line to keep.
+/// Maximum number of bytes to keep of a line.
 const LINE_BYTES_MAX: usize = 2 << 10;
 
-/// Buffer of the newest lines. Each write should contain whole lines.
+/// Buffer of the newest lines. Each write should consist of whole lines.
 #[derive(Debug)]
 pub struct RecentLog(Mutex<Kept>);
 
@@ -51,7 +51,7 @@ impl RecentLog {
     }
 }
 
-/// Removes the colours of a terminal from a line, and truncates the line.
+/// Removes terminal colours from a line and truncates it.
 fn plain(line: &str) -> String {
     let mut out = String::with_capacity(line.len().min(LINE_BYTES_MAX));
     let mut rest = line.chars();
@@ -92,7 +92,7 @@ mod tests {
     fn the_newest_lines_are_kept() {
         let log = RecentLog::new();
         for number in 0..LINES_MAX + 5 {
-            // Like a layer of tracing, writes each line with one call.
+            // Writes each line with one call, like a layer of tracing.
             let line = format!("\u{1b}[32mINFO\u{1b}[0m {number}\n");
             (&log).write_all(line.as_bytes()).expect("it takes all");
         }

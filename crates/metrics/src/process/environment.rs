@@ -6,7 +6,7 @@ use std::{env, fs};
 use super::Memory;
 use super::version;
 
-/// Java's text for a missing property. Zoarium also uses it for properties of a JVM.
+/// Java's value for a missing property. Zoarium also uses it for properties of a JVM.
 const UNKNOWN: &str = "<NA>";
 
 /// Constant facts about the process. Source: Environment.
@@ -86,7 +86,7 @@ impl User {
             })
     }
 
-    /// Finds the entry of a user id: `name:password:uid:gid:comment:home:shell`.
+    /// Finds the entry for a user id: `name:password:uid:gid:comment:home:shell`.
     fn find(database: &str, uid: &str) -> Option<Self> {
         database.lines().find_map(|line| {
             let mut fields = line.split(':');

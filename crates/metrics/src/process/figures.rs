@@ -1,20 +1,20 @@
-//! Information of the operating system about this process.
+//! Information from the operating system about this process.
 
 use std::fs;
 
-/// File descriptors. Unknown values are -1. Source: OSMXBean.
+/// Numbers of file descriptors. Unknown values are -1. Source: OSMXBean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptors {
     /// Number of open descriptors.
     pub open: i64,
-    /// Soft limit of open descriptors.
+    /// Soft limit on open descriptors.
     pub max: i64,
 }
 
 impl Descriptors {
     /// Returns the current values of this process.
     pub fn of_this_process() -> Self {
-        // The count includes the handle of the directory itself.
+        // The count includes the descriptor of the directory itself.
         let open = fs::read_dir("/proc/self/fd").map_or(-1, |entries| {
             i64::try_from(entries.count()).map_or(i64::MAX, |count| count - 1)
         });
@@ -35,7 +35,7 @@ fn soft_limit(limits: &str, name: &str) -> Option<i64> {
     }
 }
 
-/// Memory, in bytes.
+/// Amounts of memory, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
     /// Memory that the machine can still provide.
@@ -59,7 +59,7 @@ impl Memory {
     }
 }
 
-/// Process metrics for exporters. The names are the names of simpleclient's DefaultExports.
+/// Process metrics for exporters, with the names used by simpleclient's DefaultExports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProcessFigures {
     descriptors: Descriptors,
@@ -70,8 +70,8 @@ pub struct ProcessFigures {
     started_s: f64,
 }
 
-/// Clock ticks per second in `/proc/<pid>/stat`. It is always 100 on Linux, independent of the
-/// kernel's tick rate.
+/// Number of clock ticks per second in `/proc/<pid>/stat`. It is always 100 on Linux, independent
+/// of the kernel's tick rate.
 const TICKS_PER_S: f64 = 100.0;
 
 /// Family of metrics: its name, its kind, and the suffix of its name for each value.
@@ -103,7 +103,7 @@ impl ProcessFigures {
         }
     }
 
-    /// Returns the values as families. It includes JVM metrics of dashboards that have an
+    /// Returns the values as families. They include the JVM metrics used by dashboards that have an
     /// equivalent in this process. The memory of the process replaces the heap.
     pub fn families(&self) -> Vec<Family> {
         let one = |name, kind, value| (name, kind, vec![("", value)]);

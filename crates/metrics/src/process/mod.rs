@@ -1,4 +1,4 @@
-//! The process of the server: its environment, threads, version, and use of the machine.
+//! The server's process: its environment, threads, version, and use of the machine.
 
 pub mod environment;
 pub(crate) mod figures;

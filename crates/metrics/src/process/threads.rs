@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Thread at one time.
+/// A thread at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// Thread id of the operating system.
@@ -11,7 +11,7 @@ pub struct Thread {
     pub name: String,
     /// State of the thread.
     pub state: ThreadState,
-    /// Used processor time, ms.
+    /// Processor time used, ms.
     pub cpu_ms: u64,
 }
 
@@ -24,7 +24,7 @@ pub enum ThreadState {
     Sleeping,
     /// The thread waits for the disk.
     Disk,
-    /// Another state, with the letter of the operating system.
+    /// Another state, with the letter that the operating system uses.
     Other(char),
 }
 
@@ -50,16 +50,16 @@ impl ThreadState {
     }
 }
 
-/// Length of a tick of `/proc/<pid>/stat`, ms. It is always a hundredth of a second on Linux.
+/// Length of a tick in `/proc/<pid>/stat`, ms. It is always a hundredth of a second on Linux.
 const TICK_MS: u64 = 10;
 
 /// Returns the threads of this process, sorted by used processor time in descending order. Returns
-/// an empty list if the operating system does not provide it.
+/// an empty list if the operating system does not provide them.
 pub fn of_this_process() -> Vec<Thread> {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else {
         return Vec::new();
     };
-    // The file of a thread that ends meanwhile disappears.
+    // The file of a thread disappears if the thread ends meanwhile.
     let stats = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
     let mut threads: Vec<Thread> = stats.filter_map(|stat| parse(&stat)).collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse(thread.cpu_ms), thread.id));
@@ -72,7 +72,7 @@ fn parse(stat: &str) -> Option<Thread> {
     let (id, name) = start.split_once(" (")?;
     let mut fields = fields.split(' ');
     let state = ThreadState::of(fields.next()?.chars().next()?);
-    // User and system time are the 14th and 15th field. The state is the third.
+    // User and system time are the 14th and 15th fields. The state is the third.
     let ticks: Vec<u64> = fields.skip(10).take(2).flat_map(str::parse).collect();
     Some(Thread {
         id: id.parse().ok()?,

@@ -1,10 +1,10 @@
-//! Versions of this server.
+//! Versions that this server reports.
 
 /// Release of ZooKeeper that this server reports.
 pub const RELEASE: &str = "3.9.5";
 
 /// Version in the format `X.Y.Z-<40 hex digits of the commit>, built on YYYY-MM-DD HH:MM UTC`.
-/// Tools split it at `-` and `,`. The commit is all zeros in a build outside of a repository.
+/// Tools split it at `-` and `,`. The commit consists of zeros in a build outside a repository.
 pub const FULL: &str = concat!(
     "3.9.5-",
     env!("ZOARIUM_COMMIT"),

@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use parking_lot::Mutex;
 use proto::{OpCode, SessionId, Xid, Zxid};
 
-/// Number of requests to keep.
+/// Maximum number of requests to keep.
 const KEPT_MAX: usize = 200;
 
 /// Maximum number of log lines per second. Further lines are only counted.
 const LINES_PER_SECOND: u32 = 20;
 
-/// Maximum number of bytes that are kept of a path.
+/// Maximum number of bytes to keep of a path.
 const PATH_BYTES_MAX: usize = 512;
 
-/// Slow request.
+/// A slow request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlowRequest {
-    /// Time of the answer, wall-clock ms.
+    /// Time of the answer by the wall clock, ms.
     pub at_ms: i64,
     /// Time from arrival to reply, ms.
     pub took_ms: u64,
@@ -29,7 +29,7 @@ pub struct SlowRequest {
     pub session: SessionId,
     /// Requested operation.
     pub op: OpCode,
-    /// Path of the first znode. `None` without a znode, or if the request failed.
+    /// Path of the first znode; `None` if there is no znode or the request failed.
     pub path: Option<String>,
     /// Xid of the request.
     pub xid: Xid,
@@ -40,7 +40,7 @@ pub struct SlowRequest {
 /// Buffer of the newest slow requests.
 #[derive(Debug)]
 pub struct SlowRequests {
-    /// Shortest duration of a slow request, ms. [`u64::MAX`] disables the recording.
+    /// Minimum duration of a slow request, ms. [`u64::MAX`] disables the recording.
     threshold_ms: u64,
     has_unwritten: AtomicBool,
     kept: Mutex<Kept>,
@@ -59,7 +59,7 @@ struct Kept {
 }
 
 impl SlowRequests {
-    /// Creates a buffer for requests of at least this duration. With `None`, the buffer stays
+    /// Creates a buffer for requests of at least this duration. If it is `None`, the buffer stays
     /// empty.
     pub fn new(threshold_ms: Option<u32>) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl SlowRequests {
         }
     }
 
-    /// Returns the shortest duration of a slow request, ms, or `None` if recording is disabled.
+    /// Returns the minimum duration of a slow request, ms, or `None` if recording is disabled.
     pub fn threshold_ms(&self) -> Option<u64> {
         (self.threshold_ms < u64::MAX).then_some(self.threshold_ms)
     }
@@ -79,7 +79,8 @@ impl SlowRequests {
         took_ms >= self.threshold_ms
     }
 
-    /// Keeps a request. The next [`Self::write`] logs it, because the caller may hold locks.
+    /// Keeps a request. The next call to [`Self::write`] logs it, because the caller may hold
+    /// locks.
     pub fn note(&self, mut request: SlowRequest) {
         if let Some(path) = request
             .path
@@ -181,7 +182,7 @@ mod tests {
         let due = slow.kept.lock().due.len();
         assert_eq!(due, LINES_PER_SECOND as usize);
         slow.write();
-        // The next second has its own limit of lines.
+        // The next second has its own limit on lines.
         slow.note(request(10, 1500, "/b"));
         assert_eq!(slow.kept.lock().due.len(), 1);
         let (newest, all) = slow.newest();

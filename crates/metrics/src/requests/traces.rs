@@ -1,7 +1,7 @@
-//! Times at which sampled writes reached the stages of this member, for a collector of traces.
+//! Times at which sampled writes reached the stages of this member, for a trace collector.
 //!
 //! The zxid alone determines whether a write is sampled. All members therefore sample the same
-//! writes, so their measurements of a write form one trace. All times are wall-clock nanoseconds
+//! writes, and their measurements of a write form one trace. All times are wall-clock nanoseconds
 //! since 1970.
 
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub struct WriteTrace {
     pub header: TxnHeader,
     /// Request of the write, if it came from a client of this member.
     pub request: Option<TracedRequest>,
-    /// Times in the log. `None` if this member did not log the write.
+    /// Times in the log; `None` if this member did not log the write.
     pub log: Option<LogTrace>,
     /// Time at which the commit was known.
     pub committed_ns: u64,
@@ -43,7 +43,7 @@ pub struct TracedRequest {
     pub received_ns: u64,
     /// Requested operation.
     pub op: OpCode,
-    /// Path of the first znode. `None` without a znode, or if the request failed.
+    /// Path of the first znode; `None` if there is no znode or the request failed.
     pub path: Option<String>,
     /// Address of the client.
     pub peer: SocketAddr,
@@ -73,18 +73,18 @@ pub struct Traces {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Writes in progress, in the order of their zxids.
+    /// Writes in progress, in zxid order.
     open: VecDeque<Open>,
     finished: Vec<WriteTrace>,
     left_out: u64,
 }
 
-/// Write in progress.
+/// A write in progress.
 #[derive(Debug)]
 struct Open {
     zxid: Zxid,
     appended_ns: u64,
-    /// Start and end of its sync.
+    /// Start and end of the write's sync.
     synced_ns: Option<(u64, u64)>,
     applied: Option<WriteTrace>,
 }

@@ -11,7 +11,7 @@ use super::view::{LeaderFigures, RoleView};
 use crate::counters::{BufferStats, Summary};
 use crate::table::Metrics;
 
-/// Cell with the current [`RoleView`], and counters of a leader.
+/// Cell with the current [`RoleView`] and the counters of a leader.
 #[derive(Debug)]
 pub struct RoleCell {
     view: RwLock<Arc<RoleView>>,
@@ -21,7 +21,7 @@ pub struct RoleCell {
     times: Mutex<Times>,
 }
 
-/// Start times of measurements, monotonic ms. `None` while no measurement is running.
+/// Start times of measurements on a monotonic clock, ms. `None` while no measurement is running.
 #[derive(Debug, Default)]
 struct Times {
     /// Start of the time without service.
@@ -34,7 +34,7 @@ struct Times {
 const PROPOSING_THREADS: usize = 1;
 
 impl RoleCell {
-    /// Creates the cell of a server that starts at `now_ms` of the monotonic clock. A standalone
+    /// Creates the cell of a server that starts at `now_ms` by the monotonic clock. A standalone
     /// server is serving, and a member is looking for a leader.
     pub fn new(ensemble: Option<&Ensemble>, metrics: Arc<Metrics>, now_ms: u64) -> Self {
         let mut times = Times::default();
@@ -67,8 +67,8 @@ impl RoleCell {
         self.view.read().clone()
     }
 
-    /// Changes the role or a part of it, at `now_ms` of the monotonic clock. Use it for changes of
-    /// roles and learners, but not for every proposal, because readers get a copy.
+    /// Changes the role or a part of it, at `now_ms` by the monotonic clock. Use it for changes of
+    /// roles and learners but not for every proposal, because readers receive a copy.
     pub fn update(&self, now_ms: u64, change: impl FnOnce(&mut RoleView)) {
         let mut current = self.view.write();
         let view = Arc::make_mut(&mut current);
@@ -115,7 +115,7 @@ impl RoleCell {
         }
     }
 
-    /// Resets the counters for a new leader, which has not proposed anything.
+    /// Resets the counters for a new leader, which has not proposed anything yet.
     pub fn begin_leading(&self) {
         self.reset_proposal_sizes();
         self.pending_syncs.store(0, Ordering::Relaxed);
@@ -136,7 +136,7 @@ impl RoleCell {
         self.proposal_sizes.reset();
     }
 
-    /// Returns the figures of a leader at `now_ms` of the monotonic clock, or `None` on another
+    /// Returns the figures of a leader at `now_ms` by the monotonic clock, or `None` on any other
     /// server.
     pub fn leader_figures(&self, now_ms: u64) -> Option<LeaderFigures> {
         let Mode::Leader { since_ms, learners } = self.view.read().mode else {

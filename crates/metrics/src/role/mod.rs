@@ -4,9 +4,9 @@
 //!   driver of the role --update--> RoleCell --get--> RoleView --> words, gauges
 //! ```
 //!
-//! The server does not make decisions from the role in this module. [`RoleView`] contains data that
+//! The server's decisions do not depend on the role in this module. [`RoleView`] contains data that
 //! changes with the role or with a learner. Data that changes with every proposal is stored
-//! separately and does not need a lock.
+//! separately and needs no lock.
 //!
 //! Source: QuorumPeer, Leader, QuorumZooKeeperServer, ObserverZooKeeperServer.
 

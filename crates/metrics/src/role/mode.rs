@@ -2,19 +2,19 @@
 
 use proto::Sid;
 
-/// Role of a server, with the figures that only this role has.
+/// Role of a server, with the figures specific to the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The server does not belong to an ensemble.
     Standalone,
-    /// The server does not know a leader.
+    /// The server knows no leader.
     Looking,
-    /// The server does not know a leader, but serves clients that need only reads.
+    /// The server knows no leader but serves clients that only need reads.
     ReadOnly,
     /// The server applies the proposals of a leader. It is a voter, or a participant that does not
     /// vote yet.
     Follower {
-        /// Number of synchronised observers. `None` unless this server has an `observerMasterPort`.
+        /// Number of synchronised observers; `None` unless this server has an `observerMasterPort`.
         synced_observers: Option<u64>,
     },
     /// The server learns without a vote.
@@ -25,7 +25,7 @@ pub enum Mode {
     },
     /// The server orders the writes of the ensemble.
     Leader {
-        /// Time at which its epoch started to accept writes, monotonic ms.
+        /// Time at which its epoch started to accept writes, on a monotonic clock, ms.
         since_ms: u64,
         /// Connected learners.
         learners: Learners,
@@ -33,8 +33,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns the name in `srvr` and in `zk_server_state`. A server that looks for a leader never
-    /// appears there.
+    /// Returns the name shown by `srvr` and in `zk_server_state`. A server that looks for a leader
+    /// never appears there.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standalone => "standalone",
@@ -73,9 +73,9 @@ impl Mode {
 pub struct Learners {
     /// Number of all connections of learners, including learners that are not synchronised.
     pub connected: u64,
-    /// Number of participants that receive proposals, with and without a vote.
+    /// Number of participants that receive proposals, voting or not.
     pub synced_followers: u64,
-    /// Number of these participants without a vote.
+    /// Number of non-voting participants among them.
     pub synced_non_voting_followers: u64,
     /// Number of observers that receive commits.
     pub synced_observers: u64,
@@ -95,7 +95,7 @@ pub enum ZabState {
 }
 
 impl ZabState {
-    /// Returns the name in `zk_peer_state` and in the admin server's `zabstate`.
+    /// Returns the name shown in `zk_peer_state` and in the admin server's `zabstate`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Election => "election",

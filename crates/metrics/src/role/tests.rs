@@ -11,7 +11,7 @@ use super::*;
 use crate::counters::BufferSizes;
 use crate::table::Metrics;
 
-/// Machine with `myid` 2, on which every name resolves to the machine itself.
+/// A machine with `myid` 2, on which every name resolves to the machine itself.
 struct SecondOfThree;
 
 impl Surroundings for SecondOfThree {
@@ -145,8 +145,9 @@ fn the_time_without_service_is_measured() {
     });
     serving_at(70, &cell, following);
     serving_at(80, &cell, following);
-    // Number of searches for a leader, and the counts and durations of other phases: time without
-    // service, time without a leader, and synchronisations of a follower or an observer.
+    // Returns the number of searches for a leader, and the counts and durations of other phases:
+    // time without service, time without a leader, and synchronisations of a follower or an
+    // observer.
     let figures = |metrics: &Metrics| {
         let measured = [
             &metrics.unavailable_time,

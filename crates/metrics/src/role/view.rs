@@ -16,29 +16,29 @@ use crate::view::MemberConfiguration;
 pub struct RoleView {
     /// Role of the server.
     pub mode: Mode,
-    /// Whether clients are served: by a leader in broadcast (unless `leaderServes=no`), a
-    /// synchronised learner, or a standalone or read-only server. Otherwise words that need a
-    /// serving server are refused.
+    /// Whether clients are served. They are served by a leader in broadcast (unless
+    /// `leaderServes=no`), a synchronised learner, or a standalone or read-only server. Otherwise
+    /// words that need a serving server are refused.
     pub is_serving: bool,
-    /// Phase of the protocol. It is `Election` outside of an ensemble.
+    /// Phase of the protocol; `Election` outside an ensemble.
     pub zab: ZabState,
-    /// Method of the learner's synchronisation. `None` until its leader has chosen one, and at a
+    /// Method of the learner's synchronisation; `None` until its leader has chosen one, and on a
     /// leader.
     pub sync: Option<SyncMode>,
     /// Server that this server follows or observes, or its own id if it leads.
     pub leader: Option<Sid>,
-    /// Current member list. `None` outside of an ensemble.
+    /// Current member list; `None` outside an ensemble.
     pub members: Option<Arc<Membership>>,
 }
 
-/// Figures of a leader.
+/// Figures that only a leader has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaderFigures {
     /// Connected learners.
     pub learners: Learners,
-    /// Number of transactions for whose commits sync requests wait.
+    /// Number of transactions for whose commits `sync` requests wait.
     pub pending_syncs: u64,
-    /// Time since its epoch started to accept writes, in ms.
+    /// Time since its epoch started to accept writes, ms.
     pub uptime_ms: u64,
     /// Sizes of its proposals.
     pub proposal_sizes: BufferSizes,
@@ -74,13 +74,13 @@ impl RoleView {
         Some(parts.join(" - "))
     }
 
-    /// Returns whether this server expires sessions. A learner or a read-only server only knows the
-    /// sessions. Source: LearnerSessionTracker.
+    /// Returns whether this server expires sessions. A learner or a read-only server only knows
+    /// them. Source: LearnerSessionTracker.
     pub fn expires_sessions(&self) -> bool {
         matches!(self.mode, Mode::Standalone | Mode::Leader { .. })
     }
 
-    /// Returns the part of `conf` for a member.
+    /// Returns the part of `conf` that concerns a member.
     pub fn configuration(&self, ensemble: &Ensemble) -> MemberConfiguration {
         let members = self.members.as_deref().unwrap_or(&ensemble.membership);
         // A removed member continues at its old addresses.

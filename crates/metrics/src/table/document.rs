@@ -126,7 +126,7 @@ fn every_name_is_there_once_and_every_help_is_a_sentence() {
     assert_eq!(kinds.len(), 8, "metrics of a kind stand together");
 }
 
-/// Returns the sources that write metrics, without their tests.
+/// Returns the source files that write metrics, without their tests.
 fn sources() -> String {
     let mut sources = String::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,4 +1,4 @@
-//! Metrics that are computed from the server's state on request.
+//! Metrics that are computed from the server's state when they are requested.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::role::{LeaderFigures, RoleView};
 pub struct Gauges<'a> {
     /// Current role.
     pub role: &'a RoleView,
-    /// Figures of a leader, if this server leads.
+    /// Figures of a leader; `None` if this server does not lead.
     pub leader: Option<LeaderFigures>,
     /// Counters of the server.
     pub server: ServerFigures,
@@ -23,7 +23,7 @@ pub struct Gauges<'a> {
     pub state: State,
     /// File descriptors of the process.
     pub descriptors: Descriptors,
-    /// Quotas and their use.
+    /// Quotas and their usage.
     pub quotas: &'a [NamespaceQuota],
 }
 
@@ -40,7 +40,7 @@ pub struct State {
     pub watch_count: u64,
     /// Number of ephemeral znodes.
     pub ephemerals_count: u64,
-    /// Bytes of paths and data.
+    /// Size of paths and data, bytes.
     pub approximate_data_size: u64,
     /// Number of sessions that the ensemble knows.
     pub global_sessions: u64,
@@ -48,20 +48,20 @@ pub struct State {
     pub local_sessions: u64,
     /// Number of TLS handshakes in progress.
     pub outstanding_tls_handshakes: u64,
-    /// Drop probability of connection throttling, 0 to 1.
+    /// Drop probability of connection throttling, from 0 to 1.
     pub connection_drop_probability: f64,
 }
 
-/// Quota below a namespace. Quotas of one namespace are shown as their sum. Source:
+/// A quota below a namespace. The quotas in one namespace are shown as their sum. Source:
 /// QuotaMetricsUtils.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceQuota {
     /// First element of the path, without the slash.
     pub namespace: String,
-    /// Limit on the number of znodes: the hard limit or, without one, the soft limit. Java shows -1
-    /// for a missing limit.
+    /// Limit on the number of znodes: the hard limit or, if there is none, the soft limit. Java
+    /// shows -1 for a missing limit.
     pub count_limit: Option<i64>,
-    /// Limit on the bytes, determined like `count_limit`.
+    /// Limit on the size, determined like `count_limit`, bytes.
     pub bytes_limit: Option<i64>,
     /// Number of znodes.
     pub count_usage: Option<i64>,
@@ -100,12 +100,12 @@ impl Gauges<'_> {
     }
 }
 
-/// Returns the value of a gauge that the role shows.
+/// Returns the value of a gauge that depends on the role.
 pub(super) fn shown(number: impl Into<Number>) -> Option<Number> {
     Some(number.into())
 }
 
-/// Value of a gauge or counter.
+/// Value of a gauge or a counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// Integer.

@@ -9,8 +9,8 @@ use crate::counters::summary::Moments;
 
 /// Calls `each` for every name (without `zk_`) of a metric, with its figure.
 ///
-/// A summary has the names `avg_` to `sum_`, and an advanced summary also `p50_` to `p999_`. The
-/// key of a set is between the statistic and the metric. Source: DefaultMetricsProvider.
+/// A summary has the names `avg_` to `sum_`, and an advanced summary also has `p50_` to `p999_`.
+/// The key of a set comes between the statistic and the metric. Source: DefaultMetricsProvider.
 pub fn figures(
     metric: &Metric,
     reading: &Reading,
@@ -37,7 +37,7 @@ pub fn figures(
     }
 }
 
-/// Percentiles of an advanced summary, with the fraction of values that each covers.
+/// Percentiles of an advanced summary, each with the fraction of values that it covers.
 const PERCENTILES: [(&str, f64); 4] = [
     ("p50_", 0.5),
     ("p95_", 0.95),

@@ -11,16 +11,16 @@ use crate::counters::percentiles::Distribution;
 use crate::counters::summary::Moments;
 use crate::process::figures::ProcessFigures;
 
-/// Content type of the text.
+/// Content type of the response.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Requested families.
+/// Filter for the requested families.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted(Option<BTreeSet<String>>);
 
 impl Wanted {
-    /// Creates the filter from the values of the parameter `name[]`. Without values, all families
-    /// are requested.
+    /// Creates the filter from the values of the parameter `name[]`. If there are none, all
+    /// families are requested.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let names: BTreeSet<String> = names.into_iter().collect();
         Self((!names.is_empty()).then_some(names))
@@ -34,14 +34,14 @@ impl Wanted {
 /// Metrics to export, at one time.
 #[derive(Debug)]
 pub struct Export<'a> {
-    /// ZooKeeper's metrics in the order of the table. Empty before the server is created.
+    /// ZooKeeper's metrics, in the order of the table. Empty before the server is created.
     pub readings: &'a [(&'static Metric, Reading)],
     /// Metrics of the process, unless they are disabled.
     pub process: Option<ProcessFigures>,
 }
 
 impl Export<'_> {
-    /// Formats the metrics: each family with its kind and its values.
+    /// Formats the metrics, each family with its kind and its values.
     pub fn print(&self, wanted: &Wanted) -> String {
         let mut out = String::with_capacity(TEXT_BYTES);
         // Writing to a `String` cannot fail.
@@ -87,7 +87,7 @@ impl Export<'_> {
     }
 }
 
-/// Approximate size of a text in bytes, to avoid reallocations.
+/// Approximate size of the response, to avoid reallocations, bytes.
 const TEXT_BYTES: usize = 32 << 10;
 
 /// Name of Zoarium's own family.
@@ -105,7 +105,7 @@ const STAGE_METRICS: [(&str, &str); 8] = [
     ("updatelatency", "update"),
 ];
 
-/// Bounds of the histograms in ms, the resolution of the stages' clock.
+/// Bounds of the histograms, which match the resolution of the stages' clock, ms.
 const BOUNDS_MS: [u64; 14] = [
     0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000,
 ];
@@ -200,7 +200,7 @@ fn totals(name: &str, key: Option<&str>, moments: &Moments, out: &mut String) ->
     writeln!(out, "{name}_sum{labels} {}", float(moments.sum))
 }
 
-/// Label of a key, followed by a comma. Empty without a key. Clients choose the names of
+/// Label of a key, followed by a comma; empty if there is no key. Clients choose the names of
 /// namespaces.
 struct Key<'a>(Option<&'a str>);
 

@@ -15,7 +15,7 @@ use crate::counters::summary::{Moments, Summary};
 /// Description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Name without the `zk_` of `mntr`.
+    /// Name without the prefix `zk_` that `mntr` adds.
     pub name: &'static str,
     /// Kind of the values.
     pub kind: Kind,
@@ -28,21 +28,21 @@ pub struct Metric {
 /// Kind of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Number that is computed on request.
+    /// A number that is computed when it is requested.
     Gauge,
-    /// Gauges, one per key.
+    /// Several gauges, one per key.
     GaugeSet,
-    /// Number that only increases.
+    /// A number that only increases.
     Counter,
-    /// Counters, one per key.
+    /// Several counters, one per key.
     CounterSet,
     /// Average, minimum, maximum, count and sum.
     Summary,
-    /// Summary with percentiles.
+    /// A summary with percentiles.
     Percentiles,
-    /// Summaries, one per key.
+    /// Several summaries, one per key.
     SummarySet,
-    /// Summaries with percentiles, one per key.
+    /// Several summaries with percentiles, one per key.
     PercentilesSet,
 }
 
@@ -87,8 +87,8 @@ macro_rules! metrics {
         summary_sets { $( $summary_set:ident $summary_set_help:literal; )+ }
         percentiles_sets { $( $percentiles_set:ident $percentiles_set_help:literal; )+ }
     ) => {
-        /// Storage of the metrics, with one field per metric that is not computed from the server's
-        /// state. An update takes a few nanoseconds and never waits for a reader.
+        /// Storage of the metrics, with one field for each metric that is not computed from the
+        /// server's state. An update takes a few nanoseconds and never waits for a reader.
         #[derive(Debug)]
         pub struct Metrics {
             $( #[doc = $counter_help] pub $counter: Counter, )+
@@ -138,7 +138,7 @@ macro_rules! metrics {
             }
 
             /// Returns every metric that a server in this state shows, in the order of [`TABLE`].
-            /// Zoarium's own metrics are shown only after something was counted.
+            /// Zoarium's own metrics are shown only after a value has been recorded.
             pub fn read(&self, gauges: &Gauges<'_>) -> Vec<(&'static Metric, Reading)> {
                 let gauge: fn(fn(&Gauges<'_>) -> Option<Number>, &Gauges<'_>) -> Option<Reading> =
                     |value, gauges| value(gauges).map(Reading::Number);

@@ -1,4 +1,4 @@
-//! Metrics that are never written, and the reasons. A test checks that all others are written.
+//! Metrics that are never written, each with the reason. A test checks that all others are written.
 
 /// Names of the metrics, with the reason why each stays constant.
 pub const UNFED: &[(&str, &str)] = &[

@@ -13,10 +13,10 @@ use crate::requests::slow::SlowRequests;
 
 /// View of the server for admin commands.
 pub trait AdminView: View {
-    /// Returns the last written snapshot, or `None` before the first.
+    /// Returns the last written snapshot, or `None` before the first one.
     fn last_snapshot(&self) -> Option<LastSnapshot>;
 
-    /// Returns the text of the configuration file, or `None` on a member of an ensemble.
+    /// Returns the content of the configuration file, or `None` on a member of an ensemble.
     fn initial_configuration(&self) -> Option<String>;
 
     /// Returns all properties except passwords.
@@ -32,17 +32,17 @@ pub trait AdminView: View {
     /// credentials.
     fn identities(&self, scheme: &str, data: Option<&[u8]>, address: &str) -> Vec<Id>;
 
-    /// Returns the identities of a client with a trusted certificate for this subject.
+    /// Returns the identities of a client that has a trusted certificate with this subject.
     fn identities_of_subject(&self, subject: &str) -> Vec<Id>;
 
-    /// Returns whether one identity is a super user, or has all permissions through an entry in the
+    /// Returns whether one identity is a super user or has all permissions through an entry in the
     /// ACL of `/`.
     fn is_administrator(&self, identities: &[Id]) -> bool {
         self.tree().read().is_administrator(identities)
     }
 
     /// Returns whether the ACL of `/` grants all permissions to everybody. Such an ACL does not
-    /// create administrators.
+    /// make anyone an administrator.
     fn is_open_to_world(&self) -> bool {
         self.tree().read().may_do_anything(&[])
     }
@@ -50,7 +50,7 @@ pub trait AdminView: View {
     /// Returns the tree, which contains the ACLs for authorization.
     fn tree(&self) -> &RwLock<Tree>;
 
-    /// Returns the connections with a session, and their resources.
+    /// Returns the connections that have a session, and their resources.
     fn clients(&self) -> Vec<ClientInfo>;
 
     /// Returns the usage of ended connections.
@@ -60,27 +60,27 @@ pub trait AdminView: View {
     fn slow_requests(&self) -> &SlowRequests;
 }
 
-/// Snapshot on disk.
+/// A snapshot on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastSnapshot {
     /// Zxid in the name of the snapshot.
     pub zxid: Zxid,
-    /// Time at which it was written or loaded, in seconds since 1970.
+    /// Time at which the snapshot was written or loaded, in seconds since 1970.
     pub at_s: i64,
 }
 
-/// Observer that is connected to this server. Source: LearnerHandler.getLearnerHandlerInfo.
+/// An observer that is connected to this server. Source: LearnerHandler.getLearnerHandlerInfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObserverInfo {
     /// Address of the observer.
     pub peer: SocketAddr,
     /// Id of the observer.
     pub sid: Sid,
-    /// Time of the connection, wall-clock ms.
+    /// Time at which it connected, by the wall clock, ms.
     pub established_ms: i64,
     /// Number of packets that wait to be sent to the observer.
     pub queued_packets: u64,
-    /// Bytes of these packets.
+    /// Total size of these packets, bytes.
     pub queued_bytes: u64,
     /// Number of packets from the observer.
     pub packets_received: u64,

@@ -22,17 +22,17 @@ pub use admin::{AdminView, LastSnapshot, ObserverInfo};
 /// Server as seen by four-letter words and the admin server. All results are plain values, so no
 /// lock is held while an answer is written.
 pub trait View {
-    /// Returns the role. While the server does not serve (it starts, elects or stops), the methods
-    /// that describe the service are not called.
+    /// Returns the role. While the server does not serve (because it starts, elects or stops), the
+    /// methods that describe the service are not called.
     fn role(&self) -> Arc<RoleView>;
 
-    /// Returns the figures of a leader, or `None` on another server.
+    /// Returns the figures of a leader, or `None` on any other server.
     fn leader_figures(&self) -> Option<LeaderFigures>;
 
     /// Returns the time of both clocks.
     fn now(&self) -> Now;
 
-    /// Returns the counters for `srvr`. `srst` resets them.
+    /// Returns the counters that `srvr` shows and `srst` resets.
     fn stats(&self) -> &ServerStats;
 
     /// Returns all metrics, for `mntr`.
@@ -44,7 +44,7 @@ pub trait View {
     /// Returns the zxid of the last applied transaction.
     fn last_zxid(&self) -> Zxid;
 
-    /// Returns the quotas of namespaces and their use.
+    /// Returns the quotas of namespaces and their usage.
     fn quotas(&self) -> Vec<NamespaceQuota>;
 
     /// Returns the open connections of the port that received the command, including the connection
@@ -63,14 +63,14 @@ pub trait View {
     /// Returns the number of bytes on disk.
     fn directory_sizes(&self) -> DirectorySizes;
 
-    /// Returns the sessions by their expiry times.
+    /// Returns the sessions, grouped by expiry time.
     fn sessions(&self) -> Sessions;
 
-    /// Returns the next ephemeral znodes by owner session. The position is `None` after the last
-    /// part. A session with many ephemerals is split over several parts.
+    /// Returns the next ephemeral znodes, grouped by owner session. The position is `None` after
+    /// the last part. A session with many ephemeral znodes is split over several parts.
     fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)>;
 
-    /// Returns the connections by their expiry times, or `None` if they are not tracked.
+    /// Returns the connections, grouped by expiry time, or `None` if they are not tracked.
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>>;
 
     /// Returns the counts of data and exists watches, including persistent ones. Child watches are
@@ -78,10 +78,11 @@ pub trait View {
     /// [`Self::watches_by_path`].
     fn watch_summary(&self) -> WatchSummary;
 
-    /// Returns the next watched paths by session, in parts like [`Self::ephemerals`].
+    /// Returns the next watched paths, grouped by session, in parts like [`Self::ephemerals`].
     fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)>;
 
-    /// Returns the next sessions by watched path. The position is `None` after the last part.
+    /// Returns the next sessions, grouped by watched path. The position is `None` after the last
+    /// part.
     fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)>;
 
     /// Returns the tree's digest at every 128th zxid, oldest first.
@@ -121,9 +122,9 @@ pub const DEFAULT_TRACE_MASK: i64 = 2 | 16 | 32 | 256;
 /// Both clocks at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Time of the clock for session expiry, in ms.
+    /// Time by the clock for session expiry, ms.
     pub monotonic_ms: u64,
-    /// Milliseconds since 1970.
+    /// Wall-clock time, ms since 1970.
     pub wall_ms: i64,
 }
 
@@ -135,7 +136,7 @@ impl Now {
     }
 }
 
-/// Open connection.
+/// An open connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionInfo {
     /// Address of the client.
@@ -144,7 +145,8 @@ pub struct ConnectionInfo {
     pub interest: Interest,
     /// Number of requests in progress.
     pub queued: u64,
-    /// Session. [`SessionId::NONE`] before the handshake, and for a four-letter word.
+    /// Session of the connection; [`SessionId::NONE`] before the handshake and for a four-letter
+    /// word.
     pub session: SessionId,
     /// Negotiated session timeout.
     pub timeout_ms: i32,
@@ -152,13 +154,13 @@ pub struct ConnectionInfo {
     pub figures: ConnectionFigures,
 }
 
-/// Events for which a connection waits: the `[n]` of `stat` and `cons`.
+/// Events for which a connection waits, shown as `[n]` by `stat` and `cons`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interest {
-    /// Bytes from the client. False while the connection is throttled or executes a four-letter
-    /// word.
+    /// Whether it waits for bytes from the client. False while the connection is throttled or
+    /// executes a four-letter word.
     pub read: bool,
-    /// Space to write.
+    /// Whether it waits for space to write.
     pub write: bool,
 }
 
@@ -169,7 +171,7 @@ impl Interest {
     }
 }
 
-/// Connection in `dump`.
+/// A connection in the output of `dump`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionId {
     /// Address of the client.
@@ -178,20 +180,20 @@ pub struct ConnectionId {
     pub session: SessionId,
 }
 
-/// Items by their expiry times.
+/// Items grouped by expiry time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpirySets<T> {
-    /// Expiry times in monotonic ms, ascending, with the items that expire then. A set may be
-    /// empty.
+    /// Expiry times on a monotonic clock in ms, ascending, each with the items that expire then. A
+    /// set may be empty.
     pub sets: Vec<(u64, Vec<T>)>,
 }
 
-/// Length of the buckets in which connections expire, ten seconds. Source: NIOServerCnxnFactory.
+/// Width of the buckets in which connections expire, ten seconds. Source: NIOServerCnxnFactory.
 const CONNECTION_BUCKET_MS: u64 = 10_000;
 
 impl ExpirySets<ConnectionId> {
-    /// Groups connections, each with its timeout in ms, by their expiry buckets. Assumes that all
-    /// of them are silent from `now_ms` of the monotonic clock on.
+    /// Groups connections, each given with its timeout in ms, by their expiry buckets. Assumes that
+    /// all of them are silent from `now_ms` on, by the monotonic clock.
     pub fn of_connections(
         now_ms: u64,
         connections: impl IntoIterator<Item = (ConnectionId, u64)>,
@@ -208,7 +210,7 @@ impl ExpirySets<ConnectionId> {
     }
 }
 
-/// Sessions as known in the current role.
+/// Sessions that are known in the current role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sessions {
     /// Sessions that only this server knows, if local sessions are enabled.
@@ -220,22 +222,23 @@ pub struct Sessions {
 /// Sessions that the ensemble knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GlobalSessions {
-    /// This server is standalone or leads, so it expires the sessions.
+    /// This server expires the sessions, because it is standalone or leads.
     Expired(ExpirySets<SessionId>),
-    /// The leader expires the sessions. Contains ids in ascending order, with their timeouts in ms.
+    /// The leader expires the sessions. Contains their ids in ascending order, with their timeouts
+    /// in ms.
     Known(Vec<(SessionId, i32)>),
 }
 
-/// Numbers of bytes on disk.
+/// Disk usage of the data directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectorySizes {
-    /// Bytes of snapshots.
+    /// Size of snapshots, bytes.
     pub data: u64,
-    /// Bytes of transaction logs.
+    /// Size of transaction logs, bytes.
     pub log: u64,
 }
 
-/// Subdirectory with the files of a data directory.
+/// Subdirectory of a data directory that contains the files.
 const VERSION_DIR: &str = "version-2";
 
 impl DirectorySizes {
@@ -264,33 +267,33 @@ fn size_of_files(dir: &Path) -> u64 {
 /// Settings that `conf` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
-    /// Client port, or -1 without one.
+    /// Client port; -1 if there is none.
     pub client_port: i32,
-    /// Client port with TLS, or -1 without one.
+    /// Client port with TLS; -1 if there is none.
     pub secure_client_port: i32,
-    /// Directory of snapshots: the `version-2` in the data directory.
+    /// Directory of snapshots, which is the `version-2` in the data directory.
     pub data_dir: String,
-    /// Directory of transaction logs: the `version-2` in its data directory.
+    /// Directory of transaction logs, which is the `version-2` in its data directory.
     pub data_log_dir: String,
-    /// Length of a tick, in milliseconds.
+    /// Length of a tick, ms.
     pub tick_time_ms: i32,
-    /// Maximum number of connections from one address. 0 means unlimited.
+    /// Maximum number of connections from one address; 0 for no limit.
     pub max_client_cnxns: i32,
-    /// Shortest session timeout, in milliseconds.
+    /// Minimum session timeout, ms.
     pub min_session_timeout_ms: i32,
-    /// Longest session timeout, in milliseconds.
+    /// Maximum session timeout, ms.
     pub max_session_timeout_ms: i32,
-    /// Length of the accept queue. -1 if the system chooses it.
+    /// Length of the accept queue; -1 if the system chooses it.
     pub listen_backlog: i32,
-    /// Value of `myid`. It is 0 for a standalone server.
+    /// Value of `myid`; 0 for a standalone server.
     pub server_id: i64,
-    /// Settings of a member of an ensemble.
+    /// Settings that only a member of an ensemble has.
     pub member: Option<MemberConfiguration>,
 }
 
 impl Configuration {
-    /// Creates the settings of a server that was started with `config`. The part of a member
-    /// changes with its role.
+    /// Creates the settings of a server that was started with `config`. The member's part changes
+    /// with its role.
     pub fn new(config: &Config, member: Option<MemberConfiguration>) -> Self {
         let port = |address: &Option<ClientAddress>| {
             address
@@ -315,22 +318,22 @@ impl Configuration {
     }
 }
 
-/// Settings of a member of an ensemble that `conf` shows.
+/// Settings of an ensemble's member that `conf` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberConfiguration {
     /// Value of `initLimit`, in ticks.
     pub init_limit: i32,
     /// Value of `syncLimit`, in ticks.
     pub sync_limit: i32,
-    /// Election algorithm. It is always 3.
+    /// Election algorithm, which is always 3.
     pub election_alg: i32,
-    /// Election ports of all addresses of this server.
+    /// Election ports on all addresses of this server.
     pub election_ports: Vec<u16>,
-    /// Quorum ports of all addresses of this server.
+    /// Quorum ports on all addresses of this server.
     pub quorum_ports: Vec<u16>,
     /// Whether this server is an observer.
     pub observer: bool,
-    /// Current configuration: `server.N=...` lines, then `version=<hex>` without a line end.
+    /// Current configuration: lines `server.N=...`, then `version=<hex>` without a line end.
     pub membership: String,
 }
 
@@ -356,7 +359,7 @@ mod tests {
                 (40_000, vec![id(1)]),
             ]
         );
-        // A timeout that means "never" saturates at the largest time.
+        // A timeout that means "never" saturates at the maximum time.
         let sets = ExpirySets::of_connections(5_000, [(id(1), u64::MAX)]).sets;
         assert!(sets[0].0 > u64::MAX - CONNECTION_BUCKET_MS, "{sets:?}");
     }

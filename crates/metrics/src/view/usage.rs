@@ -1,8 +1,8 @@
 //! Usage of this server by clients, by address and by identity.
 //!
-//! Each connection has its own counters ([`crate::ConnectionStats`]), so counting does not
-//! touch shared memory. Sums are computed on request. The sums of ended connections are kept here.
-//! They also cover a client that opens a new connection for every request.
+//! Each connection has its own counters ([`crate::ConnectionStats`]), so counting does not touch
+//! shared memory. Sums are computed when they are requested. The sums of ended connections are kept
+//! here, so a client that opens a new connection for every request is covered, too.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,11 +16,11 @@ use tree::auth::{ANYONE, IP, name_of};
 use crate::counters::ConnectionFigures;
 use crate::view::ConnectionInfo;
 
-/// Number of addresses, and of identities, without open connections that are listed separately.
-/// Their number may temporarily reach twice this value. Older ones are included in a sum.
+/// Maximum number of addresses, and of identities, without open connections that are listed
+/// separately. The number may temporarily reach twice this value. Older ones are included in a sum.
 pub const DEPARTED_MAX: usize = 1000;
 
-/// Maximum number of identities of a connection that are counted. Most connections have one
+/// Maximum number of a connection's identities that are counted. Most connections have one
 /// identity.
 const IDENTITIES_COUNTED: usize = 8;
 
@@ -33,9 +33,9 @@ pub struct Usage {
     pub reads: u64,
     /// Number of answered writes.
     pub writes: u64,
-    /// Bytes of requests, including pings.
+    /// Size of requests, including pings, bytes.
     pub received_bytes: u64,
-    /// Bytes of replies and events.
+    /// Size of replies and events, bytes.
     pub sent_bytes: u64,
     /// Number of requests that wait for their reply.
     pub outstanding: u64,
@@ -45,7 +45,7 @@ pub struct Usage {
     pub ephemerals: u64,
     /// Number of requests that waited or were refused because of a budget.
     pub throttled: u64,
-    /// Largest latency of open connections, ms.
+    /// Maximum latency of open connections, ms.
     pub max_latency_ms: u64,
 }
 
@@ -55,7 +55,7 @@ impl Usage {
         self.reads + self.writes
     }
 
-    /// Returns the usage of an ended connection, which does not hold resources any more.
+    /// Returns the usage of an ended connection, which no longer holds resources.
     fn departed(figures: &ConnectionFigures) -> Self {
         Self {
             reads: figures.reads,
@@ -83,10 +83,10 @@ impl AddAssign for Usage {
     }
 }
 
-/// Connection with a session, and its resources.
+/// A connection with a session, and its resources.
 #[derive(Debug, Clone)]
 pub struct ClientInfo {
-    /// The connection.
+    /// Connection and its counters.
     pub connection: ConnectionInfo,
     /// Names of its identities.
     pub names: Vec<String>,
@@ -94,7 +94,7 @@ pub struct ClientInfo {
     pub budgets: Vec<String>,
     /// Number of its watches.
     pub watches: u64,
-    /// Number of ephemerals of its session.
+    /// Number of ephemeral znodes of its session.
     pub ephemerals: u64,
 }
 
@@ -134,7 +134,7 @@ pub fn names(identities: &[Id]) -> Vec<String> {
 #[derive(Debug, Default)]
 pub struct Departed(Mutex<Sums>);
 
-/// Sums over ended connections.
+/// Sum over all ended connections.
 #[derive(Debug, Clone, Default)]
 pub struct Sums {
     /// Sums by address.
@@ -169,13 +169,13 @@ impl Departed {
     }
 }
 
-/// Sums by key. The most recent keys are listed separately.
+/// Sums, by key. The most recent keys are listed separately.
 #[derive(Debug, Clone)]
 pub struct Rows<K> {
     rows: HashMap<K, (u64, Usage)>,
-    /// Sum over keys that are not listed any more.
+    /// Sum over keys that are no longer listed.
     earlier: Usage,
-    /// Number of additions.
+    /// Number of additions so far.
     additions: u64,
 }
 
@@ -200,7 +200,7 @@ impl<K: Eq + Hash> Rows<K> {
         }
     }
 
-    /// Merges half of the keys into the sum of earlier ones, so that an addition is cheap on
+    /// Merges half of the keys into the sum of older ones. An addition is therefore cheap on
     /// average.
     fn forget_earlier(&mut self) {
         let mut times: Vec<u64> = self.rows.values().map(|(last, _)| *last).collect();
@@ -217,7 +217,7 @@ impl<K: Eq + Hash> Rows<K> {
         });
     }
 
-    /// Returns each key with its sum, and the sum over keys that are not listed any more.
+    /// Returns each key with its sum, and the sum over keys that are no longer listed.
     pub fn into_parts(self) -> (impl Iterator<Item = (K, Usage)>, Usage) {
         let rows = self.rows.into_iter().map(|(key, (_, usage))| (key, usage));
         (rows, self.earlier)
