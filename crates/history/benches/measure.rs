@@ -1,8 +1,8 @@
-//! Measures the history:
-//! `cargo bench -p zoarium-history --bench measure -- [CHANGES] [PATHS] [create]`.
+//! Measures the history: `cargo bench -p zoarium-history --bench measure -- [CHANGES] [PATHS]
+//! [create]`.
 //!
-//! Records sets of 100 random bytes in random order of the paths, merges, and queries. Prints the
-//! figures of the table in docs/lab/history.md. With `create` it records creates, each with a
+//! Records sets of 100 random bytes to paths in random order, merges, and queries. Prints the
+//! figures for the table in docs/lab/history.md. With `create`, it records creates, each with a
 //! different path, from 16 sessions with one address each, as a server passes them to the history.
 
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn main() {
             (set(n, paths), &Origin::default())
         };
         logical += 40 + 100;
-        // Size of a separate record, compressed as in blocks.
+        // Size of a separate record when compressed as in blocks, bytes.
         if n % 1000 == 0 {
             let packed = snap::raw::Encoder::new().compress_vec(&record.to_bytes());
             alone += packed.expect("a record").len() as u64;
@@ -133,8 +133,8 @@ fn ask(index: &Index, changes: u64, paths: u64) {
     show("znode at a zxid", all);
 }
 
-/// Reads all changes in order, as a feed does, and writes its lines: for a super user, and for a
-/// client whose permissions are checked.
+/// Reads all changes in order, as a feed does, and formats them as lines, for a super user and for
+/// a client whose permissions are checked.
 fn feed(index: &Index, changes: u64) {
     let reader = index.reader();
     let owner = Viewer::FileOwner {
@@ -239,14 +239,14 @@ fn record(n: u64, session: u64, txn: Txn) -> TxnRecord {
     }
 }
 
-/// Returns the bytes that the process has written, if the system provides them.
+/// Returns the number of bytes that the process has written, if the system provides it.
 fn written() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
     line.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// Returns the processor time of this thread, which on a busy machine is less than the elapsed
+/// Returns the processor time of this thread, which on a busy machine is shorter than the elapsed
 /// time.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();

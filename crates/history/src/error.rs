@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proto::Zxid;
 
-/// Errors of the history. The errors do not affect the server that writes the history.
+/// Errors of the history. They do not affect the server that writes the history.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
@@ -14,17 +14,17 @@ pub enum HistoryError {
     Io {
         /// Failed operation.
         what: &'static str,
-        /// File of the operation.
+        /// File that was accessed.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error returned by the operating system.
         source: io::Error,
     },
     /// A file is corrupted. The history must be moved aside and rebuilt.
     #[error("the history is damaged: {path}: {reason}")]
     Damaged {
-        /// The file, or the directory of the index.
+        /// Path of the file, or of the index's directory.
         path: PathBuf,
-        /// Reason why the file counts as corrupted.
+        /// Reason why the file is considered corrupted.
         reason: String,
     },
     /// The files have a version that this build does not support.
@@ -37,7 +37,7 @@ pub enum HistoryError {
         /// Supported version.
         known: u32,
     },
-    /// The history was recorded with other patterns of paths.
+    /// The history was recorded with different path patterns.
     #[error("the history in {path} was recorded with different path patterns ({found})")]
     OtherPatterns {
         /// Directory of the history.
@@ -54,69 +54,70 @@ pub enum HistoryError {
         /// Zxid of the transaction.
         zxid: Zxid,
     },
-    /// The directory does not contain a history.
+    /// The directory contains no history.
     #[error("{path} does not contain a change history")]
     Missing {
-        /// The directory without a history.
+        /// Directory that contains no history.
         path: PathBuf,
     },
     /// The moment is later than the last recorded transaction.
     #[error("transaction {wanted} is not recorded yet: the history ends at {head}")]
     Future {
-        /// The requested transaction.
+        /// Requested transaction.
         wanted: Zxid,
-        /// The last transaction recorded.
+        /// Last recorded transaction.
         head: Zxid,
     },
     /// The moment is earlier than the oldest kept change.
     #[error("the tree at {wanted} is no longer stored: the history begins after {oldest}")]
     NotKept {
-        /// The requested transaction.
+        /// Requested transaction.
         wanted: Zxid,
-        /// The earliest moment for which the tree is known.
+        /// Earliest moment for which the tree is known.
         oldest: Zxid,
     },
     /// The moment is in a hole.
     #[error("the history has a gap from {from} to {to}, so the trees in between are unknown")]
     Hole {
-        /// The last transaction recorded before the hole.
+        /// Last transaction recorded before the hole.
         from: Zxid,
-        /// The first moment after the hole for which the tree is known.
+        /// First moment after the hole for which the tree is known.
         to: Zxid,
     },
-    /// All recorded changes are later than the time.
+    /// All recorded changes are later than the requested time.
     #[error("the history begins after the requested time{}", begin_text(*oldest_ms))]
     TooEarly {
-        /// Time of the earliest known moment; 0 if it is the empty tree before the first change.
+        /// Time of the earliest known moment; 0 if that moment is the empty tree before the first
+        /// change.
         oldest_ms: i64,
     },
     /// The patterns exclude this path.
     #[error("{path} is not recorded because of history.include and history.exclude")]
     NotRecorded {
-        /// The excluded path.
+        /// Excluded path.
         path: String,
     },
     /// A path or pattern is invalid.
     #[error("{text:?} is not a path: {reason}")]
     BadPath {
-        /// The invalid text.
+        /// Path or pattern that is invalid.
         text: String,
-        /// Reason why the text is invalid.
+        /// Reason why it is invalid.
         reason: &'static str,
     },
-    /// The viewer may not read the znode, or could not at that moment.
+    /// The viewer may not read the znode now, or could not read it at that moment.
     #[error("no permission to read {path}")]
     NoPermission {
         /// Path of the znode.
         path: String,
     },
-    /// The query selects by origin, and the viewer may not see origins.
+    /// The query selects by origin, but the viewer may not see origins.
     #[error("`by` and `session` select changes by their origin, which only administrators may see")]
     OriginHidden,
     /// The client no longer waits for the answer.
     #[error("the query was cancelled because its client disconnected")]
     Abandoned,
-    /// A transaction is not a successor of the last recorded one.
+    /// A transaction does not follow the last recorded one.
     #[error("transaction {got} does not follow {head}")]
     OutOfTurn {
         /// Zxid of the transaction.
@@ -130,8 +131,8 @@ pub enum HistoryError {
 pub type Result<T, E = HistoryError> = std::result::Result<T, E>;
 
 impl HistoryError {
-    /// Returns whether the files are unusable. After moving them aside, they can be rebuilt from
-    /// snapshot and log.
+    /// Returns whether the files are unusable. After they have been moved aside, they can be
+    /// rebuilt from snapshot and log.
     pub fn is_unusable(&self) -> bool {
         matches!(
             self,
@@ -142,7 +143,7 @@ impl HistoryError {
         )
     }
 
-    /// Returns whether the tree at that moment is unknown.
+    /// Returns whether the tree at the requested moment is unknown.
     pub fn is_unknown_moment(&self) -> bool {
         matches!(self, Self::NotKept { .. } | Self::Hole { .. })
     }

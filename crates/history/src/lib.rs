@@ -21,8 +21,8 @@
 //! <dir>/base.<n>        znodes that an era begins with
 //! ```
 //!
-//! An *era* is a range without a gap. If transactions were missed because a snapshot of the leader
-//! replaced the log, the next era begins, and answers show the hole ([`Extent`]).
+//! An *era* is a range without a gap. If transactions were missed because a snapshot from the
+//! leader replaced the log, the next era begins, and answers show the hole ([`Extent`]).
 //!
 //! The records are defined in `proto/history.proto` ([`record::DEFINITION`]). The crate uses files,
 //! but no clocks, threads or sockets; the time is an argument.

@@ -1,23 +1,23 @@
-//! Limits for the memory, the writes and the answers of the history.
+//! Limits on the memory, the writes and the answers of the history.
 
 /// Version of the file format.
 pub const FORMAT: u32 = 1;
 
-/// Bytes of changes above which a block is closed early.
+/// Size of changes above which a block is closed early, bytes.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
-/// Size in bytes up to which a content is stored in the change itself. Such contents are compressed
-/// together in a block, where a separate frame would cost more than it saves.
+/// Size up to which a content is stored in the change itself, bytes. Such contents are compressed
+/// together in a block. A separate frame for each would cost more than it saves.
 pub(crate) const INLINE_BYTES: usize = 256;
 
 /// Maximum number of blocks in one entry of a run.
 pub(crate) const POSTINGS_CHUNK: usize = 2048;
 
-/// Size in bytes of a page of a sorted file, before compression.
+/// Size of a page in a sorted file, before compression, bytes.
 pub(crate) const PAGE_BYTES: usize = 8 << 10;
-/// Largest accepted frame in bytes: a block or a page with one entry of the maximum size.
+/// Maximum accepted size of a frame, bytes: a block, or a page with one entry of the maximum size.
 pub(crate) const FRAME_BYTES_MAX: usize = 256 << 20;
-/// Bytes of znodes that are sorted in memory before they are written to a file.
+/// Size of znodes that are sorted in memory before they are written to a file, bytes.
 pub(crate) const SORT_BYTES: usize = 8 << 20;
 
 /// Number of decoded blocks that readers cache.
@@ -25,7 +25,8 @@ pub(crate) const CACHED_BLOCKS: usize = 64;
 /// Number of pages that one step of a merge reads.
 pub(crate) const STEP_PAGES: usize = 16;
 
-/// Number of keys of a run that are written before the thread yields: some tens of microseconds.
+/// Number of keys of a run that are written before the thread yields, which takes tens of
+/// microseconds.
 pub(crate) const GIVE_WAY_KEYS: usize = 128;
 
 /// Number of contents that are remembered to find equal ones.
@@ -38,18 +39,18 @@ pub const ORIGINS_MAX: usize = 200;
 /// Maximum number of blocks that one page of an answer reads. The page may then contain fewer
 /// results than requested, with the position of the next page.
 pub(crate) const PAGE_BLOCKS_MAX: usize = 2000;
-/// Maximum bytes of contents in one page of an answer (but one result always fits).
+/// Maximum size of contents in one page of an answer, bytes. One result always fits.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
-/// Maximum number of paths of a subtree whose blocks are looked up separately. For more, all blocks
-/// are read.
+/// Maximum number of paths in a subtree whose blocks are looked up separately. If there are more,
+/// all blocks are read.
 pub(crate) const SUBTREE_KEYS_MAX: usize = 20_000;
-/// Maximum bytes of changes in one page of a feed (but one change always fits).
+/// Maximum size of changes in one page of a feed, bytes. One change always fits.
 pub(crate) const FEED_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of blocks that one page of a feed reads.
 pub(crate) const FEED_BLOCKS_MAX: usize = 64;
 
-/// Number of znodes for which the permissions of a feed's reader are remembered, twice: at the
-/// change and now.
+/// Number of znodes for which the permissions of a feed's reader are remembered, both at the change
+/// and now.
 pub(crate) const MEMORY_PATHS_MAX: usize = 4096;
 /// Maximum number of new blocks that are read to check which remembered permissions are still
 /// valid.
@@ -63,9 +64,9 @@ pub struct Shape {
     pub block_changes: usize,
     /// Number of closed blocks whose keys are in memory before they become a run.
     pub run_blocks: u64,
-    /// Number of runs of one level that are merged into one of the next level.
+    /// Number of runs on one level that are merged into one on the next level.
     pub runs_merged: usize,
-    /// Size in bytes after which the next file of changes begins. Old changes are dropped as whole
+    /// Size after which the next file of changes begins, bytes. Old changes are dropped as whole
     /// files, and equal contents are stored once per file.
     pub segment_bytes: u64,
 }

@@ -29,7 +29,7 @@ use crate::reading::viewer::Viewer;
 use crate::record::Operation;
 use crate::recording::filter;
 
-/// Reason why a question has no answer.
+/// Reason why a question cannot be answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
@@ -41,7 +41,7 @@ pub enum AskError {
         /// Reason why the parameter is invalid.
         reason: String,
     },
-    /// The znode did not exist at that moment.
+    /// The znode did not exist at the requested moment.
     #[error("{path} did not exist at that moment")]
     NoZnode {
         /// Path of the znode.
@@ -52,12 +52,12 @@ pub enum AskError {
     History(#[from] HistoryError),
 }
 
-/// Kinds of questions.
+/// Kind of question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// The changes of a path or a subtree.
+    /// The changes to a path or a subtree.
     Changes,
-    /// The last changes of a znode.
+    /// The last changes to a znode.
     Blame,
     /// A znode at a moment.
     Cat,
@@ -65,11 +65,11 @@ pub enum Question {
     Tree,
     /// The differences between two moments.
     Diff,
-    /// The clients of transactions.
+    /// The clients that requested transactions.
     Origins,
 }
 
-/// Default number of results in a page.
+/// Default number of results per page.
 const LIMIT: usize = 100;
 
 impl Question {
@@ -95,7 +95,7 @@ impl Question {
         }
     }
 
-    /// Returns a page of the answer, as far as the viewer may see it.
+    /// Returns a page of the answer, limited to what the viewer may see.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -117,8 +117,9 @@ impl Question {
     }
 }
 
-/// Parses the parameters of a feed: the query, and the position after which it begins; `None` for
-/// now. `path` defaults to `/`, and descendants are included unless `recursive` is `false`.
+/// Parses the parameters of a feed. Returns the query and the position after which it begins;
+/// `None` for now. `path` defaults to `/`, and descendants are included unless `recursive` is
+/// `false`.
 ///
 /// # Errors
 /// If a parameter is invalid.
@@ -141,7 +142,7 @@ pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Pos
     asked.read_filters(&mut query)?;
     let after = asked.parse("after", Position::parse)?;
     let from = asked.parse("from", parse_zxid)?;
-    // A feed from a transaction begins after the previous one.
+    // A feed that begins with a transaction begins after the previous one.
     let from = from.map(|zxid| Position::after(proto::Zxid((zxid.0 - 1).max(0))));
     Ok((query, after.or(from)))
 }
@@ -149,7 +150,7 @@ pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Pos
 /// A page of changes for other programs.
 #[derive(Debug)]
 pub struct ExportPage {
-    /// `ExportedChange` messages of `history.proto`, each after its length, oldest first.
+    /// Messages `ExportedChange` of `history.proto`, each after its length, oldest first.
     pub bytes: Vec<u8>,
     /// Value of `after` for the next page; `None` on the last page.
     pub next: Option<String>,
@@ -157,9 +158,9 @@ pub struct ExportPage {
     pub hidden: u64,
 }
 
-/// Exports changes as protobuf, with the znode before and after each. The parameters are those of
-/// `changes` except `diff` and `oldest_first`. `path` defaults to `/`, and descendants are included
-/// unless `recursive` is `false`.
+/// Exports changes as protobuf, each with the znode before and after it. The parameters are the
+/// same as for `changes`, without `diff` and `oldest_first`. `path` defaults to `/`, and
+/// descendants are included unless `recursive` is `false`.
 ///
 /// # Errors
 /// See [`AskError`].

@@ -1,7 +1,7 @@
 //! Answers as JSON: one object per line for commands, and the responses of the admin server.
 //!
-//! Zxids and sessions are text in hex, because not every reader of JSON supports 64-bit numbers.
-//! Data is in base64.
+//! Zxids and sessions are strings of hex digits, because not every JSON parser supports 64-bit
+//! numbers. Data is encoded in base64.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -15,7 +15,7 @@ use crate::reading::read::Extent;
 use crate::record::{AclEntry, AclList, Change, Content, ExportedChange, Znode};
 use crate::recording::filter::PathFilter;
 
-/// Formats a change, with the znode before and after it if requested.
+/// Formats a change and, if requested, the znode before and after it.
 pub fn exported(result: &ExportedChange) -> Value {
     value(&ExportedView(result))
 }
@@ -49,7 +49,7 @@ fn value(view: &impl Serialize) -> Value {
     serde_json::to_value(view).unwrap_or_default()
 }
 
-/// Serializes a change with its states.
+/// Serializes a change and the znode before and after it.
 struct ExportedView<'a>(&'a ExportedChange);
 
 impl Serialize for ExportedView<'_> {
@@ -161,7 +161,7 @@ impl Serialize for AclEntryView<'_> {
     }
 }
 
-/// A zxid or a session, formatted as by [`hex`].
+/// A zxid or a session, formatted like [`hex`].
 struct Hex(i64);
 
 impl Serialize for Hex {
@@ -178,7 +178,7 @@ impl<T: std::fmt::Display> Serialize for Shown<T> {
     }
 }
 
-/// Formats the last changes of a znode.
+/// Formats the last changes to a znode.
 pub fn blame(blame: &Blame) -> Value {
     let change = |found: &Option<ExportedChange>| found.as_ref().map_or(Value::Null, alone);
     let children = blame.children.iter().map(

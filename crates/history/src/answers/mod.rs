@@ -1,4 +1,4 @@
-//! Queries as text, and answers as text.
+//! Parsing of queries and formatting of answers.
 
 pub mod ask;
 pub mod json;

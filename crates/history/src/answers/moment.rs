@@ -1,4 +1,4 @@
-//! Parsing and formatting moments: a transaction or a time.
+//! Parsing and formatting of moments, which are transactions or times.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
@@ -11,7 +11,7 @@ impl Moment {
     /// Parses `0x1a`, `26`, or a time such as `2026-11-20T14:02:00Z`.
     ///
     /// # Errors
-    /// If the text has none of these forms; the error describes the forms.
+    /// If the string has none of these forms. The error describes the forms.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(zxid) = parse_zxid(text) {
             return Ok(Self::Zxid(zxid));
@@ -23,12 +23,12 @@ impl Moment {
         Ok(Self::Time(time.as_millisecond()))
     }
 
-    /// Parses a moment typed by a user at the time `now`: also `10m`, `1h30m` or `2 hours ago`,
-    /// `now`, `today`, `yesterday`, `yesterday 05:51`, `2026-11-28`, `2026-11-28 05:51` and `05:51`,
-    /// in the time zone of `now`. A day without a time begins at 00:00.
+    /// Parses a moment typed by a user at the time `now`. Also accepts `10m`, `1h30m` or `2 hours
+    /// ago`, `now`, `today`, `yesterday`, `yesterday 05:51`, `2026-11-28`, `2026-11-28 05:51` and
+    /// `05:51`, in the time zone of `now`. A day without a time begins at 00:00.
     ///
     /// # Errors
-    /// If the text has none of these forms.
+    /// If the string has none of these forms.
     pub fn parse_typed(text: &str, now: &Zoned) -> Result<Self, String> {
         let text = text.trim();
         if let Ok(moment) = Self::parse(text) {
@@ -45,7 +45,7 @@ impl Moment {
 const TYPED_FORMS: &str =
     "examples: 0x1a, 10m, yesterday, 05:51, '2026-11-28 05:51', 2026-11-28T05:51:00Z";
 
-/// Returns the time of a typed text; `None` if its form is unknown.
+/// Returns the time that the user typed; `None` if its form is unknown.
 fn typed_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     let words = text.to_ascii_lowercase();
     let (day, time) = match words.split_once(char::is_whitespace) {
@@ -65,7 +65,7 @@ fn typed_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     if let Some(age) = age(&words) {
         return Some(now.checked_sub(age).ok()?.timestamp());
     }
-    // Offsets and zones have a separate form, which `Moment::parse` accepts.
+    // Offsets and zones need a different form, which `Moment::parse` accepts.
     if text.ends_with(['Z', 'z']) {
         return None;
     }
@@ -88,10 +88,10 @@ fn age(text: &str) -> Option<Span> {
     (!age.is_negative()).then_some(age)
 }
 
-/// Parses the hex digits of a session's id, with or without `0x`.
+/// Parses the hex digits of a session id, with or without `0x`.
 ///
 /// # Errors
-/// If the text is not such a number.
+/// If the string is not such a number.
 pub fn parse_session(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16)
@@ -99,7 +99,7 @@ pub fn parse_session(text: &str) -> Result<i64, String> {
         .map_err(|_| "not a session id; write hex digits, with or without 0x".to_owned())
 }
 
-/// Formats a time (ms since 1970).
+/// Formats a time, given in ms since 1970.
 pub fn time_text(ms: i64) -> String {
     match Timestamp::from_millisecond(ms) {
         Ok(time) => time.to_string(),

@@ -1,4 +1,4 @@
-//! Frames: bytes with their length and checksum.
+//! Frames, which consist of bytes with their length and checksum.
 //!
 //! ```text
 //! length u32 | crc32 of the bytes u32 | bytes
@@ -13,7 +13,7 @@ use std::path::Path;
 use crate::error::{HistoryError, Result, io_error};
 use crate::limits::FRAME_BYTES_MAX;
 
-/// Length of a frame's header.
+/// Length of a frame's header, bytes.
 pub(crate) const HEADER_BYTES: usize = 8;
 
 /// Compresses `content` and appends it as a frame.
@@ -32,7 +32,7 @@ pub(crate) fn put_compressed(content: &[u8], out: &mut Vec<u8>, encoder: &mut sn
 }
 
 /// Reads the frame at `offset` and decompresses it. `bytes` is its length including the header, if
-/// it is known from another source.
+/// it is known from elsewhere.
 pub(crate) fn read_compressed(
     file: &File,
     path: &Path,

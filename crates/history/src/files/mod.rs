@@ -1,4 +1,4 @@
-//! The files: frames with checksums, segments, sorted files, and the rows of the index.
+//! Files of the history: frames with checksums, segments, sorted files, and the rows of the index.
 
 pub(crate) mod frame;
 pub(crate) mod rows;

@@ -1,7 +1,7 @@
-//! The rows of the index: small records by key, written atomically.
+//! Rows of the index, which are small records by key, written atomically.
 //!
-//! [`Rows`] is the history's whole interface to its store. The shipped implementation is
-//! [`SledRows`].
+//! [`Rows`] is the only interface through which the history uses its store. The shipped
+//! implementation is [`SledRows`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::error::{HistoryError, Result, io_error};
 
-/// An atomic write; `None` removes a row.
+/// Rows that are written atomically; `None` removes a row.
 pub(crate) type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// Store of small records by key.
@@ -23,48 +23,49 @@ pub(crate) trait Rows: Send {
     /// Returns all records whose key begins with `prefix`, ordered by key.
     fn scan(&self, prefix: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>>;
 
-    /// Writes all rows or, if the process ends, none.
+    /// Writes all rows, or none if the process ends.
     fn write(&self, writes: Writes) -> Result<()>;
 
     /// Syncs the written rows to the disk.
     fn sync(&self) -> Result<()>;
 
-    /// Returns the bytes on disk.
+    /// Returns the disk usage, bytes.
     fn bytes_on_disk(&self) -> u64;
 }
 
-/// Number of rows in a leaf of the tree. A row has about 50 bytes, and a changed leaf is written as
-/// a whole.
+/// Number of rows in a leaf of the tree. A row takes about 50 bytes, and a changed leaf is written
+/// as a whole.
 const LEAF_ROWS: usize = 128;
-/// Cache size in bytes for all leaves.
+/// Cache size for all leaves, bytes.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// Number of abandoned sled instances in a directory at which it is not opened again. Each keeps
-/// about 100 open files.
+/// Number of abandoned sled instances of a directory above which the directory is not opened again.
+/// Each keeps about 100 file descriptors open.
 const LEFT_MAX: usize = 4;
-/// Number of abandoned instances of this process by directory.
+/// Number of abandoned instances in this process, by directory.
 static LEFT: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::default);
 
-/// Rows in sled.
+/// Rows stored in sled.
 ///
 /// Each value begins with a checksum of key and value (crc32), because data from sled is not
 /// trusted more than data from other files.
 ///
-/// After an error sled must not even be dropped: it flushes then, and a flush waits for the
-/// previous one, forever if that has failed. So the instance is abandoned with its threads, its
-/// files and the lock on its directory. The directory is renamed, and [`SledRows::open`] continues
-/// with a copy.
+/// After an error, a sled instance must not even be dropped, because it would flush, and a flush
+/// waits for the previous one, indefinitely if that one has failed. The instance is therefore
+/// abandoned with its threads, its files and the lock on its directory. The directory is renamed,
+/// and [`SledRows::open`] continues with a copy.
 pub(crate) struct SledRows {
-    /// `None` after the end.
+    /// The sled instance; `None` after the end.
     db: Option<sled::Db<LEAF_ROWS>>,
     path: PathBuf,
     has_failed: AtomicBool,
-    /// Files and directories whose modes are final: they existed before, or have the mode of data.
+    /// Files and directories whose modes are final, because they existed before or have the mode of
+    /// data.
     seen: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl SledRows {
-    /// Opens the directory, and creates it if it is missing.
+    /// Opens the directory. Creates it if it is missing.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if LEFT.lock().get(path).is_some_and(|left| *left >= LEFT_MAX) {
             let error = io::Error::other(format!(
@@ -74,7 +75,7 @@ impl SledRows {
         }
         take_back(path)?;
         files::create_dir_all(path).map_err(io_error("create", path))?;
-        // A process may have been killed after it created a file and before it set the file's mode.
+        // A process may have been killed after creating a file and before setting the file's mode.
         let before = if files::is_restricted(path) {
             BTreeSet::new()
         } else {
@@ -83,7 +84,7 @@ impl SledRows {
         let mut config = sled::Config::new()
             .path(path)
             .cache_capacity_bytes(CACHE_BYTES);
-        // Flushed only after the data to which the rows point is on disk.
+        // The rows are flushed only after the data to which they point is on disk.
         config.flush_every_ms = None;
         let rows = Self {
             db: Some(config.open().map_err(opening(path))?),
@@ -123,7 +124,7 @@ impl SledRows {
                 Ok(()) => {
                     seen.insert(path);
                 }
-                // sled removes files after merging them into others.
+                // Sled removes files after merging them into others.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     tracing::debug!(err = %error, path = %path.display(), "cannot set the mode of a file");
@@ -163,12 +164,12 @@ fn left(path: &Path) -> PathBuf {
     path.with_extension("left")
 }
 
-/// Returns whether there is an index, in use or abandoned.
+/// Returns whether there is an index, either in use or abandoned.
 pub(crate) fn are_there(path: &Path) -> bool {
     path.is_dir() || left(path).is_dir()
 }
 
-/// Replaces an abandoned index with a copy, whose files are not open or locked.
+/// Replaces an abandoned index with a copy, whose files are neither open nor locked.
 fn take_back(path: &Path) -> Result<()> {
     let left = left(path);
     if !left.is_dir() {
@@ -190,7 +191,7 @@ fn take_back(path: &Path) -> Result<()> {
     again().map_err(io_error("copy", &left))
 }
 
-/// Copies a directory, and syncs the copy.
+/// Copies a directory and syncs the copy.
 fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
     files::create_dir(to)?;
     for entry in fs::read_dir(from)? {
@@ -205,8 +206,8 @@ fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
     fs::File::open(to)?.sync_all()
 }
 
-/// Converts an error that opening the index returned. Corruption has the kind of invalid data; a
-/// lock held by another process has another kind.
+/// Converts an error from opening the index. Corruption has the kind "invalid data". A lock held by
+/// another process has a different kind.
 fn opening(path: &Path) -> impl FnOnce(io::Error) -> HistoryError {
     let path = path.to_path_buf();
     move |error| match error.kind() {
@@ -269,7 +270,7 @@ impl Rows for SledRows {
     }
 }
 
-/// Returns the disk space used by the files below a directory.
+/// Returns the disk usage of the files below a directory, bytes.
 pub(crate) fn bytes_below(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -286,13 +287,13 @@ pub(crate) fn bytes_below(dir: &Path) -> u64 {
 pub(crate) mod keys {
     /// Prefix of the single row with the state of the index.
     pub(crate) const INDEX: u8 = b'i';
-    /// Prefix of the single row with the block being filled.
+    /// Prefix of the single row with the block that is being filled.
     pub(crate) const OPEN: u8 = b'o';
     /// Prefix of the blocks, by number.
     pub(crate) const BLOCK: u8 = b'b';
     /// Prefix of the runs, by number.
     pub(crate) const RUN: u8 = b'r';
-    /// Prefix of the ephemerals by path; the value is the session.
+    /// Prefix of the ephemeral znodes, by path. The value is the session.
     pub(crate) const EPHEMERAL: u8 = b'e';
 
     /// Returns the key of a numbered row.
@@ -302,13 +303,13 @@ pub(crate) mod keys {
         key
     }
 
-    /// Returns the number of a numbered row's key.
+    /// Returns the number in the key of a numbered row.
     pub(crate) fn number(key: &[u8]) -> Option<u64> {
         let (_, number) = key.split_first()?;
         Some(u64::from_be_bytes(number.try_into().ok()?))
     }
 
-    /// Returns the key of an ephemeral.
+    /// Returns the key of an ephemeral znode.
     pub(crate) fn ephemeral(path: &str) -> Vec<u8> {
         let mut key = vec![EPHEMERAL];
         key.extend_from_slice(path.as_bytes());

@@ -1,4 +1,5 @@
-//! Segments, the files of changes: a sequence of frames, each a block or a content, written once.
+//! Segments, which are files of changes. A segment is a sequence of frames, each a block or a
+//! content, written once.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -44,13 +45,13 @@ impl Segment {
         &self.path
     }
 
-    /// Returns the length of the file.
+    /// Returns the length of the file, bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.metadata().map_or(0, |meta| meta.len())
     }
 }
 
-/// Appends to a segment.
+/// Writer that appends to a segment.
 pub(crate) struct SegmentWriter {
     file: File,
     path: PathBuf,
@@ -105,7 +106,7 @@ impl SegmentWriter {
         Ok((offset, bytes))
     }
 
-    /// Writes all bytes to the operating system, so that readers see them.
+    /// Writes all bytes to the operating system, so that readers can read them.
     pub(crate) fn write(&mut self) -> Result<()> {
         blocking::mark("write the change history");
         if self.waiting.is_empty() {

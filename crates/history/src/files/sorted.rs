@@ -22,7 +22,7 @@ const MAGIC: &[u8; 4] = b"ZHSF";
 const VERSION: u32 = 1;
 const TRAILER_BYTES: usize = 16;
 
-/// Writes a sorted file, which is unusable without [`finish`](Self::finish).
+/// Writer of a sorted file. The file is unusable without [`finish`](Self::finish).
 pub(crate) struct SortedWriter {
     out: BufWriter<File>,
     path: PathBuf,
@@ -51,7 +51,7 @@ impl SortedWriter {
         })
     }
 
-    /// Appends an entry, whose key must not be smaller than the previous one.
+    /// Appends an entry, whose key must not be less than the previous key.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.page.len() + key.len() + value.len() > PAGE_BYTES {
             self.end_page()?;
@@ -96,14 +96,14 @@ impl SortedWriter {
         Ok(())
     }
 
-    /// Writes the rest and syncs the file.
+    /// Writes the remaining data and syncs the file.
     pub(crate) fn finish(self) -> Result<Arc<SortedFile>> {
         let (file, unsynced) = self.finish_unsynced()?;
         unsynced.sync()?;
         Ok(file)
     }
 
-    /// Writes the rest. The file can then be read, but is not durable before the returned
+    /// Writes the remaining data. The file can then be read but is not durable before the returned
     /// [`Unsynced`] is synced.
     pub(crate) fn finish_unsynced(mut self) -> Result<(Arc<SortedFile>, Unsynced)> {
         self.end_page()?;
@@ -124,7 +124,7 @@ impl SortedWriter {
     }
 }
 
-/// The handle by which a complete file was written. Syncing it reports a write error of the disk.
+/// Handle through which a complete file was written. Syncing it reports a write error of the disk.
 pub(crate) struct Unsynced {
     file: File,
     path: PathBuf,
@@ -203,9 +203,9 @@ impl SortedFile {
         frame::read_compressed(&self.file, &self.path, self.pages[number].offset, None)
     }
 
-    /// Returns a cursor at the first entry whose key is not smaller than `key`.
+    /// Returns a cursor at the first entry whose key is not less than `key`.
     pub(crate) fn seek(self: &Arc<Self>, key: &[u8]) -> Result<SortedCursor> {
-        // Entries of this key may begin in the page before the first page that begins with it.
+        // Entries with this key may begin in the page before the first page that begins with it.
         let behind = self.pages.partition_point(|page| &*page.first_key < key);
         let mut cursor = SortedCursor {
             file: self.clone(),
@@ -276,7 +276,7 @@ impl SortedCursor {
     }
 }
 
-/// Updates the previous key to the entry's key, and skips to the value. Returns the value's length.
+/// Updates the previous key to the entry's key and skips to the value. Returns the value's length.
 fn take_entry(rest: &mut &[u8], key: &mut Vec<u8>) -> Option<usize> {
     let shared = usize::try_from(take_varint(rest)?).ok()?;
     let own = take_bytes(rest)?;
@@ -293,7 +293,7 @@ pub(crate) fn put_varint(number: u64, out: &mut Vec<u8>) {
     prost::encoding::encode_varint(number, out);
 }
 
-/// Removes a number from the front.
+/// Removes and returns a number at the front.
 pub(crate) fn take_varint(input: &mut &[u8]) -> Option<u64> {
     prost::encoding::decode_varint(input).ok()
 }
@@ -305,7 +305,7 @@ fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// Returns the length of the common prefix.
+/// Returns the length of the common prefix, bytes.
 pub(crate) fn shared(a: &[u8], b: &[u8]) -> usize {
     const STEP: usize = 8;
     let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP));

@@ -1,4 +1,4 @@
-//! External sorting: sorted pieces are written to files and merged when read.
+//! External sorting: sorted pieces are written to files and merged while they are read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::files::segment;
 use crate::files::sorted::{SortedCursor, SortedFile, SortedWriter};
 use crate::limits::SORT_BYTES;
 
-/// Sorts entries that are added in any order. Entries of one key keep their order.
+/// Sorter of entries that are added in any order. Entries with the same key keep their order.
 pub(crate) struct Sorter {
     dir: PathBuf,
     name: String,
@@ -18,7 +18,7 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    /// Constructs a sorter. Names of its pieces begin with `name`, in `dir`.
+    /// Creates a sorter. The names of its pieces begin with `name`, in the directory `dir`.
     pub(crate) fn new(dir: &Path, name: &str) -> Self {
         Self {
             dir: dir.to_path_buf(),
@@ -30,7 +30,7 @@ impl Sorter {
     }
 
     pub(crate) fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<()> {
-        // The overhead of the two vectors.
+        // This is the overhead of the two vectors.
         self.bytes += key.len() + value.len() + 64;
         self.entries.push((key, value));
         if self.bytes >= SORT_BYTES {
@@ -53,24 +53,24 @@ impl Sorter {
         self.bytes = 0;
         // The piece is not needed after a crash, so it is never synced.
         let (piece, _) = writer.finish_unsynced()?;
-        // Its pages are read through the open file, and a crash leaves no file behind.
+        // Its pages are read through the file descriptor, and a crash leaves no file behind.
         segment::remove(piece.path());
         self.pieces.push(piece);
         Ok(())
     }
 
-    /// Returns all entries in order.
+    /// Returns all entries, in order.
     pub(crate) fn finish(mut self) -> Result<MergedCursor> {
         self.spill()?;
         MergedCursor::seek(&self.pieces, b"")
     }
 }
 
-/// Iterates over several sorted files. For equal keys, the entry of the first file is first.
+/// Iterates over several sorted files. Among equal keys, the entry from the first file comes first.
 pub(crate) struct MergedCursor {
     inputs: Vec<SortedCursor>,
-    /// Inputs that are not at their end, ordered by their next entries in descending order: the
-    /// next entry belongs to the last input.
+    /// Inputs that are not at their end, ordered by their next entries in descending order. The
+    /// next entry therefore belongs to the last input.
     order: Vec<usize>,
 }
 
@@ -87,8 +87,8 @@ impl MergedCursor {
         Ok(cursor)
     }
 
-    /// Inserts an input at its position. Few comparisons are needed: neighbours in one file are
-    /// often neighbours in all of them.
+    /// Inserts an input at its position. Few comparisons are needed, because neighbours in one file
+    /// are often neighbours in all of them.
     fn put(&mut self, number: usize) {
         let key_of = |input: usize| self.inputs[input].entry().map(|(key, _)| key);
         let Some(key) = key_of(number) else {

@@ -1,11 +1,11 @@
-//! The block being filled, in the encoding of its file.
+//! The block that is being filled, in the encoding of its file.
 
 use crate::record::{BlockRow, Change};
 
-/// Number of the field `changes` of `Block`.
+/// Number of the field `changes` in `Block`.
 const CHANGES: u32 = 1;
 
-/// A growing `Block`: each change is encoded once, when it is added.
+/// A growing `Block`. Each change is encoded once, when it is added.
 #[derive(Default)]
 pub(crate) struct BlockBuilder {
     bytes: Vec<u8>,
@@ -71,7 +71,7 @@ mod tests {
             path: format!("/a/{zxid}"),
             ..Change::default()
         };
-        // Clocks may be set back.
+        // Clocks may have been set back.
         let changes = vec![change(3, 50), change(4, -7), change(4, 20)];
         let mut filling = BlockBuilder::of(&changes[..1]);
         filling.clear();

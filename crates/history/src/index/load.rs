@@ -1,4 +1,4 @@
-//! Opening a history: reads the rows and compares them with the files.
+//! Opening of a history: the rows are read and compared with the files.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,7 +24,7 @@ use crate::record::{Block, BlockRow, Change, Era, IndexRow, RunRow};
 use crate::recording::expand::{Drafts, Ephemerals};
 use crate::recording::filter::PathFilter;
 
-/// The content of a directory's rows.
+/// Content of the rows in a directory.
 pub(crate) struct Loaded {
     pub(crate) settings: IndexSettings,
     pub(crate) rows: Box<dyn Rows>,
@@ -89,7 +89,7 @@ impl Loaded {
         files
     }
 
-    /// Returns the state shared with readers.
+    /// Returns the state that is shared with readers.
     fn shared(&mut self) -> Result<Arc<Shared>> {
         let dir = &self.settings.dir;
         let mut segments = BTreeMap::new();
@@ -162,20 +162,20 @@ impl Reader {
     /// its next start.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if the history does not exist. Other errors if [`Index::open`]
-    /// would fail. The history of a running server is locked.
+    /// [`HistoryError::Missing`] if there is no history. Other errors if [`Index::open`] would
+    /// fail. The history of a running server is locked.
     pub fn open(dir: &Path) -> Result<Self> {
         let mut loaded = Loaded::read(IndexSettings::new(dir), OpenPurpose::ReadOnly)?;
         Ok(Self::new(loaded.shared()?))
     }
 }
 
-/// Purpose of opening a history.
+/// Purpose for which a history is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenPurpose {
-    /// Unused files are removed, and the patterns must equal the patterns of the settings.
+    /// Writing: unused files are removed, and the patterns must equal the patterns in the settings.
     Write,
-    /// Files are not changed, except that an abandoned index is replaced with a copy.
+    /// Reading: files are not changed, except that an abandoned index is replaced with a copy.
     ReadOnly,
 }
 
@@ -203,7 +203,7 @@ fn check_state(state: &IndexRow, settings: &IndexSettings) -> Result<()> {
     Ok(())
 }
 
-/// Reads the blocks, which must not have a gap up to the block being filled.
+/// Reads the blocks, which must have no gap up to the block that is being filled.
 fn read_blocks(
     rows: &dyn Rows,
     state: &IndexRow,
@@ -229,7 +229,7 @@ fn read_blocks(
     Ok((first, blocks))
 }
 
-/// Reads the runs, which must not have a gap or an overlap from the first block on.
+/// Reads the runs, which must have no gap or overlap from the first block on.
 fn read_runs(rows: &dyn Rows, dir: &Path, first: u64, open: u64) -> Result<Vec<Arc<Run>>> {
     let mut runs = Vec::new();
     for (key, row) in rows.scan(keys::RUN)? {
@@ -281,7 +281,7 @@ fn read_ephemerals(rows: &dyn Rows, path: &Path) -> Result<Ephemerals> {
     Ok(ephemerals)
 }
 
-/// Removes files of a crash, to which no row refers.
+/// Removes files that a crash left behind, to which no row refers.
 pub(crate) fn remove_strays(dir: &Path, named: &[PathBuf]) -> Result<()> {
     let entries = fs::read_dir(dir).map_err(io_error("list", dir))?;
     for entry in entries.flatten() {
@@ -298,8 +298,8 @@ pub(crate) fn remove_strays(dir: &Path, named: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Moves an unusable history aside within its parent directory, and returns its new path. Replaces
-/// a history that was moved before.
+/// Moves an unusable history aside within its parent directory and returns its new path. Replaces a
+/// history that was moved before.
 ///
 /// # Errors
 /// If the history cannot be moved.
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
     use crate::{Baseline, SnapshotAt};
 
-    /// A history of another build's format is recognised by its version number and rebuilt.
+    /// A history in another build's format is recognised by its version number and rebuilt.
     #[test]
     fn another_format_version_is_unusable() {
         for found in [FORMAT - 1, FORMAT + 1] {

@@ -1,5 +1,5 @@
-//! Background work in small steps: merging runs, and dropping changes that exceed the limits for
-//! age or size.
+//! Background work in small steps: merging runs, and dropping changes that exceed the limits on age
+//! or size.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::reading::read::apply;
 use crate::reading::view::{EraView, Look, Run};
 use crate::record::{Change, Era, Znode};
 
-/// Interval in ms at which retention is checked while nothing is recorded.
+/// Interval at which retention is checked while nothing is recorded, ms.
 const LOOK_EVERY_MS: u64 = 60_000;
 
 /// Background work in progress.
@@ -31,7 +31,7 @@ pub(crate) enum MaintenanceTask {
 pub enum MaintenanceStep {
     /// There is nothing to do.
     Idle,
-    /// Some work was done, and more may remain.
+    /// Some work has been done, and more may remain.
     Worked,
 }
 
@@ -44,15 +44,15 @@ pub(crate) struct Merge {
     pending: Pending,
 }
 
-/// An entry that is not written yet, because the next input may contain more postings of its key.
+/// An entry that is not written yet, because the next input may contain more postings for its key.
 ///
 /// Most keys occur once, and their entries are written as they were read.
 #[derive(Default)]
 struct Pending {
     key: Vec<u8>,
-    /// The encoded value.
+    /// Encoded value.
     value: Vec<u8>,
-    /// The decoded postings, if needed. `value` is then out of date.
+    /// Decoded postings, if they are needed. `value` is then out of date.
     postings: Option<Vec<Posting>>,
 }
 
@@ -69,7 +69,7 @@ impl Pending {
         self.postings = None;
     }
 
-    /// Decodes the postings to change them. `None` if they cannot be decoded.
+    /// Decodes the postings so that they can be changed. Returns `None` if they cannot be decoded.
     fn postings(&mut self) -> Option<&mut Vec<Posting>> {
         if self.postings.is_none() {
             let mut found = Vec::new();
@@ -79,14 +79,14 @@ impl Pending {
         self.postings.as_mut()
     }
 
-    /// Drops postings of blocks before `first_block`. Returns whether the entry could be decoded.
+    /// Drops postings for blocks before `first_block`. Returns whether the entry could be decoded.
     fn drop_before(&mut self, first_block: u64) -> bool {
         let postings = self.postings();
         let kept = postings.map(|all| all.retain(|posting| posting.block >= first_block));
         kept.is_some()
     }
 
-    /// Adds postings of the same key. Returns whether everything could be decoded.
+    /// Adds postings for the same key. Returns whether everything could be decoded.
     fn add(&mut self, value: &[u8], first_block: u64, out: &mut SortedWriter) -> Result<bool> {
         let mut more = Vec::new();
         let is_whole = decode(value, &mut more).is_some();
@@ -141,27 +141,27 @@ impl Merge {
     }
 }
 
-/// Drops the blocks before `upto`. Their changes are applied to the initial znodes of the era.
+/// Drop of the blocks before `upto`. Their changes are applied to the initial znodes of the era.
 pub(crate) struct Trim {
     upto: u64,
     next: u64,
     look: Look,
-    /// The era that contains `upto`.
+    /// Era that contains `upto`.
     era: Era,
     old_base: Arc<SortedFile>,
     stage: TrimStage,
 }
 
 enum TrimStage {
-    /// Sorting changes by path.
+    /// The changes are sorted by path.
     Sort(Sorter),
-    /// Applying changes to the znodes.
+    /// The changes are applied to the znodes.
     Fold(Box<Fold>),
     /// There are no changes to apply.
     Nothing,
 }
 
-/// Applying sorted changes to znodes.
+/// Application of sorted changes to znodes.
 struct Fold {
     base: SortedCursor,
     changes: MergedCursor,
@@ -170,8 +170,8 @@ struct Fold {
 }
 
 impl Index {
-    /// Does some milliseconds of background work: merging runs, and dropping changes that are no
-    /// longer kept. `now_ms` is since 1970.
+    /// Does several milliseconds of background work: merging runs, and dropping changes that are no
+    /// longer kept. `now_ms` is the time since 1970.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -191,8 +191,8 @@ impl Index {
     }
 
     fn next_task(&mut self, now_ms: i64) -> Result<Option<MaintenanceTask>> {
-        // Only whole files are dropped. Checking all of them for every step or block would cost
-        // more than recording it.
+        // Only whole files are dropped. If all of them were checked for every step or block, that
+        // would cost more than recording.
         let is_due = self.looked_at.0 != self.state.segment
             || now_ms.abs_diff(self.looked_at.1) >= LOOK_EVERY_MS;
         if is_due {
@@ -215,7 +215,7 @@ impl Index {
         }))))
     }
 
-    /// Returns adjacent runs of one level.
+    /// Returns adjacent runs on one level.
     fn runs_to_merge(&self) -> Option<Vec<Arc<Run>>> {
         let view = self.shared.view.read();
         let mut groups = view.runs.chunk_by(|a, b| a.level == b.level);
@@ -277,13 +277,15 @@ impl Index {
         }
     }
 
-    /// Returns the first block to keep if there are blocks to drop: whole files, never the newest.
+    /// Returns the first block to keep if there are blocks to drop. Only whole files are dropped,
+    /// and never the newest one.
     fn trim_upto(&self, now_ms: i64) -> Option<u64> {
         let mut excess = match self.settings.bytes_max {
             0 => 0,
             max => match self.bytes_on_disk() {
                 bytes if bytes <= max => 0,
-                // Slightly more than required, so that not every file causes another trim.
+                // Slightly more than required is dropped, so that not every new file causes another
+                // trim.
                 bytes => bytes - (max - max / 10),
             },
         };
@@ -438,7 +440,7 @@ impl Index {
 }
 
 impl Fold {
-    /// Works for some time. Returns whether everything is done.
+    /// Works for a limited time. Returns whether everything is done.
     fn step(&mut self, dir: &std::path::Path) -> Result<bool> {
         let mut pages = 0;
         while pages < STEP_PAGES {

@@ -1,8 +1,9 @@
-//! The writer of a history: writes changes to blocks, blocks to files, and the index to find them.
+//! The writer of a history, which writes changes to blocks, blocks to files, and the index that
+//! finds them.
 //!
 //! Nothing is overwritten in place. Files grow at their end or appear as a whole. A *checkpoint*
-//! syncs them and then atomically writes all rows that point to new data. After a crash the history
-//! continues from the last checkpoint, and the log contains the later transactions.
+//! syncs them and then atomically writes all rows that point to new data. After a crash, the
+//! history continues from the last checkpoint, and the log contains the later transactions.
 
 pub(crate) mod filling;
 pub(crate) mod load;
@@ -47,11 +48,11 @@ pub struct IndexSettings {
     pub dir: PathBuf,
     /// Filter for the recorded paths.
     pub filter: PathFilter,
-    /// Size of data or of an ACL in bytes above which only its size and hash are stored.
+    /// Size of data or of an ACL above which only its size and hash are stored, bytes.
     pub content_bytes_max: usize,
-    /// Bytes on disk above which the oldest changes are dropped; 0 for no limit.
+    /// Disk usage above which the oldest changes are dropped, bytes; 0 for no limit.
     pub bytes_max: u64,
-    /// Age in ms above which changes are dropped; 0 for no limit.
+    /// Age above which changes are dropped, ms; 0 for no limit.
     pub age_ms_max: i64,
     /// Sizes of blocks, runs and files.
     pub shape: Shape,
@@ -65,7 +66,7 @@ pub struct IndexSettings {
 pub struct YieldHook(Arc<dyn Fn() + Send + Sync>);
 
 impl YieldHook {
-    /// Constructs the callback, which should be cheap.
+    /// Creates an instance from the callback, which should be cheap.
     pub fn new(what: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(what))
     }
@@ -75,7 +76,7 @@ impl YieldHook {
     }
 }
 
-/// Does not yield.
+/// Creates an instance that does not yield.
 impl Default for YieldHook {
     fn default() -> Self {
         Self::new(|| ())
@@ -107,8 +108,8 @@ impl IndexSettings {
         are_there(&self.dir.join(ROWS_DIR))
     }
 
-    /// Returns the size of a file of changes. Old changes are dropped as whole files, so the files
-    /// are small if `bytes_max` is small.
+    /// Returns the size of a file of changes, bytes. Old changes are dropped as whole files, so the
+    /// files are small if `bytes_max` is small.
     pub(crate) fn segment_bytes(&self) -> u64 {
         let most = self.shape.segment_bytes;
         match self.bytes_max {
@@ -118,11 +119,11 @@ impl IndexSettings {
     }
 }
 
-/// A history that is being written. A directory has only one writer at a time; [`Index::reader`]
-/// returns any number of readers.
+/// A history that is being written. A directory has only one writer at a time. [`Index::reader`]
+/// may be called for any number of readers.
 ///
-/// After an error it must not be used any more. When reopened, it has the state of its last
-/// checkpoint.
+/// After an error, this instance must no longer be used. When the history is reopened, it has the
+/// state of its last checkpoint.
 pub struct Index {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rows: Box<dyn Rows>,
@@ -132,20 +133,20 @@ pub struct Index {
     pub(crate) ephemerals: Ephemerals,
     /// Offsets of contents in the current segment, by hash.
     pub(crate) known: HashMap<[u8; 16], u64>,
-    /// The block being filled.
+    /// Block that is being filled.
     pub(crate) filling: BlockBuilder,
     pub(crate) drafts: Drafts,
     pub(crate) last_acl: LastAcl,
-    /// The recent keys of the view. They include keys of changes that readers do not see yet,
+    /// Recent keys of the view. They include keys of changes that are not visible to readers yet,
     /// because a reader never reads beyond the last transaction of its view.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
-    /// Blocks and segments that readers do not see yet.
+    /// Blocks and segments that are not visible to readers yet.
     pub(crate) staged: Vec<Staged>,
     /// Rows for the next checkpoint.
     pub(crate) writes: Writes,
     /// Runs that must be on disk before the rows of the next checkpoint, by number.
     pub(crate) unsynced: Vec<(u64, Unsynced)>,
-    /// Files that are unused after the next checkpoint is written.
+    /// Files that become unused when the next checkpoint is written.
     pub(crate) obsolete: Vec<PathBuf>,
     pub(crate) is_dirty: bool,
     pub(crate) task: Option<MaintenanceTask>,
@@ -170,10 +171,10 @@ pub(crate) fn base_path(dir: &Path, number: u64) -> PathBuf {
 }
 
 impl Index {
-    /// Opens the history of a directory.
+    /// Opens the history in a directory.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if there is none: [`Index::create`] creates one. After an error
+    /// [`HistoryError::Missing`] if there is none. ([`Index::create`] creates one.) After an error
     /// for which [`HistoryError::is_unusable`] is true, call [`set_aside`](crate::set_aside).
     pub fn open(settings: IndexSettings) -> Result<Self> {
         Loaded::read(settings, OpenPurpose::Write)?.into_index()
@@ -185,8 +186,8 @@ impl Index {
     }
 
     /// Returns whether the transaction at [`Index::head`] has this header. Another transaction with
-    /// its zxid means that the history belongs to another ensemble. Also true if the header is
-    /// unknown.
+    /// the same zxid means that the history belongs to another ensemble. Also returns `true` if the
+    /// header is unknown.
     pub fn is_head(&self, header: &TxnHeader) -> bool {
         let state = &self.state;
         let is_known = (state.head_session, state.head_cxid, state.head_time_ms) != (0, 0, 0);
@@ -196,7 +197,7 @@ impl Index {
                 == (state.head_session, state.head_cxid, state.head_time_ms)
     }
 
-    /// Returns a reader for queries, which can be used in any number of threads.
+    /// Returns a reader for queries, which any number of threads can use.
     pub fn reader(&self) -> Reader {
         Reader::new(self.shared.clone())
     }
@@ -210,7 +211,8 @@ impl Index {
     /// the previous one. Readers see it after [`Index::publish`].
     ///
     /// # Errors
-    /// [`HistoryError::OutOfTurn`], or if a file cannot be written.
+    /// [`HistoryError::OutOfTurn`] if the zxid is not above the last one. Other errors if a file
+    /// cannot be written.
     pub fn append(&mut self, record: &TxnRecord, origin: &Origin) -> Result<()> {
         let header = &record.header;
         if header.zxid.0 <= self.state.head {
@@ -275,7 +277,7 @@ impl Index {
         }
     }
 
-    /// Stores a long content in the segment unless it is already there.
+    /// Stores a long content in the segment, unless the segment already contains it.
     fn store(&mut self, bytes: Bytes) -> Result<Content> {
         if bytes.len() <= INLINE_BYTES {
             return Ok(inline(bytes));
@@ -336,14 +338,14 @@ impl Index {
         self.publish()
     }
 
-    /// Removes all ephemerals, which the next era lists again.
+    /// Removes all ephemeral znodes, which the next era lists again.
     pub(crate) fn forget_ephemerals(&mut self) {
         let gone = std::mem::take(&mut self.ephemerals);
         let removed = gone.paths().map(|path| (keys::ephemeral(path), None));
         self.writes.extend(removed);
     }
 
-    /// Begins a segment. Contents are in the file of their block, so a file ends with a block.
+    /// Begins a segment. Contents are in the same file as their block, so a file ends with a block.
     fn begin_segment(&mut self) -> Result<()> {
         self.writer.sync()?;
         self.state.segment = self.take_file_number();
@@ -384,7 +386,7 @@ impl Index {
         Ok(())
     }
 
-    /// Writes the keys in memory to a run. No block may be being filled.
+    /// Writes the keys in memory to a run. No block may be partly filled.
     fn make_run(&mut self) -> Result<()> {
         let first_block = self.first_recent();
         let last_block = self.state.open_block - 1;
@@ -460,7 +462,7 @@ impl Index {
         Ok(())
     }
 
-    /// Returns the bytes on disk of the history.
+    /// Returns the disk usage of the history, bytes.
     pub fn bytes_on_disk(&self) -> u64 {
         let view = self.shared.view.read();
         let segments: u64 = view.segments.values().map(|segment| segment.bytes()).sum();
@@ -469,7 +471,7 @@ impl Index {
         segments + runs + bases + self.rows.bytes_on_disk()
     }
 
-    /// Creates a history that only contains `state`; the caller adds its first era.
+    /// Creates a history that contains only `state`. The caller adds its first era.
     pub(crate) fn create_empty(settings: IndexSettings) -> Result<Self> {
         let dir = &settings.dir;
         files::create_dir_all(dir).map_err(io_error("create", dir))?;

@@ -1,4 +1,4 @@
-//! Postings: the blocks with changes of a path, of a session, of an identity.
+//! Postings, which list the blocks with changes to a path, in a session or by an identity.
 //!
 //! A key is one of these. Its entry lists the numbers of blocks, each with the kinds of changes
 //! there:
@@ -8,15 +8,15 @@
 //! ```
 //!
 //! Keys of the last blocks are in memory. They are then written to a sorted file, a *run*, and
-//! several runs of one level are merged into one of the next. So the bytes written per change grow
-//! with the logarithm of the number of changes. An entry of a run consists of a key and up to a few
-//! thousand blocks:
-//! `count varint | (block, or its difference from the previous block, varint | kinds u8)...`.
+//! several runs of one level are merged into one of the next. The number of bytes written per
+//! change therefore grows with the logarithm of the number of changes. An entry of a run consists
+//! of a key and up to a few thousand blocks: `count varint | (block, or its difference from the
+//! previous block, varint | kinds u8)...`.
 
 use crate::files::sorted::{put_varint, take_varint};
 use crate::record::{Change, Operation};
 
-/// Kinds of changes of one path in one block.
+/// Kinds of changes to one path in one block.
 pub(crate) mod kinds {
     pub(crate) const CREATES: u8 = 1;
     pub(crate) const SETS_DATA: u8 = 2;
@@ -50,7 +50,7 @@ pub(crate) fn path_key(path: &str) -> Vec<u8> {
     key
 }
 
-/// Returns the path of a path's key.
+/// Returns the path in a path's key.
 pub(crate) fn key_path(key: &[u8]) -> Option<&str> {
     let (kind, path) = key.split_first()?;
     std::str::from_utf8(path).ok().filter(|_| *kind == b'p')
@@ -63,12 +63,12 @@ pub(crate) fn session_key(session: i64) -> Vec<u8> {
     key
 }
 
-/// Returns the host of a client's address; `None` if the client is unknown.
+/// Returns the host in a client's address; `None` if the client is unknown.
 pub(crate) fn host(client: &str) -> Option<&str> {
     client.rsplit_once(':').map(|(host, _)| host)
 }
 
-/// Returns the key of an identity, or of a client's host.
+/// Returns the key of an identity or of a client's host.
 pub(crate) fn identity_key(identity: &str) -> Vec<u8> {
     let mut key = vec![b'i'];
     key.extend_from_slice(identity.as_bytes());
@@ -86,7 +86,7 @@ pub(crate) fn encode(postings: &[Posting], out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes the postings of an entry and appends them; `None` if they cannot be decoded.
+/// Decodes the postings in an entry and appends them. Returns `None` if they cannot be decoded.
 pub(crate) fn decode(mut value: &[u8], out: &mut Vec<Posting>) -> Option<()> {
     let count = take_varint(&mut value)?;
     let mut block = 0_u64;

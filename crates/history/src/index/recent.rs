@@ -1,8 +1,8 @@
 //! Keys of the blocks that are not in a run yet.
 //!
-//! In a busy history most keys occur once, because each create has a different path. Recording a
+//! In a busy history, most keys occur once, because each create has a different path. Recording a
 //! key must therefore be cheap: keys are appended, and sorted only for a run. A lookup scans the
-//! hashes of all keys, which are at most some hundred kilobytes.
+//! hashes of all keys, which take at most several hundred kilobytes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,13 +20,13 @@ use crate::record::Change;
 #[derive(Debug)]
 pub(crate) struct RecentKeys {
     hasher: DefaultHashBuilder,
-    /// Hash of each entry's key.
+    /// Hash of the key of each entry.
     hashes: Vec<u64>,
     entries: Vec<RecentEntry>,
-    /// Bytes of all keys.
+    /// Bytes of all keys, concatenated.
     bytes: Vec<u8>,
-    /// The latest entry for each value of the low hash bits, so that a key that is repeated in a
-    /// block is usually recorded once.
+    /// Latest entry for each value of the low hash bits, so that a key that is repeated in a block
+    /// is usually recorded once.
     latest: Vec<usize>,
 }
 
@@ -38,7 +38,8 @@ struct RecentEntry {
     posting: Posting,
 }
 
-/// Number of entries that are remembered to find equal ones: more than a block has.
+/// Number of entries that are remembered to find equal ones. It exceeds the number of entries for a
+/// block.
 const LATEST: usize = 512;
 
 impl Default for RecentKeys {
@@ -117,7 +118,7 @@ impl RecentKeys {
         found
     }
 
-    /// Returns the keys from `from` to `to` (excluded) in order.
+    /// Returns the keys from `from` to `to` (excluded), in order.
     pub(crate) fn between(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, Vec<Posting>)> {
         let all = 0..self.entries.len();
         let within = all.filter(|at| (from..to).contains(&self.key(*at)));
@@ -130,14 +131,14 @@ impl RecentKeys {
         found
     }
 
-    /// Returns all keys in order.
+    /// Returns all keys, in order.
     pub(crate) fn sorted(&self, give_way: &YieldHook) -> Sorted<'_> {
         let all: Vec<_> = (0..self.entries.len()).collect();
         Sorted::new(self, &all, give_way)
     }
 
-    /// Returns an empty value with the capacity for as many keys: the next blocks usually resemble
-    /// the previous ones.
+    /// Returns an empty value with the capacity for as many keys, because the next blocks usually
+    /// resemble the previous ones.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             hashes: Vec::with_capacity(self.hashes.len()),
@@ -152,7 +153,7 @@ fn slot(hash: u64) -> usize {
     usize::try_from(hash % LATEST as u64).unwrap_or(0)
 }
 
-/// Appends a posting; postings of one block are combined.
+/// Appends a posting. Postings for one block are combined.
 fn add_to(postings: &mut Vec<Posting>, posting: Posting) {
     match postings.last_mut() {
         Some(last) if last.block == posting.block => last.kinds |= posting.kinds,
@@ -162,24 +163,24 @@ fn add_to(postings: &mut Vec<Posting>, posting: Posting) {
 
 /// Keys in order, each with its postings.
 ///
-/// Sorting all of them in one step would delay other threads by milliseconds. So pieces are sorted
-/// separately, and merged while they are read.
+/// Sorting all keys in one step would delay other threads by milliseconds. Pieces are therefore
+/// sorted separately and merged while they are read.
 pub(crate) struct Sorted<'a> {
     keys: &'a RecentKeys,
     pieces: Vec<std::vec::IntoIter<InOrder<'a>>>,
-    /// The next entry of each piece, with the number of the piece.
+    /// Next entry of each piece, with the number of the piece.
     next: BinaryHeap<Reverse<(InOrder<'a>, usize)>>,
     postings: Vec<Posting>,
 }
 
-/// An entry with its sort key. Entries of one key keep the order of their blocks.
+/// An entry with its sort key. Entries with the same key keep the order of their blocks.
 type InOrder<'a> = (Prefix, &'a [u8], usize);
 
-/// A prefix that distinguishes most keys without reading them: the class, and the bytes after the
+/// Prefix that distinguishes most keys without reading them: the class, and the bytes after the
 /// common prefix of all keys of the class.
 type Prefix = u128;
 
-/// Number of entries that are sorted before the thread yields: some tens of microseconds.
+/// Number of entries that are sorted before the thread yields, which takes tens of microseconds.
 const PIECE: usize = 512;
 
 impl<'a> Sorted<'a> {
@@ -224,7 +225,7 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// Lengths of the common prefix of all keys of a class, by class.
+/// Lengths of the common prefix of all keys in a class, by class.
 struct Common([usize; 256]);
 
 impl Common {
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Returns the content of a plain map of all keys.
+    /// Returns the content as a plain map of all keys.
     fn plain(changes: &[(u64, Change)]) -> BTreeMap<Vec<u8>, Vec<Posting>> {
         let mut plain = BTreeMap::<Vec<u8>, Vec<Posting>>::new();
         for (block, change) in changes {
@@ -297,7 +298,7 @@ mod tests {
     fn keys_are_found_and_sorted_with_any_prefix() {
         let mut random = fastrand::Rng::with_seed(11);
         for round in 0..20_u32 {
-            // More paths than are remembered in a block, including paths that differ late or end
+            // More paths than are remembered for a block, including paths that differ late or end
             // early.
             let paths: Vec<String> = (0..[3, 40, 5000][round as usize % 3])
                 .map(|n: u32| match n % 4 {

@@ -11,7 +11,7 @@ use crate::reading::view::Look;
 use crate::reading::viewer::{Sight, Viewer};
 use crate::record::{Change, ExportedChange};
 
-/// The last changes of a znode. Each is `None` if it is no longer kept, or if a hole may contain a
+/// The last changes to a znode. Each is `None` if it is no longer kept, or if a hole may contain a
 /// later change.
 #[derive(Debug, Clone)]
 pub struct Blame {
@@ -21,32 +21,33 @@ pub struct Blame {
     pub data: Option<ExportedChange>,
     /// Change that set the ACL.
     pub acl: Option<ExportedChange>,
-    /// Change that deleted the znode, if it does not exist.
+    /// Change that deleted the znode, if the znode does not exist.
     pub deleted: Option<ExportedChange>,
-    /// Current children of the znode, and children that were deleted since the history begins.
+    /// Current children of the znode, and children that were deleted since the beginning of the
+    /// history.
     pub children: Vec<ChildBlame>,
-    /// Name after which there are more children.
+    /// Name of the child after which there are more children.
     pub next: Option<String>,
 }
 
-/// The last change of a child.
+/// The last change to a child.
 #[derive(Debug, Clone)]
 pub struct ChildBlame {
     /// Name of the child.
     pub name: String,
     /// Whether the child exists.
     pub exists: bool,
-    /// The last change of the child itself; `None` if it is no longer kept, or if a hole may
-    /// contain a later change.
+    /// Last change to the child itself; `None` if it is no longer kept, or if a hole may contain a
+    /// later change.
     pub last: Option<ExportedChange>,
 }
 
 impl Reader {
-    /// Returns the last changes of the data, the ACL and each child of a znode; children start
+    /// Returns the last changes to the data, the ACL and each child of a znode. Children start
     /// after `after`.
     ///
     /// # Errors
-    /// If the path is invalid or not recorded, or the viewer may not see it.
+    /// If the path is invalid or not recorded, or if the viewer may not see it.
     pub fn blame(
         &self,
         path: &str,
@@ -91,7 +92,7 @@ impl Reader {
 }
 
 impl Look {
-    /// Exports the last change of a path with one of these kinds.
+    /// Exports the last change to a path that has one of these kinds.
     fn last_change(
         &self,
         path: &str,
@@ -108,8 +109,8 @@ impl Look {
         self.exported(change, false, sight)
     }
 
-    /// Returns whether the last recorded change is the last actual one: the znodes after the last
-    /// hole still have the state that it left. This cannot be decided for a deletion.
+    /// Returns whether the last recorded change is the last actual one, because the znodes after
+    /// the last hole still have the state that it left. This cannot be decided for a deletion.
     fn is_last_over_holes(&self, change: &Change, wanted: u8) -> Result<bool> {
         let Some(era) = self.eras.last().filter(|_| self.eras.len() > 1) else {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! The differences between two moments.
+//! Differences between two moments.
 
 use proto::position::Position;
 
@@ -11,7 +11,7 @@ use crate::reading::viewer::{PastAcl, Sight, Viewer};
 use crate::record::Znode;
 use crate::recording::filter;
 
-/// Kind of difference of a znode.
+/// Kind of difference between two states of a znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DifferenceKind {
     /// The znode did not exist before.
@@ -25,7 +25,7 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
-    /// Returns the name for commands.
+    /// Returns the name that commands use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -36,7 +36,7 @@ impl DifferenceKind {
     }
 }
 
-/// A znode that differs.
+/// A znode that differs between the moments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// Path of the znode.
@@ -53,11 +53,11 @@ pub struct Difference {
 const PATHS_MAX: usize = 20_000;
 
 impl Reader {
-    /// Returns the znodes of a subtree that differ between two moments, ordered by the bytes of
+    /// Returns the znodes in a subtree that differ between two moments, ordered by the bytes of
     /// their paths, starting after `after`.
     ///
     /// # Errors
-    /// If a moment is unknown, or the path is invalid.
+    /// If a moment is unknown, or if the path is invalid.
     pub fn diff(
         &self,
         path: &str,

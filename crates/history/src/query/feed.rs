@@ -1,4 +1,4 @@
-//! The feed: changes in order from a position on, up to the last recorded one.
+//! The feed, which returns changes in order, from a position up to the last recorded change.
 
 use prost::Message;
 use proto::position::Position;
@@ -15,15 +15,15 @@ use crate::recording::filter;
 /// A page of a feed.
 #[derive(Debug, Clone)]
 pub struct FeedPage {
-    /// The matching changes, in order.
+    /// Matching changes, in order.
     pub results: Vec<ExportedChange>,
-    /// Position up to which everything is in this page or the previous ones.
+    /// Position up to which every change is in this page or a previous one.
     pub position: Position,
     /// Number of changes that the reader may not see.
     pub hidden: u64,
     /// Whether more changes already exist.
     pub has_more: bool,
-    /// The last recorded transaction.
+    /// Last recorded transaction.
     pub head: proto::Zxid,
 }
 
@@ -32,8 +32,8 @@ impl Reader {
     /// and order of the query are ignored.
     ///
     /// A page visits a limited number of changes, whether they match or not, and never crosses a
-    /// hole: at the last position before a hole the result is [`HistoryError::Hole`]. The same
-    /// holds for a change that may or may not be visible to the reader, because ACLs are unknown
+    /// hole: at the last position before a hole, the result is [`HistoryError::Hole`]. The same
+    /// applies to a change whose visibility to the reader is unknown, because ACLs are unknown
     /// after a snapshot.
     ///
     /// # Errors
@@ -49,8 +49,8 @@ impl Reader {
         self.feed_on(query, after, viewer, &mut FeedMemory::default())
     }
 
-    /// Returns a page as [`feed`](Self::feed) does, for a reader that requests successive pages
-    /// with one query. `memory` contains the reader's permissions from the previous pages.
+    /// Returns a page like [`feed`](Self::feed), for a reader that requests successive pages with
+    /// one query. `memory` contains the reader's permissions from the previous pages.
     ///
     /// # Errors
     /// If [`feed`](Self::feed) would fail.
@@ -119,8 +119,8 @@ impl Look {
                 }
                 let change = look.with_contents(change, segment.as_ref())?;
                 let is_seen = match look.may_see_fed(&change, sight, memory) {
-                    // It is unknown whether the reader may see the change, so it counts as missing,
-                    // as in a hole. The page returns the changes before it.
+                    // It is unknown whether the reader may see the change, so the change counts as
+                    // missing, as in a hole. The page returns the changes before it.
                     Err(error) if error.is_unknown_moment() && page.position > after => {
                         page.has_more = true;
                         return Ok(page);
@@ -144,13 +144,13 @@ impl Look {
                 }
             }
         }
-        // All recorded transactions were visited, including those without a change.
+        // All recorded transactions were visited, including transactions without a change.
         page.position = page.position.max(Position::after(upto));
         Ok(page)
     }
 
-    /// Returns the end of a page that begins at `after`: the next hole or the last recorded
-    /// transaction.
+    /// Returns the end of a page that begins at `after`, which is the next hole or the last
+    /// recorded transaction.
     fn feed_end(&self, after: Position) -> Result<proto::Zxid> {
         let extent = self.extent();
         if after < Position::after(extent.recorded_after) {

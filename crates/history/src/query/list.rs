@@ -1,4 +1,4 @@
-//! The query for changes of a path or a subtree.
+//! The query for changes to a path or a subtree.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::recording::filter;
 pub struct HistoryQuery {
     /// Path of the znode.
     pub path: String,
-    /// Whether changes of its descendants are included.
+    /// Whether changes to its descendants are included.
     pub recursive: bool,
-    /// The earliest transaction or time.
+    /// Earliest transaction or time.
     pub since: Option<Moment>,
-    /// The latest transaction or time.
+    /// Latest transaction or time.
     pub until: Option<Moment>,
-    /// An identity (`scheme:id`) or a host that made the change, where they are known.
+    /// Identity (`scheme:id`) or host that made the change, where it is known.
     pub by: Option<String>,
     /// Session that made the change.
     pub session: Option<i64>,
-    /// Operations of the changes; any if empty.
+    /// Operations of the changes. If empty, all operations match.
     pub operations: Vec<Operation>,
-    /// Whether the newest change is first.
+    /// Whether the newest change comes first.
     pub newest_first: bool,
     /// Whether the znode before and after each change is included.
     pub with_states: bool,
@@ -44,7 +44,7 @@ pub struct HistoryQuery {
 }
 
 impl HistoryQuery {
-    /// Queries all changes of a znode, oldest first.
+    /// Creates a query for all changes to a znode, oldest first.
     pub fn of(path: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -61,7 +61,8 @@ impl HistoryQuery {
         }
     }
 
-    /// Refuses a query by origin if the viewer may not see origins, which the answer would reveal.
+    /// Refuses a query by origin if the viewer may not see origins, because the answer would reveal
+    /// them.
     pub(crate) fn check_origin(&self, viewer: &Viewer<'_>) -> Result<()> {
         let needs_origins = self.by.is_some() || self.session.is_some();
         if needs_origins && !viewer.may_see_origins() {
@@ -103,17 +104,17 @@ impl HistoryQuery {
 /// A page of an answer.
 #[derive(Debug, Clone)]
 pub struct Page<T, C> {
-    /// Results of the page.
+    /// Results on the page.
     pub results: Vec<T>,
     /// Position at which the next page begins; `None` if this is the last page.
     pub next: Option<C>,
     /// Number of results that the viewer may not see.
     pub hidden: u64,
-    /// The recorded range of the history, with its holes.
+    /// Recorded range of the history, with its holes.
     pub extent: Extent,
 }
 
-/// A page being built.
+/// A page that is being built.
 struct PageBuilder<'a> {
     look: &'a Look,
     query: &'a HistoryQuery,
@@ -152,7 +153,7 @@ impl Reader {
         };
         let mut is_all = true;
         for (number, block) in blocks.into_iter().enumerate() {
-            // A page contains at least the results of one block, so that the next page begins
+            // A page contains at least the results from one block, so that the next page begins
             // later.
             if page.is_full() || number > 0 && look.is_spent()? {
                 is_all = false;
@@ -184,7 +185,7 @@ impl PageBuilder<'_> {
             || self.bytes >= PAGE_BYTES_MAX
     }
 
-    /// Adds the matching changes of a block. Returns whether all of them fit.
+    /// Adds the matching changes in a block. Returns whether all of them fit.
     fn take_block(&mut self, block: u64) -> Result<bool> {
         let (changes, segment) = self.look.block(block)?;
         let look = self.look;
@@ -212,7 +213,7 @@ impl PageBuilder<'_> {
                 None => self.hidden += 1,
             }
         }
-        // If no change of a block matches, the next page need not read it again.
+        // If no change in a block matches, the next page need not read the block again.
         let edge = if self.query.newest_first {
             changes.first().map(|change| change.position())
         } else {
@@ -269,8 +270,8 @@ impl Look {
         Ok(found)
     }
 
-    /// Returns the blocks with changes of a subtree. `None` for a large subtree: iterating over its
-    /// keys for each page would take longer than reading the blocks.
+    /// Returns the blocks with changes in a subtree. Returns `None` for a large subtree, because
+    /// iterating over its keys for each page would take longer than reading the blocks.
     fn blocks_below(&self, path: &str) -> Result<Option<BTreeSet<u64>>> {
         let mut blocks = BTreeSet::new();
         let mut left = SUBTREE_KEYS_MAX;
@@ -287,7 +288,7 @@ impl Look {
         Ok(Some(blocks))
     }
 
-    /// Returns whether a block may contain matching changes, according to its row.
+    /// Returns whether a block may contain matching changes, judging by its row.
     fn may_hold(&self, query: &HistoryQuery, block: u64) -> bool {
         let Some(row) = self.row(block) else {
             return true;
@@ -325,7 +326,7 @@ impl Look {
         Ok(change)
     }
 
-    /// Exports a change; `None` if the viewer may not see it.
+    /// Exports a change. Returns `None` if the viewer may not see it.
     pub(crate) fn exported(
         &self,
         change: Change,
@@ -361,7 +362,7 @@ impl Look {
         Ok(Some(sight.mask(found)))
     }
 
-    /// Returns whether the earlier state of a znode may be shown if the later state may.
+    /// Returns whether the earlier state of a znode may be shown if the later state may be shown.
     fn may_show(&self, state: Option<&Znode>, sight: &Sight<'_>) -> Result<bool> {
         match state {
             Some(_) => Ok(sight.permits(&PastAcl::of_znode(state)?)),

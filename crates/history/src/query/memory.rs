@@ -1,4 +1,4 @@
-//! The permissions of a feed's reader, looked up once per znode instead of once per change.
+//! Permissions of a feed's reader, looked up once per znode instead of once per change.
 
 use hashbrown::HashMap;
 use proto::position::Position;
@@ -10,7 +10,7 @@ use crate::reading::view::Look;
 use crate::reading::viewer::{PastAcl, Sight, position_then};
 use crate::record::Change;
 
-/// The known permissions of one reader, kept from page to page of a feed. Another reader must begin
+/// Known permissions of one reader, kept from page to page of a feed. Another reader must begin
 /// with an empty value.
 #[derive(Debug, Default)]
 pub struct FeedMemory {
@@ -20,7 +20,7 @@ pub struct FeedMemory {
     then: HashMap<String, bool>,
     /// Whether the reader may read a znode at the end of the history at the time of the lookup.
     now: HashMap<String, bool>,
-    /// That end, and the base of its era.
+    /// That end of the history, and the base of its era.
     end: (i64, u64),
 }
 
@@ -81,8 +81,8 @@ impl Look {
     /// by the current ACL. The change must contain its contents.
     ///
     /// # Errors
-    /// An error for which [`crate::HistoryError::is_unknown_moment`] is true, if the ACL at that
-    /// time is unknown and the viewer may not see everything.
+    /// If the ACL at that time is unknown and the viewer may not see everything.
+    /// [`crate::HistoryError::is_unknown_moment`] is then true for the error.
     pub(super) fn may_see_fed(
         &self,
         change: &Change,

@@ -1,4 +1,4 @@
-//! Clients of transactions, for the members that did not serve them.
+//! Clients that requested transactions, for the members that did not serve these clients.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::reading::view::Look;
 use crate::reading::viewer::{Sight, Viewer};
 use crate::record::Change;
 
-/// Client of a transaction.
+/// Client that requested a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownOrigin {
-    /// The transaction.
+    /// Requested transaction.
     pub zxid: Zxid,
     /// Address of the client.
     pub client: String,
@@ -24,18 +24,19 @@ pub struct KnownOrigin {
 /// A page of clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origins {
-    /// Clients of the transactions whose clients are known.
+    /// Clients of those transactions whose clients are known.
     pub results: Vec<KnownOrigin>,
-    /// First transaction that was not looked up; `None` if all of them were.
+    /// First transaction that was not looked up; `None` if all were.
     pub next: Option<Zxid>,
 }
 
 impl Reader {
-    /// Returns the clients of these transactions, as far as this history knows them and the viewer may read one of the
-    /// changes.
+    /// Returns the clients of these transactions, as far as this history knows them and the viewer
+    /// may read one of the changes.
     ///
     /// # Errors
-    /// [`HistoryError::OriginHidden`] if the viewer may not see clients, and errors of the files.
+    /// [`HistoryError::OriginHidden`] if the viewer may not see clients. Other errors if files
+    /// cannot be read.
     pub fn origins(&self, zxids: &BTreeSet<Zxid>, viewer: &Viewer<'_>) -> Result<Origins> {
         if !viewer.may_see_origins() {
             return Err(HistoryError::OriginHidden);
@@ -64,7 +65,7 @@ impl Look {
         }
         for block in self.blocks_of(zxid) {
             let (changes, segment) = match self.block(block) {
-                // The block was dropped meanwhile.
+                // The block has been dropped meanwhile.
                 Err(error) if error.is_unknown_moment() => continue,
                 other => other?,
             };

@@ -1,4 +1,4 @@
-//! Iterating over the znodes of a subtree.
+//! Iteration over the znodes in a subtree.
 
 use crate::error::Result;
 use crate::index::postings::{Posting, key_path, path_key};
@@ -12,8 +12,8 @@ pub(crate) fn is_below(top: &str, path: &str) -> bool {
     }
 }
 
-/// Returns the keys of the path and all its descendants as ranges from a key to another (excluded),
-/// limited to those after `after`.
+/// Returns the keys of the path and all its descendants as ranges from one key to another
+/// (excluded), limited to keys after `after`.
 pub(crate) fn ranges_below(path: &str, after: Option<&str>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let own = path_key(path);
     let mut behind_own = own.clone();
@@ -39,8 +39,8 @@ pub(crate) fn ranges_below(path: &str, after: Option<&str>) -> Vec<(Vec<u8>, Vec
     ranges
 }
 
-/// Iterates over the paths of a subtree in the order of their bytes, the top first, each with its
-/// blocks.
+/// Iterates over the paths in a subtree, in the order of their bytes and beginning with the top,
+/// each with its blocks.
 pub(crate) struct SubtreeCursor {
     look: Look,
     ranges: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! The query for a subtree at a moment.
+//! Query for a subtree at a moment.
 
 use prost::Message;
 use proto::position::Position;
@@ -12,7 +12,7 @@ use crate::reading::viewer::{PastAcl, Sight, Viewer};
 use crate::record::Znode;
 use crate::recording::filter;
 
-/// A znode with its path.
+/// A znode and its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeEntry {
     /// Path of the znode.
@@ -26,11 +26,11 @@ pub struct TreeEntry {
 const PATHS_MAX: usize = 20_000;
 
 impl Reader {
-    /// Returns the znodes of a subtree, ordered by the bytes of their paths, starting after
+    /// Returns the znodes in a subtree, ordered by the bytes of their paths, starting after
     /// `after`.
     ///
     /// # Errors
-    /// If the moment is unknown, or the path is invalid.
+    /// If the moment is unknown, or if the path is invalid.
     pub fn tree_at(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! Reading znodes at a moment of the past.
+//! Reading of znodes at a past moment.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::index::postings::{kinds, kinds_of, path_key};
 use crate::record::{AclList, Change, Content, Znode};
 use crate::recording::filter::{self, PathFilter};
 
-/// Answers queries. Cheap to clone; each query sees the history at the moment when it begins.
+/// Reader that answers queries. It is cheap to clone. Each query sees the history at the moment
+/// when the query begins.
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
@@ -26,15 +27,15 @@ pub struct Reader {
 pub enum Moment {
     /// The moment after this transaction.
     Zxid(Zxid),
-    /// The moment after the last recorded change (in the order of zxids) with this or an earlier
-    /// time, ms since 1970. Clocks may be set back, and leaders' clocks differ.
+    /// The moment after the last recorded change (in zxid order) with this or an earlier time, ms
+    /// since 1970. Clocks may be set back, and leaders' clocks differ.
     Time(i64),
 }
 
 /// A range of transactions that were not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
-    /// The last transaction recorded before the hole.
+    /// Last transaction recorded before the hole.
     pub after: Zxid,
     /// Zxid after which transactions are recorded again.
     pub recorded_after: Zxid,
@@ -49,7 +50,7 @@ pub struct Extent {
     pub recorded_after: Zxid,
     /// Zxid from which the tree is known.
     pub known_from: Zxid,
-    /// The last recorded transaction.
+    /// Last recorded transaction.
     pub head: Zxid,
     /// Holes within the range.
     pub holes: Vec<Hole>,
@@ -61,7 +62,7 @@ impl Reader {
         Self { shared, effort }
     }
 
-    /// Returns the reader with a limit for the cost of its answers.
+    /// Returns the reader with a limit on the cost of its answers.
     #[must_use]
     pub fn within(mut self, effort: Effort) -> Self {
         self.effort = effort;
@@ -98,7 +99,7 @@ impl Reader {
     /// Returns a znode at a moment; `None` if it did not exist.
     ///
     /// # Errors
-    /// If the moment or the path is unknown, or the viewer may not read the znode.
+    /// If the moment or the path is unknown, or if the viewer may not read the znode.
     pub fn znode_at(
         &self,
         path: &str,
@@ -183,7 +184,7 @@ impl Look {
 
     fn zxid_at_time(&self, ms: i64) -> Result<Zxid> {
         let newest = self.eras.last().map(|era| era.row).unwrap_or_default();
-        // Without a change in the newest era, only its initial znodes show its time.
+        // If the newest era contains no change, only its initial znodes indicate its time.
         let known_ms = match self.head_ms {
             0 => newest.known_from_ms,
             head_ms => head_ms,
@@ -217,8 +218,8 @@ impl Look {
         })
     }
 
-    /// Returns the last change of a block up to this time. If a hole follows it, later changes up
-    /// to this time may be missing.
+    /// Returns the last change in a block up to this time. If a hole follows the change, later
+    /// changes up to this time may be missing.
     fn last_until(&self, block: u64, ms: i64) -> Result<Option<Zxid>> {
         let (changes, _) = self.block(block)?;
         let seen = changes.partition_point(|change| change.zxid <= self.head.0);
@@ -242,7 +243,7 @@ impl Look {
         })
     }
 
-    /// Returns the last block that may contain a change of `zxid` or an earlier one.
+    /// Returns the last block that may contain a change at `zxid` or earlier.
     pub(crate) fn last_block_at(&self, zxid: i64) -> u64 {
         let view = self.shared.view.read();
         let begun = view.blocks.partition_point(|row| row.first_zxid <= zxid) as u64;
@@ -254,7 +255,7 @@ impl Look {
             .min(self.open_block)
     }
 
-    /// Returns the first block that may contain a change of `zxid` or a later one.
+    /// Returns the first block that may contain a change at `zxid` or later.
     pub(crate) fn first_block_from(&self, zxid: i64) -> u64 {
         let view = self.shared.view.read();
         let before = view.blocks.partition_point(|row| row.last_zxid < zxid) as u64;
@@ -268,8 +269,8 @@ impl Look {
         self.znode_of(path, position, &self.eras[era], &postings)
     }
 
-    /// Returns a znode as [`Look::znode`] does, with the known blocks of the path. Reads changes
-    /// from the newest to older ones until the state of the znode is known.
+    /// Returns a znode like [`Look::znode`], given the known blocks of the path. Reads changes from
+    /// the newest to older ones until the state of the znode is known.
     pub(crate) fn znode_of(
         &self,
         path: &str,
@@ -330,7 +331,8 @@ impl Look {
         Ok(found.filter(|change| change.zxid > recorded_after))
     }
 
-    /// Returns the last change of a path with one of these kinds, and the file with its contents.
+    /// Returns the last change to a path that has one of these kinds, and the file with its
+    /// contents.
     pub(crate) fn last_recorded(
         &self,
         path: &str,
@@ -429,8 +431,8 @@ fn note_creation(znode: &mut Znode, change: &Change) {
 
 /// Applies one change, which contains its contents, to a znode.
 ///
-/// A change of a missing znode is older than the snapshot, in which the znode is already deleted.
-/// The znode stays missing.
+/// If the znode is missing, the change is older than the snapshot, in which the znode is already
+/// deleted. The znode stays missing.
 pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
     if change.is_delete() {
         *znode = None;
@@ -447,7 +449,7 @@ pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
     };
 }
 
-/// Decodes the ACL of a content; empty if it is unknown.
+/// Decodes the ACL in a content; empty if it is unknown.
 pub(crate) fn acl_list(content: Option<&Content>) -> Result<AclList> {
     match content.and_then(Content::bytes) {
         Some(bytes) => crate::record::decode(bytes.clone(), std::path::Path::new("an ACL")),

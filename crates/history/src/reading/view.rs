@@ -1,4 +1,4 @@
-//! The readable state of a history. A reader has a consistent copy of this state while the history
+//! Readable state of a history. A reader has a consistent copy of this state while the history
 //! continues.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +19,7 @@ use crate::limits::{CACHED_BLOCKS, PAGE_BLOCKS_MAX};
 use crate::record::{Block, BlockRow, Change, Content, Era};
 use crate::recording::filter::PathFilter;
 
-/// Changes of a block, shared with its readers.
+/// Changes in a block, shared with its readers.
 pub(crate) type Changes = Arc<Vec<Change>>;
 
 /// A run and the range of blocks that it covers.
@@ -39,7 +39,7 @@ pub(crate) struct EraView {
     pub(crate) base: Arc<SortedFile>,
 }
 
-/// Everything that can be read. The writer changes it under its lock, which it holds only briefly.
+/// All state that can be read. The writer changes it under its lock, which it holds only briefly.
 pub(crate) struct View {
     /// Number of the first block in `blocks`.
     pub(crate) first_block: u64,
@@ -47,12 +47,12 @@ pub(crate) struct View {
     pub(crate) blocks: VecDeque<BlockRow>,
     /// The block after them, as far as it is filled.
     pub(crate) open: Bytes,
-    /// Keys of the blocks that are not in a run. After a run is written, keys of later blocks
-    /// replace these. A view that does not contain the run keeps the old keys.
+    /// Keys of the blocks that are not in a run. After a run is written, the keys of later blocks
+    /// replace them. A view that does not contain the run keeps the old keys.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
     /// Runs, ordered by their blocks.
     pub(crate) runs: Vec<Arc<Run>>,
-    /// Eras, oldest first; at least one.
+    /// Eras, oldest first. There is at least one.
     pub(crate) eras: Vec<EraView>,
     pub(crate) segments: BTreeMap<u64, Arc<Segment>>,
     pub(crate) head: i64,
@@ -61,7 +61,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Returns the number of the block being filled.
+    /// Returns the number of the block that is being filled.
     pub(crate) fn open_block(&self) -> u64 {
         self.first_block + self.blocks.len() as u64
     }
@@ -78,14 +78,14 @@ impl View {
     }
 }
 
-/// Limit for the cost of one answer. The rest of the answer is left to the next page.
+/// Limit on the cost of one answer. The rest of the answer is left to the next page.
 #[derive(Clone, Default)]
 pub struct Effort {
     /// Callback that returns whether the answer's time is over, and whether its client still waits.
     state: Option<Arc<dyn Fn() -> Patience + Send + Sync>>,
 }
 
-/// State of an answer.
+/// State of an answer that is being built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
     /// The answer may continue.
@@ -97,7 +97,7 @@ pub enum Patience {
 }
 
 impl Effort {
-    /// Constructs a limit from a callback, which is called often.
+    /// Creates a limit from a callback, which is called often.
     pub fn new(state: impl Fn() -> Patience + Send + Sync + 'static) -> Self {
         Self {
             state: Some(Arc::new(state)),
@@ -115,7 +115,7 @@ impl std::fmt::Debug for Effort {
     }
 }
 
-/// State shared by writer and readers.
+/// State shared by the writer and the readers.
 pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
     pub(crate) filter: PathFilter,
@@ -123,7 +123,7 @@ pub(crate) struct Shared {
     pub(crate) cache: Mutex<BlockCache>,
 }
 
-/// The most recently decoded blocks.
+/// Most recently decoded blocks.
 #[derive(Default)]
 pub(crate) struct BlockCache {
     blocks: VecDeque<(u64, Changes)>,
@@ -149,7 +149,7 @@ impl BlockCache {
     }
 }
 
-/// The history at one moment: later changes are not visible, and files that are removed in the
+/// The history at one moment. Later changes are not visible, and files that are removed in the
 /// meantime stay readable.
 #[derive(Clone)]
 pub(crate) struct Look {
@@ -158,7 +158,7 @@ pub(crate) struct Look {
     pub(crate) head_ms: i64,
     pub(crate) eras: Vec<EraView>,
     pub(crate) first_block: u64,
-    /// The block that was being filled, which can be read as well.
+    /// Block that was being filled, which can also be read.
     pub(crate) open_block: u64,
     runs: Vec<Arc<Run>>,
     recent: Arc<RwLock<RecentKeys>>,
@@ -167,7 +167,7 @@ pub(crate) struct Look {
     blocks_read: Arc<AtomicUsize>,
 }
 
-/// A query's copy of keys of blocks that are not in a run.
+/// A query's copy of the keys of blocks that are not in a run.
 pub(crate) type RecentCopy = Vec<(Vec<u8>, Vec<Posting>)>;
 
 impl Look {
@@ -187,7 +187,7 @@ impl Look {
         }
     }
 
-    /// Returns whether the page ends here, because it has read enough or its time is over.
+    /// Returns whether the page ends here because it has read enough or its time is over.
     ///
     /// # Errors
     /// [`HistoryError::Abandoned`] if its client no longer waits.
@@ -213,12 +213,12 @@ impl Look {
         }
     }
 
-    /// Returns the position of a closed block; `None` for the block being filled.
+    /// Returns the position of a closed block; `None` for the block that is being filled.
     pub(crate) fn row(&self, block: u64) -> Option<BlockRow> {
         self.shared.view.read().row(block).cloned()
     }
 
-    /// Returns the blocks that may contain changes of a transaction.
+    /// Returns the blocks that may contain changes by a transaction.
     pub(crate) fn blocks_of(&self, zxid: Zxid) -> Vec<u64> {
         let view = self.shared.view.read();
         let first = view.blocks.partition_point(|row| row.last_zxid < zxid.0);
@@ -232,7 +232,7 @@ impl Look {
         (view.first_block + first as u64..last).collect()
     }
 
-    /// Returns the changes of a block and the file with their contents.
+    /// Returns the changes in a block and the file with their contents.
     ///
     /// # Errors
     /// [`HistoryError::NotKept`] if the block was dropped in the meantime.
@@ -339,7 +339,7 @@ impl Look {
     }
 }
 
-/// Iterates over the keys of runs, of memory and of the initial znodes of eras.
+/// Iterates over the keys in runs, in memory and in the initial znodes of eras.
 pub(crate) struct KeyCursor {
     look: Look,
     to: Vec<u8>,
@@ -350,7 +350,7 @@ pub(crate) struct KeyCursor {
 
 impl KeyCursor {
     /// Returns the next key and its blocks. A key that occurs only in the initial znodes of an era
-    /// does not have blocks.
+    /// has no blocks.
     pub(crate) fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<Posting>)>> {
         let in_runs = self.runs.iter().filter_map(|(run, _)| Some(run.entry()?.0));
         let in_bases = self.bases.iter().filter_map(|base| Some(base.entry()?.0));

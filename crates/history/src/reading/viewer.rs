@@ -1,4 +1,4 @@
-//! Permissions for the past: one rule for all queries and feeds.
+//! Permissions for the past, by one rule for all queries and feeds.
 //!
 //! A client sees a past change or znode if it could read the znode *then* and may read it *now*.
 //! The current ACL of a deleted znode is its last ACL. If an ACL is unknown, only super users see
@@ -29,7 +29,7 @@ pub enum Viewer<'a> {
     },
     /// A client of a server.
     Client {
-        /// The current tree of the server.
+        /// Current tree of the server.
         tree: &'a RwLock<Tree>,
         /// Identities of the client; empty if it has none.
         identities: &'a [Id],
@@ -39,9 +39,9 @@ pub enum Viewer<'a> {
 /// ACL of a znode at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PastAcl {
-    /// The known list.
+    /// The list is known.
     Known(Vec<Acl>),
-    /// The history does not contain the list. This differs from an empty list, which permits
+    /// The list is missing in the history. This differs from an empty list, which permits
     /// everything.
     Unknown,
 }
@@ -69,7 +69,7 @@ impl PastAcl {
 }
 
 impl Viewer<'_> {
-    /// Returns whether the viewer may read a znode with this ACL.
+    /// Returns whether the viewer may read a znode that has this ACL.
     pub(crate) fn permits(&self, acl: &PastAcl) -> bool {
         match self {
             Self::FileOwner { .. } => true,
@@ -77,8 +77,8 @@ impl Viewer<'_> {
         }
     }
 
-    /// Returns whether the viewer may read a path in the tree of the server; `None` if it does not
-    /// exist.
+    /// Returns whether the viewer may read a path in the tree of the server; `None` if the znode
+    /// does not exist.
     fn may_read_now(&self, path: &str) -> Option<bool> {
         match self {
             Self::FileOwner { .. } => Some(true),
@@ -156,7 +156,7 @@ impl<'a> Sight<'a> {
 }
 
 impl Look {
-    /// Returns whether the viewer could read the znode with its ACL at that time, and may read it
+    /// Returns whether the viewer could read the znode with its ACL at that time and may read it
     /// now.
     pub(crate) fn may_see(&self, path: &str, then: &PastAcl, sight: &Sight<'_>) -> Result<bool> {
         Ok(sight.permits(then) && self.may_see_now(path, sight)?)
@@ -209,7 +209,7 @@ impl Look {
         PastAcl::of_znode(before.as_ref())
     }
 
-    /// Returns a znode at a position; `None` also if its state is unknown.
+    /// Returns a znode at a position; `None` if it did not exist or its state is unknown.
     fn known_znode(&self, path: &str, position: Position) -> Result<Option<Znode>> {
         match self.znode(path, position) {
             Err(error) if error.is_unknown_moment() => Ok(None),
@@ -238,10 +238,10 @@ pub(crate) fn position_before(change: &Change) -> Position {
     }
 }
 
-/// Path of the znode with the addresses of the members.
+/// Path of the znode that contains the addresses of the members.
 const CONFIG: &str = "/zookeeper/config";
 
-/// Masks secrets in contents.
+/// Masks the secrets in contents.
 fn hide(path: &str, data: Option<&mut Content>, acl: Option<&mut Content>) {
     use prost::Message;
     if let Some(data) = data.filter(|_| path == CONFIG) {

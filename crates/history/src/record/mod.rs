@@ -1,7 +1,8 @@
-//! The records of `proto/history.proto`, and their conversion from Zoarium's types.
+//! Records defined in `proto/history.proto`, and their conversion from Zoarium's types.
 
-/// Code that prost generates from `proto/history.proto`. It is committed because the generator takes
-/// a sixth of a first build. The test `generated_records` compares it with the definition.
+/// Code that prost generates from `proto/history.proto`. It is committed because the generator
+/// takes a sixth of the time of a first build. The test `generated_records` compares it with the
+/// definition.
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::all, clippy::pedantic, unreachable_pub)]
 mod generated;
@@ -14,14 +15,14 @@ use proto::{Acl, Zxid};
 pub use generated::{AclEntry, AclList, Change, Content, ExportedChange, Kind, Operation, Znode};
 pub(crate) use generated::{Block, BlockRow, Era, IndexRow, RunRow};
 
-/// Text of `proto/history.proto`, for readers of an export.
+/// Content of `proto/history.proto`, for readers of an export.
 pub const DEFINITION: &str = include_str!("../../proto/history.proto");
 
-/// Text that replaces a password's hash.
+/// Text that replaces the hash of a password.
 const MASK: &str = "***";
 
 impl AclList {
-    /// Converts the list of a transaction.
+    /// Converts from the list in a transaction.
     pub fn from_acl(acl: &[Acl]) -> Self {
         let entries = acl.iter().map(|entry| AclEntry {
             perms: entry.perms,
@@ -33,7 +34,7 @@ impl AclList {
         }
     }
 
-    /// Converts to the list of the tree.
+    /// Converts to the list that the tree uses.
     pub fn to_acl(&self) -> Vec<Acl> {
         let entries = self.entries.iter();
         entries
@@ -56,26 +57,26 @@ impl AclList {
 }
 
 impl Content {
-    /// Returns the bytes, if the record contains them.
+    /// Returns the bytes if the record contains them.
     pub fn bytes(&self) -> Option<&Bytes> {
         self.inline.as_ref()
     }
 }
 
-/// Returns the list of a content, if it is known.
+/// Returns the list in a content if it is known.
 fn list_of(content: Option<&Content>) -> Option<AclList> {
     AclList::decode(content?.bytes()?.clone()).ok()
 }
 
 impl Znode {
-    /// Returns the ACL, if it is known.
+    /// Returns the ACL if it is known.
     pub fn acl_list(&self) -> Option<AclList> {
         list_of(self.acl.as_ref())
     }
 }
 
 impl Change {
-    /// Returns the new ACL, if the change sets one and it is known.
+    /// Returns the new ACL if the change sets one and it is known.
     pub fn acl_list(&self) -> Option<AclList> {
         list_of(self.acl.as_ref())
     }
@@ -111,7 +112,7 @@ impl Change {
 }
 
 impl Operation {
-    /// Returns the name for commands.
+    /// Returns the name that commands use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unspecified => "unspecified",

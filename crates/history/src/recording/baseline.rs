@@ -1,4 +1,4 @@
-//! The initial znodes of a history, from a snapshot.
+//! Initial znodes of a history, collected from a snapshot.
 
 use std::path::Path;
 
@@ -18,24 +18,24 @@ use crate::index::{Index, IndexSettings, base_path};
 use crate::reading::view::EraView;
 use crate::record::{Content, Era, Kind, Znode};
 
-/// Id of world:anyone with all permissions, which is not in a table. Source:
+/// Id of the list that grants world:anyone all permissions, which is not in a table. Source:
 /// ReferenceCountedACLCache.
 const OPEN_ACL: i64 = -1;
 
-/// Collects the znodes of a snapshot in any order, and keeps only a part of them in memory.
+/// Collector of a snapshot's znodes, in any order. It keeps only some of them in memory.
 pub struct Baseline {
     sorter: Sorter,
     filter: PathFilter,
     content_bytes_max: usize,
     acls: HashMap<i64, Bytes>,
     ephemerals: Vec<(String, i64)>,
-    /// The highest zxid in the stats of the znodes.
+    /// Highest zxid in the stats of the znodes.
     last_seen: i64,
     newest_ms: i64,
 }
 
 impl Baseline {
-    /// Constructs an empty baseline for a history with these settings, and creates its directory.
+    /// Creates an empty baseline for a history with these settings, and creates the directory.
     ///
     /// # Errors
     /// If the directory cannot be created.
@@ -53,12 +53,12 @@ impl Baseline {
         })
     }
 
-    /// Adds an entry of the snapshot's table of ACLs.
+    /// Adds an entry from the snapshot's table of ACLs.
     pub fn acl(&mut self, id: i64, acl: &[Acl]) {
         self.acls.insert(id, acl_bytes(acl));
     }
 
-    /// Adds a znode; the root's path may be empty. An ACL id that is missing in the table belongs
+    /// Adds a znode. The root's path may be empty. An ACL id that is missing in the table belongs
     /// to a list that a later transaction sets.
     ///
     /// # Errors
@@ -113,9 +113,9 @@ impl Baseline {
 /// Position of the snapshot from which a [`Baseline`] was filled.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotAt {
-    /// Zxid of its name. The log after it is recorded.
+    /// Zxid in its name. The log after it is recorded.
     pub zxid: Zxid,
-    /// The last transaction of which it may contain a part, if its trailer states it.
+    /// Last transaction of which it may contain a part, if its trailer states it.
     pub covers: Option<Zxid>,
 }
 
@@ -135,16 +135,16 @@ impl Index {
         Ok(index)
     }
 
-    /// Continues after a gap: the transactions between [`Index::head`] and the snapshot are
+    /// Continues after a gap. The transactions between [`Index::head`] and the snapshot are
     /// missing. The caller must append the log after the snapshot.
     ///
     /// # Errors
     /// If the history cannot be written.
     pub fn begin_era(&mut self, baseline: Baseline, snapshot: SnapshotAt) -> Result<()> {
         self.publish()?;
-        // Transactions continue while a snapshot is written. The tree is known from the last one on
-        // of which the snapshot may contain a part. The log still contains all changes since the
-        // snapshot began.
+        // Transactions continue while a snapshot is written. The tree is known from the last
+        // transaction on of which the snapshot may contain a part. The log still contains all
+        // changes since the snapshot began.
         let covered = snapshot.covers.map_or(0, |zxid| zxid.0);
         let known_from = snapshot.zxid.0.max(covered).max(baseline.last_seen);
         self.forget_ephemerals();

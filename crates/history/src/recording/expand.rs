@@ -1,4 +1,4 @@
-//! Expanding a transaction into its changes of znodes.
+//! Expansion of a transaction into its changes to znodes.
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -11,7 +11,7 @@ use proto::{Acl, SessionId};
 use super::filter::PathFilter;
 use crate::record::{AclList, Change, Content, Kind, Operation};
 
-/// Origin of a transaction, as far as this member knows it: only for its own clients.
+/// Origin of a transaction. A member knows it only for its own clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Address of the client.
@@ -20,10 +20,10 @@ pub struct Origin {
     pub identities: Vec<String>,
 }
 
-/// Longest TTL, ms. A longer one never took effect. Source: EphemeralType.
+/// Maximum TTL, ms. A longer one never took effect. Source: EphemeralType.
 const TTL_MS_MAX: i64 = 0xff_ffff_ffff;
 
-/// Ephemerals and their sessions, for closeSession transactions without a list.
+/// Ephemeral znodes and their sessions, for closeSession transactions without a list.
 #[derive(Debug, Default)]
 pub(crate) struct Ephemerals {
     by_path: HashMap<String, i64>,
@@ -39,7 +39,7 @@ impl Ephemerals {
         self.by_path.insert(path, session);
     }
 
-    /// Removes an ephemeral. Returns whether it existed.
+    /// Removes an ephemeral znode. Returns whether it existed.
     pub(crate) fn remove(&mut self, path: &str) -> bool {
         let Some(session) = self.by_path.remove(path) else {
             return false;
@@ -57,7 +57,7 @@ impl Ephemerals {
         self.by_path.keys().map(String::as_str)
     }
 
-    /// Returns the ephemerals of a session in order.
+    /// Returns the ephemeral znodes of a session, in order.
     fn of(&self, session: i64) -> Vec<String> {
         let mut paths = self.by_session.get(&session).cloned().unwrap_or_default();
         paths.sort_unstable();
@@ -65,20 +65,21 @@ impl Ephemerals {
     }
 }
 
-/// Expands transactions into changes.
+/// Expander of transactions into changes.
 pub(crate) struct Expander<'a> {
     pub(crate) filter: &'a PathFilter,
     pub(crate) ephemerals: &'a Ephemerals,
     pub(crate) origin: &'a Origin,
     /// Destination of the changes.
     pub(crate) out: &'a mut Drafts,
-    /// Index of the next change in the transaction. Changes that are not recorded are numbered too,
-    /// so that members that record different paths use one position for a change.
+    /// Index of the next change in the transaction. Changes that are not recorded are also
+    /// numbered, so that members that record different paths use the same position for a change.
     pub(crate) index: u32,
     pub(crate) last_acl: &'a mut LastAcl,
 }
 
-/// The ACL of the last created znode, which is often the ACL of the next, and its encoded form.
+/// ACL of the last created znode, and its encoded form. The next created znode often has the same
+/// ACL.
 pub(crate) type LastAcl = Option<(Vec<Acl>, Bytes)>;
 
 /// A change whose contents are not stored yet.
@@ -89,13 +90,13 @@ pub(crate) struct Draft {
     pub(crate) data: Option<Bytes>,
     /// The new ACL (an `AclList`), if the change sets it.
     pub(crate) acl: Option<Bytes>,
-    /// Whether the path is recorded. Of other paths, ephemerals are tracked, because the end of a
-    /// session may delete them without a list.
+    /// Whether the path is recorded. Ephemeral znodes are also tracked at other paths, because the
+    /// end of a session may delete them without a list.
     pub(crate) is_recorded: bool,
 }
 
-/// The changes of one transaction. The buffers are reused for the next transaction, because
-/// allocating memory would take most of the time per change.
+/// Changes by one transaction. The buffers are reused for the next transaction, because allocating
+/// memory would take most of the time per change.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
     slots: Vec<Draft>,
@@ -103,11 +104,12 @@ pub(crate) struct Drafts {
 }
 
 impl Drafts {
-    /// Number of changes, and bytes of a path, for which memory is kept.
+    /// Number of changes, and number of bytes of a path, for which memory is retained.
     const KEPT: usize = 64;
     const PATH_BYTES_KEPT: usize = 4 << 10;
 
-    /// Returns the next slot. Its fields have the values of the last use, except for the contents.
+    /// Returns the next slot. Its fields have the values from the last use, except for the
+    /// contents.
     fn next(&mut self) -> &mut Draft {
         if self.used == self.slots.len() {
             self.slots.push(Draft::default());
@@ -120,7 +122,8 @@ impl Drafts {
         self.slots[..self.used].iter_mut()
     }
 
-    /// Removes the changes and their contents: a slice would keep a whole request in memory.
+    /// Removes the changes and their contents, because a slice would keep a whole request in
+    /// memory.
     pub(crate) fn clear(&mut self) {
         for draft in &mut self.slots[..self.used] {
             (draft.data, draft.acl) = (None, None);
@@ -135,7 +138,7 @@ impl Drafts {
 }
 
 impl Expander<'_> {
-    /// Appends the changes of a committed transaction. Its versions and paths are final.
+    /// Appends the changes by a committed transaction. Its versions and paths are final.
     pub(crate) fn expand(&mut self, record: &TxnRecord) {
         match &record.txn {
             Txn::Multi(txns) => {
@@ -222,7 +225,7 @@ impl Expander<'_> {
         self.change(record, path, operation);
     }
 
-    /// Deletes the listed ephemerals, then the other ones of the session. Source:
+    /// Deletes the listed ephemeral znodes, then the session's other ones. Source:
     /// DataTree.killSession.
     fn close(&mut self, record: &TxnRecord, listed: &[Str]) {
         for path in listed {
@@ -268,7 +271,7 @@ pub(crate) fn acl_bytes(acl: &[Acl]) -> Bytes {
     AclList::from_acl(acl).encode_to_vec().into()
 }
 
-/// Returns kind, owner and TTL of a stored owner. Source: EphemeralType.
+/// Returns the kind, owner and TTL for a stored owner. Source: EphemeralType.
 pub fn kind_of_owner(stored: i64) -> (Kind, SessionId, i64) {
     const EXTENDED: i64 = 0xff;
     const FEATURES: i64 = 0x00ff_ff00_0000_0000;

@@ -2,8 +2,8 @@
 
 use crate::error::{HistoryError, Result};
 
-/// Patterns of paths. A path is recorded if it, or one of its ancestors, matches one of `include`
-/// and none of `exclude`.
+/// Path patterns. A path is recorded if it or one of its ancestors matches a pattern in `include`,
+/// and none of them matches a pattern in `exclude`.
 ///
 /// In a pattern `*` matches any characters of one component, and a component `**` matches any
 /// number of components.
@@ -21,10 +21,10 @@ impl Default for PathFilter {
 }
 
 impl PathFilter {
-    /// Constructs a filter. Without `include` all paths are recorded except excluded ones.
+    /// Creates a filter. If `include` is empty, all paths are recorded except excluded ones.
     ///
     /// # Errors
-    /// [`HistoryError::BadPath`] for a pattern that is not an absolute path.
+    /// [`HistoryError::BadPath`] if a pattern is not an absolute path.
     pub fn new(include: Vec<String>, exclude: Vec<String>) -> Result<Self> {
         for pattern in include.iter().chain(&exclude) {
             check(pattern)?;
@@ -39,7 +39,7 @@ impl PathFilter {
         })
     }
 
-    /// Returns whether changes of this path are recorded.
+    /// Returns whether changes to this path are recorded.
     pub fn takes(&self, path: &str) -> bool {
         if self.takes_all {
             return true;
@@ -59,7 +59,8 @@ impl PathFilter {
     }
 }
 
-/// Validates the path of a query: absolute, without empty components and a final slash.
+/// Validates the path in a query, which must be absolute and have no empty components and no final
+/// slash.
 pub(crate) fn check(path: &str) -> Result<()> {
     let refuse = |reason| {
         Err(HistoryError::BadPath {
@@ -96,8 +97,8 @@ fn components(path: &str) -> impl Iterator<Item = &str> {
 
 /// Returns whether the pattern matches the path or one of its ancestors.
 ///
-/// As for one component, a star is tried with an increasing part of the text, and only the last
-/// star needs backtracking. So the work is bounded by the product of the lengths.
+/// As within one component, a star is tried with an increasing part of the path, and only the last
+/// star needs backtracking. The work is therefore bounded by the product of the lengths.
 fn matches(pattern: &[&str], path: &[&str]) -> bool {
     let (mut p, mut at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

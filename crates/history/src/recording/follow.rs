@@ -1,8 +1,8 @@
-//! Deciding which committed transactions to record directly, and which to read from the log.
+//! Decision which committed transactions to record directly and which to read from the log.
 //!
-//! A member receives transactions as it applies them, and misses some: it was down, a queue was
-//! full, or a leader's snapshot replaced the log. A transaction is only recorded after its certain
-//! predecessor: a recorded hole is better than a gap that is not noticed.
+//! A member receives transactions as it applies them, and misses some because it was down, a queue
+//! was full, or a leader's snapshot replaced the log. A transaction is recorded only after its
+//! certain predecessor, because a recorded hole is better than an unnoticed gap.
 
 use proto::txn::{TxnHeader, TxnRecord};
 use proto::{Acl, StatPersisted, Zxid};
@@ -12,7 +12,7 @@ use super::expand::Origin;
 use crate::error::{HistoryError, Result};
 use crate::index::{Index, IndexSettings};
 
-/// Storage of histories: files, or the memory of a simulation.
+/// Storage of histories, either files or the memory of a simulation.
 pub trait Keeper {
     /// Type of a history.
     type History: Recording;
@@ -20,10 +20,10 @@ pub trait Keeper {
     /// Opens the existing history.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if it does not exist.
+    /// [`HistoryError::Missing`] if there is none.
     fn open(&self) -> Result<Self::History>;
 
-    /// Constructs an empty set for the znodes of a snapshot.
+    /// Creates an empty set for the znodes from a snapshot.
     ///
     /// # Errors
     /// If the set cannot be created.
@@ -42,10 +42,10 @@ pub trait Keeper {
 
 /// Receiver of a snapshot's znodes.
 pub trait Znodes {
-    /// Adds an entry of the snapshot's table of ACLs.
+    /// Adds an entry from the snapshot's table of ACLs.
     fn acl(&mut self, id: i64, acl: &[Acl]);
 
-    /// Adds a znode; the root's path may be empty.
+    /// Adds a znode. The root's path may be empty.
     ///
     /// # Errors
     /// If the znode cannot be written.
@@ -60,13 +60,13 @@ pub trait Znodes {
 
 /// Receiver of recorded transactions.
 pub trait Recording {
-    /// Type of the initial znodes.
+    /// Type of the set of initial znodes.
     type Znodes: Znodes;
 
     /// Returns the zxid of the last recorded transaction.
     fn head(&self) -> Zxid;
 
-    /// Returns whether the transaction at the head has this header, as far as that is known.
+    /// Returns whether the transaction at the head has this header, as far as the header is known.
     fn is_head(&self, header: &TxnHeader) -> bool;
 
     /// Records the next transaction.
@@ -172,7 +172,8 @@ pub enum Taken {
 /// Other errors if the transaction cannot be recorded.
 pub fn take_applied(to: &mut impl Recording, record: &TxnRecord, origin: &Origin) -> Result<Taken> {
     let (head, zxid) = (to.head(), record.header.zxid);
-    // More than one predecessor is possible for the first transaction of an epoch; the log decides.
+    // More than one predecessor is possible for the first transaction of an epoch, so the log
+    // decides.
     if zxid == head.next() && zxid.epoch() == head.epoch() {
         to.append(record, origin)?;
         return Ok(Taken::Recorded);
@@ -186,10 +187,10 @@ pub fn take_applied(to: &mut impl Recording, record: &TxnRecord, origin: &Origin
     Ok(Taken::Known)
 }
 
-/// Records the transactions of a log after the last recorded one.
+/// Recording of the transactions in a log after the last recorded one.
 ///
-/// The log must be read from that transaction on, including it. If it is found, the transactions
-/// after it are certain to follow it, even across the end of an epoch.
+/// The log must be read from that transaction on, including it. If the transaction is found, the
+/// transactions after it certainly follow it, even across the end of an epoch.
 #[derive(Debug)]
 pub struct CatchUp {
     head: Zxid,
@@ -198,7 +199,7 @@ pub struct CatchUp {
     has_snapshot: bool,
 }
 
-/// Result of reading a transaction from a log.
+/// Result of processing a transaction from a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FromLog {
     /// There may be more transactions.
@@ -210,8 +211,8 @@ pub enum FromLog {
 }
 
 impl CatchUp {
-    /// Begins catching up to `upto`, which must be known to be committed. With `has_snapshot`, a
-    /// snapshot of the last recorded transaction exists and the log continues after it. The log
+    /// Begins catching up to `upto`, which must be known to be committed. If `has_snapshot` is set,
+    /// a snapshot of the last recorded transaction exists and the log continues after it. The log
     /// need not contain that transaction, because a leader's snapshot may have replaced the log
     /// before it.
     pub fn new(to: &impl Recording, upto: Zxid, has_snapshot: bool) -> Self {
@@ -223,7 +224,7 @@ impl CatchUp {
         }
     }
 
-    /// Processes the next transaction of the log.
+    /// Processes the next transaction in the log.
     ///
     /// # Errors
     /// If [`take_applied`] would fail.
@@ -239,9 +240,9 @@ impl CatchUp {
             self.has_head = true;
         } else if zxid > self.head {
             let begins_log = to.head() == self.head && !self.has_head;
-            // After a snapshot the log continues with the next transaction of its member. Without
-            // one, and without the last recorded transaction in the log, whole epochs may be
-            // missing.
+            // After a snapshot, the log continues with the next transaction of its member. If there
+            // is no snapshot and the log does not contain the last recorded transaction, whole
+            // epochs may be missing.
             let is_next = if self.has_snapshot {
                 follows(self.head, zxid)
             } else {
@@ -262,7 +263,7 @@ impl CatchUp {
 }
 
 /// Returns whether a log that begins with `next` is complete after a snapshot that ends with
-/// `last`. The rule is the one of recovery.
+/// `last`. The rule is the same as in recovery.
 pub fn follows(last: Zxid, next: Zxid) -> bool {
     next == last.next() || (next.epoch() > last.epoch() && next.counter() == 1)
 }
@@ -274,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    /// The zxid of a snapshot, and the zxids recorded after it.
+    /// Zxid of a snapshot, and the zxids recorded after it.
     struct Zxids(Zxid, Vec<Zxid>);
 
     impl Znodes for () {
@@ -369,8 +370,8 @@ mod tests {
         let found = read_with(&mut to, &[EPOCH_2 + 1], i64::MAX, false);
         assert_eq!(found, FromLog::Gap);
         assert_eq!(read_with(&mut to, &[5], i64::MAX, false), FromLog::More);
-        // With a recorded transaction: others may be missing in between because their log was
-        // purged.
+        // There is a recorded transaction, but others may be missing in between because their log
+        // was purged.
         let mut to = Zxids(Zxid(3), vec![Zxid(4)]);
         let found = read_with(&mut to, &[EPOCH_2 + 1], i64::MAX, false);
         assert_eq!(found, FromLog::Gap);
