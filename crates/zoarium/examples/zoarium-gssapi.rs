@@ -1,5 +1,5 @@
-//! The executable with Kerberos support, under a separate name. Tests of Kerberos build it next to
-//! the executable without Kerberos.
+//! The executable with Kerberos support, under a separate name. Kerberos tests build it in addition
+//! to the executable without Kerberos.
 
 use std::process::ExitCode;
 

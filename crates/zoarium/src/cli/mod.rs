@@ -102,7 +102,7 @@ enum Command {
 )]
 struct ShellArgs {
     /// Arguments of zkCli.sh; the command `help` lists the commands
-    // Taken as they are: its options have one hyphen, and unknown ones are passed over.
+    // Passed on unchanged, because its options have one hyphen, and unknown ones are ignored.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -120,7 +120,8 @@ struct ServerArgs {
     #[command(flatten)]
     log: LogArgs,
     /// Arguments of Apache ZooKeeper: properties, and then a zoo.cfg, or a port and a data directory
-    // Taken as they are: a property begins with a hyphen but is no option of ours.
+    // Passed on unchanged, because a property begins with a hyphen but is not an option of this
+    // command line.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -129,7 +130,7 @@ struct ServerArgs {
     args: Vec<OsString>,
 }
 
-/// Runs the command line (first argument: name of the program), and returns the exit code.
+/// Runs the command line and returns the exit code. The first argument is the name of the program.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.collect();
     let parsed = Cli::try_parse_from(&args);
@@ -181,7 +182,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Names that people know from other programs, and the commands with this effect.
+/// Names that users know from other programs, and the commands with the same effect.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("copy", "cp"),
     ("del", "rm"),
@@ -203,8 +204,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("write", "set"),
 ];
 
-/// Adds a command that the user may have meant to the error about an unknown command. The parser has
-/// suggestions only for names with similar letters, and not after `help`.
+/// Adds a command that the user may have meant to the error about an unknown command. The parser
+/// only suggests names with similar letters, and not after `help`.
 fn suggest(mut error: clap::Error, args: &[OsString]) -> clap::Error {
     let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {

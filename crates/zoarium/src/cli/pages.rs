@@ -1,5 +1,5 @@
-//! `zoarium completions` and `zoarium man`: shell completions and manual pages, generated from the
-//! command line.
+//! The commands `zoarium completions` and `zoarium man`: shell completions and manual pages,
+//! generated from the command line.
 
 use std::fs;
 use std::io::{self, Write};
@@ -42,7 +42,7 @@ pub(crate) fn run_completions(args: &CompletionsArgs, mut command: Command) -> E
     }
 }
 
-/// Writes the manual pages of this command line.
+/// Writes the manual pages for this command line.
 pub(crate) fn run_man(args: &ManArgs, mut command: Command) -> ExitCode {
     command.build();
     match write_pages(&args.dir, &command) {
@@ -54,8 +54,8 @@ pub(crate) fn run_man(args: &ManArgs, mut command: Command) -> ExitCode {
     }
 }
 
-/// Writes a page for the whole program, and for each command and subcommand. Returns the number of
-/// pages.
+/// Writes a page for the whole program, and one for each command and subcommand. Returns the number
+/// of pages.
 fn write_pages(dir: &Path, command: &Command) -> io::Result<usize> {
     fs::create_dir_all(dir)?;
     let mut count = 0;

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
     done.unwrap_or_else(|error| error.report("log"))
 }
 
-/// Returns the files that the arguments name. Files of a directory are in the order of their zxids.
+/// Returns the files that the arguments name. Files in a directory are in zxid order.
 fn files(args: &LogArgs) -> Result<Vec<PathBuf>, ToolError> {
     let mut files = Vec::new();
     for path in &args.paths {

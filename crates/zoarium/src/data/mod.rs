@@ -1,4 +1,4 @@
-//! Commands for data directories without a server: arguments, and the text of results.
+//! Commands for data directories without a server: arguments, and the formatting of results.
 
 pub(crate) mod backup;
 pub(crate) mod log_tool;

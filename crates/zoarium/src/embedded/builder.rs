@@ -62,16 +62,17 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the address of all ports: for clients with and without TLS, of the admin server, and of
-    /// the exporter. The default is 127.0.0.1. Settings can change the address of one port.
+    /// Sets the address of all ports: the client ports with and without TLS, the admin server's
+    /// port, and the exporter's port. The default is 127.0.0.1. Settings can change the address of
+    /// one port.
     #[must_use]
     pub fn address(mut self, address: IpAddr) -> Self {
         self.address = address;
         self
     }
 
-    /// Adds a line of zoo.cfg by its key. All keys of docs/CONFIG.md are supported. The last line
-    /// of a key applies, and has priority over the other methods.
+    /// Adds a line of zoo.cfg, given its key and value. All keys in docs/CONFIG.md are supported.
+    /// The last line with the same key applies, and takes precedence over the other methods.
     #[must_use]
     pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.settings.push((key.into(), value.to_string()));
@@ -106,9 +107,9 @@ impl ServerBuilder {
     /// Dropping the future stops the server.
     ///
     /// # Errors
-    /// If the settings are refused, the data does not recover, or an address cannot be bound. For a
-    /// member, also if the server fails while it waits. After an error no part of the server is
-    /// running.
+    /// If the settings are refused, the data cannot be recovered, or an address cannot be bound.
+    /// For a member, also if the server fails while it waits. After an error, no part of the server
+    /// is running.
     pub async fn start(self) -> Result<Server, ServerError> {
         let server = self.begin().await?;
         server.wait_until_serving().await?;
@@ -161,7 +162,7 @@ impl ServerBuilder {
 
     /// Returns whether the port with this address uses the builder's address.
     fn needs(&self, key: &str) -> bool {
-        // The key is refused without the port.
+        // The key is refused if there is no port.
         let has_port = key != "secureClientPortAddress"
             || self
                 .settings

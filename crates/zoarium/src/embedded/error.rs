@@ -5,7 +5,7 @@ use std::io;
 use config::ConfigError;
 use server::StartError;
 
-/// Reason why a server inside another program does not start, or stops.
+/// Reason why a server inside another program does not start, or why it stops.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -15,7 +15,7 @@ pub enum ServerError {
     /// The path of the data directory is relative to a current directory that does not exist.
     #[error("cannot resolve the path of the data directory: {0}")]
     Directory(io::Error),
-    /// The settings are refused. The text contains the key, the reason and advice.
+    /// The settings are refused. The message contains the key, the reason and advice.
     #[error("{0}")]
     Settings(String),
     /// The settings require Kerberos, whose library reads this value only from the environment of
@@ -29,12 +29,12 @@ pub enum ServerError {
         /// Required value.
         value: String,
     },
-    /// The data directory does not recover, or an address cannot be bound.
+    /// The data directory cannot be recovered, or an address cannot be bound.
     #[error("{text}")]
     Start {
-        /// Message of the server.
+        /// Error message of the server.
         text: String,
-        /// Exit code with which the process of `zoarium server` would end. Source: ExitCode.
+        /// Exit code with which a process of `zoarium server` would end. Source: ExitCode.
         exit_code: u8,
     },
     /// The system cannot start a thread.
@@ -44,7 +44,7 @@ pub enum ServerError {
     /// contain the reason.
     #[error("the server failed and stopped (exit code {exit_code}); its log contains the reason")]
     Failed {
-        /// Exit code with which the process of `zoarium server` would end. Source: ExitCode.
+        /// Exit code with which a process of `zoarium server` would end. Source: ExitCode.
         exit_code: u8,
     },
     /// An ensemble did not serve in time.
@@ -53,9 +53,9 @@ pub enum ServerError {
     /// An operation or a resource of a test server failed.
     #[error("{what}: {why}")]
     Test {
-        /// The operation or resource.
+        /// Name of the operation or resource.
         what: &'static str,
-        /// Reason of the failure.
+        /// Reason for the failure.
         why: String,
     },
     /// The server was stopped.

@@ -16,8 +16,8 @@ use super::pause::Pause;
 
 /// A server inside this program.
 ///
-/// Dropping it stops the server as [`Server::stop`] does, and blocks the calling thread until the
-/// server has stopped. This takes some milliseconds, or longer with a slow disk. A process may
+/// Dropping it stops the server like [`Server::stop`] and blocks the calling thread until the
+/// server has stopped. This takes several milliseconds, or longer with a slow disk. A process may
 /// contain several servers.
 #[derive(Debug)]
 pub struct Server {
@@ -26,19 +26,19 @@ pub struct Server {
     running: Running,
 }
 
-/// Stops the server when it is dropped, and waits until all its resources are released.
+/// Guard that stops the server when it is dropped, and waits until all its resources are released.
 #[derive(Debug)]
 struct Running {
     thread: Option<JoinHandle<()>>,
     stop: Option<oneshot::Sender<Ending>>,
     pauses: mpsc::UnboundedSender<Pause>,
-    /// The current pause.
+    /// Current pause of the server.
     pause: Option<Pause>,
     state: watch::Receiver<State>,
 }
 
 impl Server {
-    /// Returns a builder of a server.
+    /// Returns a builder for a server.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::new()
     }
@@ -59,7 +59,7 @@ impl Server {
                 data_dir,
                 running,
             }),
-            // The server's thread ended with a panic.
+            // The server's thread has ended with a panic.
             Err(_) => Err(ServerError::Stopped),
         }
     }
@@ -74,8 +74,8 @@ impl Server {
         self.started.secure_client_address
     }
 
-    /// Returns the connect string for clients without TLS, such as `127.0.0.1:2181`. It is empty
-    /// without such a port.
+    /// Returns the connect string for clients without TLS, for example `127.0.0.1:2181`. It is
+    /// empty if there is no such port.
     pub fn connect_string(&self) -> String {
         let address = self.started.client_address;
         address.map(|at| at.to_string()).unwrap_or_default()
@@ -86,7 +86,7 @@ impl Server {
         &self.data_dir
     }
 
-    /// Returns whether the server accepts reads and writes now.
+    /// Returns whether the server currently accepts reads and writes.
     pub fn is_serving(&self) -> bool {
         matches!(*self.running.state.borrow(), State::Serving { .. })
     }
@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Returns the reason of its end, or `None` while it runs.
+    /// Returns the reason why it ended, or `None` while it runs.
     pub(crate) fn failure(&self) -> Option<ServerError> {
         match *self.running.state.borrow() {
             State::Ended(exit_code) => Some(ended(exit_code)),
@@ -119,7 +119,7 @@ impl Server {
     }
 
     /// Waits until the server has failed and stopped, for example because its disk is full or a
-    /// sync failed. `zoarium server` would end its process then.
+    /// sync failed. The process of `zoarium server` would then end.
     pub async fn failed(&self) -> ServerError {
         self.running
             .ended()
@@ -133,13 +133,13 @@ impl Server {
     /// persist in the data.
     ///
     /// # Errors
-    /// [`ServerError::Failed`] if the server failed before.
+    /// [`ServerError::Failed`] if the server has failed before.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         self.running.tell(Ending::Stop);
         self.running.ended().await
     }
 
-    /// Requests the stop of the server. Dropping the server waits for it.
+    /// Requests that the server stop. Dropping the server waits for it.
     pub(crate) fn begin_to_stop(&mut self) {
         self.running.tell(Ending::Stop);
     }
@@ -164,7 +164,7 @@ impl Server {
     /// released.
     pub(crate) async fn kill(mut self) {
         self.running.tell(Ending::Kill);
-        // An earlier failure does not matter any more.
+        // An earlier failure no longer matters.
         let _ = self.running.ended().await;
     }
 }
@@ -175,7 +175,7 @@ impl Running {
             return;
         }
         let pause = self.pause.insert(Pause::default()).clone();
-        // This fails if the server has already ended.
+        // This fails only if the server has already ended.
         if self.pauses.send(pause.clone()).is_ok() {
             tokio::select! {
                 () = pause.entered(PAUSED_THREADS) => {}
@@ -193,7 +193,7 @@ impl Running {
     fn tell(&mut self, ending: Ending) {
         // A paused server could not stop.
         self.resume();
-        // This fails if the server has already ended.
+        // This fails only if the server has already ended.
         let _ = self.stop.take().map(|stop| stop.send(ending));
     }
 

@@ -1,4 +1,4 @@
-//! The thread with the runtime of a server inside another program.
+//! The thread that contains the runtime of a server inside another program.
 
 use std::io;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::error::ServerError;
 use super::pause::Pause;
 
-/// Number of worker threads. It is low because tasks of a server are short, and a program may run
+/// Number of worker threads. It is low because a server's tasks are short, and a program may run
 /// many servers.
 const WORKERS: usize = 2;
 
-/// Time for remaining tasks after the stop of the server, such as a lookup at a name server that
-/// does not respond. Their results do not matter any more.
+/// Time for the remaining tasks after the server has stopped, such as a lookup at a name server
+/// that does not respond. Their results no longer matter.
 const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
 
 /// State of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// The server has no leader.
+    /// The server knows no leader.
     Waiting,
     /// The server accepts reads and writes.
     Serving {
         /// Whether this server is the leader, to which others forward writes.
         leads: bool,
     },
-    /// The server has stopped on request, or with this exit code after a failure. Only the thread
-    /// that reports this still exists.
+    /// The server has stopped, either on request or with this exit code after a failure. Only the
+    /// thread that reports this still exists.
     Ended(Option<u8>),
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Host {
     pub(super) started: oneshot::Receiver<Result<Started, ServerError>>,
 }
 
-/// Requests to a running server.
+/// Channel for requests to a running server.
 struct Requests {
     stop: oneshot::Receiver<Ending>,
     pauses: mpsc::UnboundedReceiver<Pause>,
@@ -73,7 +73,7 @@ struct Ends {
 
 impl Host {
     pub(super) fn spawn(config: Arc<Config>, faults: Faults) -> io::Result<Self> {
-        // A number distinguishes the threads of several servers.
+        // Number that distinguishes the threads of several servers.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("zoarium-{number}");

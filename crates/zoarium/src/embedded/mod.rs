@@ -1,9 +1,9 @@
 //! A server inside another program.
 //!
-//! Each server has its own runtime on its own thread. Therefore it does not depend on the runtime
-//! of the program, and all its tasks end with it. It does not change the state of the process:
-//! signal handlers, the subscriber of log lines, or the limit of open files. A failure that would
-//! end the process of `zoarium server` is an error of the handle.
+//! Each server has its own runtime on its own thread. Therefore it does not depend on the program's
+//! runtime, and all its tasks end with it. It does not change the state of the process, such as
+//! signal handlers, the log subscriber, or the limit on file descriptors. A failure that would end
+//! the process of `zoarium server` is returned by the handle as an error.
 
 mod builder;
 mod error;

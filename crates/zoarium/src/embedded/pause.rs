@@ -5,8 +5,8 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
-/// Pause of a server, like SIGSTOP of its process: each thread that enters the pause waits until it
-/// ends.
+/// Pause of a server, like a SIGSTOP sent to its process. Each thread that enters the pause waits
+/// until the pause ends.
 #[derive(Debug, Clone)]
 pub(super) struct Pause(Arc<Gate>);
 
@@ -14,7 +14,7 @@ pub(super) struct Pause(Arc<Gate>);
 struct Gate {
     is_over: Mutex<bool>,
     ended: Condvar,
-    /// Number of threads that have entered.
+    /// Number of threads that have entered the pause.
     entered: watch::Sender<usize>,
 }
 

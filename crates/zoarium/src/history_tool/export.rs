@@ -1,4 +1,4 @@
-//! `zoarium history export`: changes as protobuf, for other languages.
+//! The command `zoarium history export`: changes as protobuf, for other languages.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,12 @@ use prost::Message;
 use super::source::{Parameters, PlaceArgs, Source};
 use crate::tool::ToolError;
 
-/// Name of the command in the admin server.
+/// Name of the admin server's command.
 const EXPORT: &str = "history/export";
 /// Header of a page that contains the start of the next page.
 const NEXT: &str = "x-history-next";
-/// Maximum bytes of an accepted page. One change with the znode before and after it always fits.
+/// Maximum size of an accepted page, bytes. One change with the znode before and after it always
+/// fits.
 const PAGE_BYTES_MAX: usize = 256 << 20;
 
 /// Writes changes as protobuf messages (ExportedChange of history.proto), each preceded by its length as a

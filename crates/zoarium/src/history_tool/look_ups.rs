@@ -1,4 +1,4 @@
-//! Look-ups of clients for a feed. The feed continues to arrive while a look-up is in flight.
+//! Lookups of clients for a feed. The feed continues to arrive while a lookup is in flight.
 
 use std::pin::Pin;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::origins::Origins;
 
-/// Number of changes that wait for the next look-up, and are looked up together.
+/// Number of changes that wait for the next lookup and are then looked up together.
 const CHANGES_MAX: usize = 5 * ORIGINS_MAX;
 
-/// Bytes of these changes. One more change may exceed this number.
+/// Total size of these changes, bytes. One more change may exceed it.
 const BYTES_MAX: usize = 16 << 20;
 
 /// Element of the output.
@@ -23,15 +23,16 @@ pub(crate) enum Item {
     Progress(Bytes),
 }
 
-/// Look-up in flight, which returns the members and the completed items.
+/// Lookup in flight, which returns the members and the completed items.
 type InFlight = Pin<Box<dyn Future<Output = (Box<Origins>, Vec<Item>)>>>;
 
-/// Items of a feed on their way to the output, in the order of their arrival.
+/// Items of a feed on their way to the output, in the order of arrival.
 ///
-/// One look-up is in flight at a time. All items that arrive meanwhile belong to the next look-up. The number of
-/// queries therefore depends on the speed of the members, and not on the number of changes.
+/// One lookup is in flight at a time. All items that arrive meanwhile belong to the next lookup.
+/// The number of queries therefore depends on the speed of the members and not on the number of
+/// changes.
 pub(crate) struct LookUps {
-    /// Members that can be queried; `None` while a look-up is in flight.
+    /// Members that can be queried; `None` while a lookup is in flight.
     origins: Option<Box<Origins>>,
     in_flight: Option<InFlight>,
     waiting: Vec<Item>,
@@ -40,13 +41,13 @@ pub(crate) struct LookUps {
     changes: u64,
 }
 
-/// Items with the result of their look-up.
+/// Items with the results of their lookups.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) items: Vec<Item>,
     /// Members that could not be queried, as JSON.
     pub(crate) missing_members: Value,
-    /// Failures of members that were not reported before.
+    /// Failures of members that have not been reported yet.
     pub(crate) new_failures: Vec<String>,
 }
 
@@ -75,7 +76,7 @@ impl LookUps {
         self.waiting.is_empty() && self.in_flight.is_none()
     }
 
-    /// Adds a change, which has this size.
+    /// Adds a change of this size.
     pub(crate) fn push_change(&mut self, change: Value, bytes: usize) {
         self.changes += 1;
         self.waiting_bytes += bytes;
@@ -89,10 +90,10 @@ impl LookUps {
             .push(Item::Progress(Bytes::copy_from_slice(line)));
     }
 
-    /// Returns the items of the next look-up that completes. The look-up of the items that wait begins, unless one
-    /// is in flight.
+    /// Returns the items of the next lookup that completes. The lookup of the items that wait
+    /// begins, unless one is in flight.
     ///
-    /// The future may be dropped while it waits. Another call continues the same look-up.
+    /// The future may be dropped while it waits. Another call continues the same lookup.
     pub(crate) async fn next(&mut self) -> Option<Batch> {
         if let Some(origins) = self.origins.take() {
             self.waiting_bytes = 0;
@@ -134,8 +135,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers queries of clients until a connection ends without a request. Holds the first answer until it is
-    /// released. Returns the numbers of transactions in the queries.
+    /// Answers queries for clients until a connection ends without a request. Holds the first
+    /// answer until it is released. Returns the numbers of transactions in the queries.
     fn answer(
         listener: &TcpListener,
         arrived: &mpsc::Sender<()>,

@@ -1,4 +1,4 @@
-//! Changes of one identity or host (`--by`) from all members. A member finds only the changes of the
+//! Changes by one identity or host (`--by`) from all members. A member only finds changes by the
 //! clients that it serves.
 
 use std::collections::VecDeque;
@@ -12,10 +12,10 @@ use super::origins::{Member, Origins, ask_in_time, mark};
 use super::source::Parameters;
 use crate::tool::ToolError;
 
-/// Command of the admin server.
+/// Name of the admin server's command.
 const CHANGES: &str = "history/changes";
 
-/// Changes of one member, page by page.
+/// Changes from one member, page by page.
 struct Stream {
     /// Index of the member.
     member: usize,
@@ -39,7 +39,7 @@ impl Stream {
         }
     }
 
-    /// Fetches pages until a change waits or there are no more.
+    /// Fetches pages until a change waits or there are no more pages.
     async fn fill(&mut self) -> Result<(), AdminError> {
         while self.waiting.is_empty() && !self.is_ended {
             let mut page = ask_in_time(&self.client, CHANGES, &self.parameters.0).await?;
@@ -60,8 +60,8 @@ impl Stream {
     }
 }
 
-/// Queries all members and merges their changes, up to `limit` changes. Returns the last page of the
-/// first member, or `None` if the caller is not an administrator or no member answers.
+/// Queries all members and merges their changes, up to `limit` changes. Returns the last page of
+/// the first member, or `None` if the caller is not an administrator or if no member answers.
 pub(super) async fn changes(
     origins: &mut Origins,
     parameters: &Parameters,
@@ -128,7 +128,7 @@ pub(super) async fn changes(
     Ok(Some(page))
 }
 
-/// Fetches the first pages of the other members at the same time. The stream of a member that does not
+/// Fetches the first pages of the other members concurrently. The stream of a member that does not
 /// answer is empty.
 async fn streams_of(members: &mut [Member], parameters: &Parameters) -> Vec<Stream> {
     let mut queries = JoinSet::new();

@@ -1,4 +1,4 @@
-//! `zoarium history`, and `get`, `tree` and `diff` for past moments.
+//! The command `zoarium history`, and `get`, `tree` and `diff` for past moments.
 
 mod export;
 pub(crate) mod look_ups;
@@ -121,17 +121,17 @@ pub(crate) fn run_history(args: &HistoryArgs) -> ExitCode {
     })
 }
 
-/// Runs `get` for a moment of the past.
+/// Runs `get` for a past moment.
 pub(crate) fn run_cat(path: &str, at: &str, source: &SourceArgs) -> ExitCode {
     report("get", |out| cat(path, at, source, out))
 }
 
-/// Runs `tree` for a moment of the past.
+/// Runs `tree` for a past moment.
 pub(crate) fn run_tree(path: &str, at: &str, source: &SourceArgs) -> ExitCode {
     report("tree", |out| tree(path, at, source, out))
 }
 
-/// Runs `diff` for two moments of the past.
+/// Runs `diff` for two past moments.
 pub(crate) fn run_diff(path: &str, from: &str, to: &str, source: &SourceArgs) -> ExitCode {
     report("diff", |out| diff(path, from, to, source, out))
 }

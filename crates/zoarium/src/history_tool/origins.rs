@@ -1,8 +1,9 @@
 //! Clients of changes, from the knowledge of all members.
 //!
-//! A member records addresses and identities only of the clients that it serves. For administrators,
-//! the commands therefore query all members. A server does not forward the credentials of its caller.
-//! The command has them anyway, and sends them only over connections that protect them.
+//! A member records addresses and identities only of the clients that it serves. For
+//! administrators, the commands therefore query all members. A server does not forward the
+//! credentials of its caller. The command has them anyway, and sends them only over connections
+//! that protect them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -16,42 +17,42 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::tool::parse_zxid;
 
-/// Command of the admin server.
+/// Name of the admin server's command.
 const ORIGINS: &str = "history/origins";
-/// Time limit for all answers of a member to one look-up. The machine of a test may be busy.
+/// Time limit for all answers from a member to one lookup. A machine that runs tests may be busy.
 const ANSWER_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 4 });
 /// Time that a member has to record a change that another member has recorded.
 const LAG_LIMIT: Duration = Duration::from_secs(2);
 /// Pause before a member that lags is queried again.
 const LAG_PAUSE: Duration = Duration::from_millis(50);
-/// Time during which a member that failed is not queried again, and a member that lagged is not waited
-/// for again. A feed is therefore not slowed down to the pace of such a member.
+/// Time during which a failed member is not queried again, and a lagging member is not waited for
+/// again. A feed is therefore not slowed down to the pace of such a member.
 const FAILURE_LASTS: Duration = Duration::from_secs(30);
 
-/// Reason for a missing client if the caller may not see it.
+/// Reason for a missing client if the caller may not see the client.
 pub(crate) const HIDDEN: &str = "only administrators see the client of a change";
 
 /// Members, and the clients that they know.
 #[derive(Debug)]
 pub(crate) struct Origins {
-    /// Client of the servers that the user named.
+    /// Client for the servers that the user named.
     named: AdminClient,
     /// All members; `None` before the first query.
     members: Option<Vec<Member>>,
 }
 
-/// Client of a change, and its identities.
+/// Client that requested a change, and its identities.
 type Origin = (String, Vec<String>);
 
-/// A member, and how it is queried.
+/// A member, and the way to query it.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
-    /// Id of the member; `None` if the server is not in an ensemble, or did not report its id.
+    /// Id of the member; `None` if the server is not in an ensemble or did not report its id.
     id: Option<i64>,
     pub(crate) client: AdminClient,
     failure: Option<Failure>,
-    /// End of the time during which answers are taken without waiting for changes that the member has
-    /// not recorded.
+    /// End of the time during which answers are used without waiting for changes that the member
+    /// has not recorded.
     unawaited_until: Option<Instant>,
 }
 
@@ -66,9 +67,9 @@ struct Failure {
 #[derive(Debug, Default)]
 struct Answer {
     known: HashMap<Zxid, Origin>,
-    /// Last transaction that the member has recorded, if it lags.
+    /// Last transaction that the member has recorded, if the member lags.
     lags_at: Option<Zxid>,
-    /// Own id, and the other members.
+    /// Id of the queried server, and the other members.
     id: Option<i64>,
     others: Vec<(Option<i64>, String)>,
 }
@@ -87,15 +88,15 @@ impl Origins {
         self.members.as_mut().filter(|members| !members.is_empty())
     }
 
-    /// Adds the clients that other members know to changes of an answer. `client_missing` contains the
-    /// reason if a client is still missing.
+    /// Adds the clients that other members know to the changes in an answer. `client_missing`
+    /// contains the reason if a client is still missing.
     pub(crate) async fn complete(&mut self, changes: &mut [&mut Value]) {
         let zxid_of = |change: &Value| parse_zxid(change["zxid"].as_str()?).ok();
         let wanted = changes.iter().filter(|change| is_missing(change));
         let wanted: BTreeSet<Zxid> = wanted.filter_map(|change| zxid_of(change)).collect();
         let wanted: Vec<Zxid> = wanted.into_iter().collect();
         let is_hidden = |change: &&mut Value| change["session"].is_null();
-        // The first query also finds out which members do not answer.
+        // The first query also determines which members do not answer.
         let is_needed = !wanted.is_empty() || self.members.is_none();
         let (known, reason) = if is_needed && !changes.iter().all(is_hidden) {
             self.query(&wanted).await
@@ -112,7 +113,7 @@ impl Origins {
         }
     }
 
-    /// Returns the failures of members that were not reported before.
+    /// Returns the failures of members that have not been reported yet.
     pub(crate) fn new_failures(&mut self) -> Vec<String> {
         let members = self.members.iter_mut().flatten();
         let failed = members.filter_map(|member| {
@@ -124,7 +125,7 @@ impl Origins {
         failed.collect()
     }
 
-    /// Members that could not be queried, as JSON.
+    /// Returns the members that could not be queried, as JSON.
     pub(crate) fn missing_members(&self) -> Value {
         let members = self.members.iter().flatten();
         let failed = members.filter_map(|member| {
@@ -191,7 +192,7 @@ impl Origins {
         (known, reason)
     }
 
-    /// If none of the named servers has answered, the members are searched again after a while.
+    /// If none of the named servers has answered, the members are searched again later.
     fn forget_failed_search(&mut self) {
         let is_over = |member: &Member| {
             let failure = member.failure.as_ref();
@@ -203,8 +204,9 @@ impl Origins {
         }
     }
 
-    /// Queries the servers that the user named for the members of their ensemble. Returns `None` as the
-    /// members if the caller is not an administrator. The first member is the server that answered.
+    /// Queries the servers that the user named for the members of their ensemble. Returns `None`
+    /// instead of the members if the caller is not an administrator. The first member is the server
+    /// that answered.
     async fn find_members(&self, zxids: &[Zxid]) -> (Option<Vec<Member>>, Answer) {
         let mut failed = Vec::new();
         for server in &self.named.servers {
@@ -250,7 +252,7 @@ impl Member {
         }
     }
 
-    /// Notes that the member did not answer.
+    /// Records that the member did not answer.
     pub(crate) fn fail(&mut self, error: &AdminError) {
         let reason = match error {
             AdminError::Unreachable { reason, .. } => format!("did not answer: {reason}"),
@@ -264,8 +266,8 @@ impl Member {
         self.note_failure(reason);
     }
 
-    /// Notes that another server answers at the address. Without `zoarium.admin.N`, several members of
-    /// one machine have the same address.
+    /// Records that another server answers at the address. Without `zoarium.admin.N`, several
+    /// members on one machine have the same address.
     fn note_other_server(&mut self, found: Option<i64>) {
         let found = found.map_or("another server".to_owned(), |id| format!("member {id}"));
         let key = self.id.map_or(String::new(), |id| id.to_string());
@@ -329,7 +331,7 @@ impl Failure {
     }
 }
 
-/// Sets `client_missing` of a change: the reason if the client is unknown, or null.
+/// Sets `client_missing` of a change to the reason why the client is unknown, or to null.
 pub(crate) fn mark(change: &mut Value, reason: &str) {
     change["client_missing"] = if change["session"].is_null() {
         json!(HIDDEN)
@@ -340,7 +342,7 @@ pub(crate) fn mark(change: &mut Value, reason: &str) {
     };
 }
 
-/// Whether a change is by this identity, or from this host.
+/// Returns whether a change was made by this identity or from this host.
 pub(crate) fn is_by(change: &Value, who: &str) -> bool {
     let identities = change["identities"].as_array().into_iter().flatten();
     let client = change["client"].as_str().unwrap_or_default();
@@ -350,7 +352,7 @@ pub(crate) fn is_by(change: &Value, who: &str) -> bool {
             .any(|identity| identity == who)
 }
 
-/// Whether a change has a client that is unknown. Changes of the server itself have none.
+/// Returns whether the client of a change is unknown. Changes by the server itself have no client.
 fn is_missing(change: &Value) -> bool {
     let is_of_session = change["session"]
         .as_str()
@@ -358,8 +360,8 @@ fn is_missing(change: &Value) -> bool {
     is_of_session && change["client"].as_str().is_none_or(str::is_empty)
 }
 
-/// Queries one member, within a short time limit. Waits at most for `lag_limit` if the member has not
-/// recorded the last transaction.
+/// Queries one member within a short time limit. Waits at most for `lag_limit` if the member has
+/// not recorded the last transaction.
 async fn ask(
     client: &AdminClient,
     zxids: &[Zxid],
@@ -403,7 +405,7 @@ async fn ask_in_parts(
     }
 }
 
-/// Queries one member, within a short time limit.
+/// Queries one member within a short time limit.
 pub(crate) async fn ask_in_time(
     client: &AdminClient,
     command: &str,
@@ -456,7 +458,7 @@ mod tests {
 
     use super::*;
 
-    /// A port that accepts connections and does not answer.
+    /// A port that accepts connections but does not answer.
     fn silent_member(id: i64) -> (std::net::TcpListener, Member) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = AdminClient {
@@ -466,7 +468,8 @@ mod tests {
         (listener, Member::new(Some(id), client))
     }
 
-    /// A member whose address belongs to member 1, as without `zoarium.admin.N` on one machine.
+    /// A member whose address belongs to member 1, as happens without `zoarium.admin.N` on one
+    /// machine.
     #[tokio::test]
     async fn an_answer_of_another_member_is_not_taken_for_the_answer_of_a_member() {
         let (listener, second) = silent_member(2);
@@ -521,7 +524,7 @@ mod tests {
             "{reason}"
         );
         assert_eq!(origins.new_failures().len(), 2);
-        // They are not queried again for a while, and not reported again.
+        // The members are not queried again for a while, and not reported again.
         let begin = Instant::now();
         origins.complete(&mut [&mut change]).await;
         assert_eq!(begin.elapsed(), Duration::ZERO);

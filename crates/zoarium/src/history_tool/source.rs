@@ -15,7 +15,7 @@ use crate::live::address::AddressArgs;
 use crate::tool::ToolError;
 use crate::tool::output::Output;
 
-/// Reason for a missing client in files.
+/// Reason for a missing client if files are read.
 const OF_FILES: &str = "these files contain only the clients of one member";
 
 /// Location of the history.
@@ -55,7 +55,7 @@ pub(crate) enum Source {
     Servers(Box<Servers>),
 }
 
-/// The change histories of running servers.
+/// Change histories of running servers.
 pub(crate) struct Servers {
     pub(crate) client: AdminClient,
     pub(crate) runtime: Runtime,
@@ -103,14 +103,14 @@ impl PlaceArgs {
 pub(crate) struct Parameters(pub(crate) Vec<(String, String)>);
 
 impl Parameters {
-    /// Adds a parameter, if it has a value.
+    /// Adds a parameter if it has a value.
     pub(crate) fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
         let value = value.map(|value| (name.to_owned(), value.to_string()));
         self.0.extend(value);
         self
     }
 
-    /// Sets a parameter, and removes its earlier value.
+    /// Sets a parameter and removes its earlier value.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.0.retain(|(key, _)| key != name);
         self.0.push((name.to_owned(), value.to_owned()));
@@ -129,7 +129,8 @@ impl Source {
         }
     }
 
-    /// Completes the clients of the changes in a page. Each result contains the members that could not be queried.
+    /// Completes the clients of the changes on a page. Each result contains the members that could
+    /// not be queried.
     fn complete_clients(&mut self, question: Question, page: &mut Value) {
         let Some(results) = page["results"].as_array_mut() else {
             return;
@@ -161,7 +162,7 @@ impl Source {
         page["members_missing"] = missing;
     }
 
-    /// Queries page by page, up to `limit` results, and returns the last page.
+    /// Queries page by page, up to `limit` results. Returns the last page.
     pub(crate) fn pages(
         &mut self,
         question: Question,
@@ -204,7 +205,7 @@ impl Source {
     }
 }
 
-/// The changes in an answer to `blame`.
+/// Returns the changes in an answer to `blame`.
 fn changes_of_blame(result: &mut Value) -> Vec<&mut Value> {
     let fields = result.as_object_mut().into_iter().flatten();
     let changes = fields.flat_map(|(_, field)| match field {

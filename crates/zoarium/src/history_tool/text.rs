@@ -1,4 +1,4 @@
-//! Formats the answers for programs as text for people.
+//! Formatting of answers, which are meant for programs, as text for people.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Writes a change, with the znode before and after it if the answer contains them.
+/// Writes a change and, if the answer contains it, the znode before and after the change.
 pub(crate) fn write_change(result: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
     writeln!(out, "{}", change_text(result))?;
     write_states(result, out)?;
@@ -68,7 +68,7 @@ pub(crate) fn data_bytes(data: &Value) -> Option<Vec<u8>> {
     BASE64.decode(data["base64"].as_str()?).ok()
 }
 
-/// Returns a short text for data.
+/// Returns a short form of data.
 pub(crate) fn data_text(data: &Value) -> String {
     if data.is_null() {
         return "null".to_owned();
@@ -131,7 +131,7 @@ fn missing_member_text(member: &Value) -> String {
     }
 }
 
-/// Writes the last change of each property of a znode, and its author.
+/// Writes the last change to each property of a znode, and its author.
 pub(crate) fn write_blame(
     blame: &Value,
     is_first: bool,

@@ -1,7 +1,7 @@
 //! Addresses of servers: one rule for all commands.
 //!
 //! `--server` names client ports, `--admin` names admin ports. A command that needs a port of the
-//! other kind derives it: a client port implies port 8080 of the same host, and an admin server
+//! other kind derives it: a client port implies port 8080 on the same host, and an admin server
 //! reports its client port. An admin port in `--server` is recognised, because earlier versions
 //! expected it there.
 
@@ -20,17 +20,18 @@ use tokio::task::JoinSet;
 
 use crate::tool::ToolError;
 
-/// Environment variable with the addresses of `--server`.
+/// Environment variable that contains the addresses of `--server`.
 const SERVER_VARIABLE: &str = "ZOARIUM_SERVER";
 
-/// Environment variable with the identity of `--auth`. Other users of this machine cannot read it.
+/// Environment variable that contains the identity of `--auth`. Other users of this machine cannot
+/// read it.
 const AUTH_VARIABLE: &str = "ZOARIUM_AUTH";
 
-/// Directories in which a server on this machine may store its credential: the directories of the
+/// Directories in which a server on this machine may store its credential: the directories in the
 /// built-in settings, of the package, and of a container.
 const DATA_DIRS: [&str; 3] = ["zoarium-data", "/var/lib/zookeeper", "/data"];
 
-/// Time limit for the query of the client port.
+/// Time limit for querying the client port.
 const QUESTION_LIMIT: Duration = Duration::from_secs(5);
 
 /// Servers, and the identity of the caller.
@@ -54,10 +55,10 @@ pub(crate) struct AddressArgs {
 }
 
 impl AddressArgs {
-    /// Returns whether the command line names an admin port, as `--admin` or as `--server`.
+    /// Returns whether the command line names an admin port, with `--admin` or `--server`.
     ///
     /// # Errors
-    /// If the runtime cannot start, or TLS is unusable.
+    /// If the runtime cannot start, or if TLS is unusable.
     pub(crate) fn names_admin_port(&self) -> Result<bool, ToolError> {
         if !self.admin.is_empty() {
             return Ok(true);
@@ -77,7 +78,7 @@ impl AddressArgs {
         if !self.server.is_empty() {
             return Ok(self.server.join(","));
         }
-        // The command line has priority over the environment.
+        // The command line takes precedence over the environment.
         if !self.admin.is_empty() {
             let client = self.admin_client()?;
             return Ok(runtime()?.block_on(client_ports(&client))?.join(","));
@@ -116,10 +117,10 @@ impl AddressArgs {
         Ok(admin_ports(&servers, &kinds))
     }
 
-    /// Returns a client of the admin ports.
+    /// Returns a client for the admin ports.
     ///
     /// # Errors
-    /// If a named port is not an admin port, or a file of `--tls-...` is unusable.
+    /// If a named port is not an admin port, or if a file named by `--tls-...` is unusable.
     pub(crate) fn admin_client(&self) -> Result<AdminClient, ToolError> {
         let servers = self.admin_servers()?;
         Ok(AdminClient {
@@ -130,11 +131,11 @@ impl AddressArgs {
         })
     }
 
-    /// Returns scheme and data of the caller's identity: from the command line, or from a
-    /// credential on this machine. `servers` will receive them.
+    /// Returns the scheme and data of the caller's identity, from the command line or from a
+    /// credential on this machine. `servers` are the receivers.
     ///
     /// # Errors
-    /// If the file of `--token-file` does not contain a credential.
+    /// If the file named by `--token-file` does not contain a credential.
     pub(crate) fn authorization(&self, servers: &[String]) -> Result<Option<String>, ToolError> {
         if let Some(file) = &self.token_file {
             let unusable = |reason: &dyn std::fmt::Display| {
@@ -153,10 +154,10 @@ impl AddressArgs {
         named.or_else(|| std::env::var(AUTH_VARIABLE).ok())
     }
 
-    /// Returns the connector of the connections.
+    /// Returns the connector for the connections.
     ///
     /// # Errors
-    /// If a file of `--tls-...` is unusable.
+    /// If a file named by `--tls-...` is unusable.
     pub(crate) fn connector(&self) -> Result<Connector, ToolError> {
         let connector = self.tls.connector(true);
         connector.map_err(|error| ToolError::Refused(format!("--tls: {error}")))
@@ -168,7 +169,7 @@ impl AddressArgs {
     }
 }
 
-/// Checks `host`, `host:port` or `host:port/path`.
+/// Validates `host`, `host:port` or `host:port/path`.
 pub(crate) fn parse_address(text: &str) -> Result<String, String> {
     let address = without_chroot(text);
     let port = match address.rsplit_once(':') {
@@ -183,7 +184,7 @@ pub(crate) fn parse_address(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the addresses of `ZOARIUM_SERVER`, if it is set.
+/// Returns the addresses in `ZOARIUM_SERVER`, if it is set.
 fn server_of_environment() -> Option<String> {
     let server = std::env::var(SERVER_VARIABLE).ok();
     server.filter(|server| !server.trim().is_empty())
@@ -210,7 +211,7 @@ fn runtime() -> Result<Runtime, ToolError> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
-/// Returns the kind of each port, or `None` for a port without a connection.
+/// Returns the kind of each port, or `None` for a port that cannot be connected to.
 async fn kinds_of(servers: &[String], connector: &Connector) -> Vec<Option<PortKind>> {
     let mut probes = JoinSet::new();
     for (index, server) in servers.iter().enumerate() {
@@ -222,8 +223,8 @@ async fn kinds_of(servers: &[String], connector: &Connector) -> Vec<Option<PortK
     kinds.into_iter().map(|(_, kind)| kind).collect()
 }
 
-/// Returns the admin ports of servers whose kinds are known. A server that does not answer keeps
-/// the address that the user entered, provided that other addresses are admin ports.
+/// Returns the admin ports of servers whose port kinds are known. A server that does not answer
+/// keeps the address that the user entered, provided that other addresses are admin ports.
 fn admin_ports(servers: &[String], kinds: &[Option<PortKind>]) -> Vec<String> {
     let has_client = kinds.contains(&Some(PortKind::Client));
     let mut ports = Vec::new();
@@ -240,7 +241,7 @@ fn admin_ports(servers: &[String], kinds: &[Option<PortKind>]) -> Vec<String> {
     ports
 }
 
-/// Returns the default admin port at the host of a server.
+/// Returns the default admin port on the host of a server.
 fn admin_port_of(server: &str) -> String {
     let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
     format!("{host}:{ADMIN_PORT}")
@@ -271,7 +272,7 @@ async fn client_ports(client: &AdminClient) -> Result<Vec<String>, ToolError> {
         };
         let question = async {
             match one.ask("members", &[]).await {
-                // Apache ZooKeeper has only the second command.
+                // Apache ZooKeeper only has the second command.
                 Err(AdminError::Refused { .. }) => one.ask("configuration", &[]).await,
                 other => other,
             }

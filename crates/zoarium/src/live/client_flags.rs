@@ -12,13 +12,13 @@ use config::{Surroundings, SystemProperties};
 
 use crate::start::server_cmd::ThisMachine;
 
-/// Environment variables with the flags of a client. The later one has priority.
+/// Environment variables that contain the flags of a client. The later one takes precedence.
 const FLAG_VARIABLES: [&str; 2] = ["CLIENT_JVMFLAGS", "JVMFLAGS"];
 
-/// Largest JAAS file that is read, in bytes.
+/// Maximum size of a JAAS file that is read, bytes.
 const JAAS_BYTES_MAX: usize = 1 << 20;
 
-/// Returns the flags of the environment.
+/// Returns the flags in the environment.
 pub(crate) fn properties() -> SystemProperties {
     let mut flags = SystemProperties::new();
     for name in FLAG_VARIABLES {
@@ -29,7 +29,7 @@ pub(crate) fn properties() -> SystemProperties {
     flags
 }
 
-/// Returns the settings of `zoarium cli`. An unusable login is reported on stderr, and the client
+/// Returns the settings for `zoarium cli`. An unusable login is reported on stderr, and the client
 /// continues without it, as with Apache ZooKeeper.
 pub(crate) fn of_cli() -> ClientSettings {
     let properties = properties();
@@ -46,12 +46,12 @@ pub(crate) fn of_cli() -> ClientSettings {
     }
 }
 
-/// Returns the store of a client that the flags name: `keyStore` or `trustStore`.
+/// Returns the client's store that the flags name: `keyStore` or `trustStore`.
 pub(crate) fn store(properties: &SystemProperties, which: &str) -> Option<Store> {
     Store::of_client(which, |name| properties.get(name).map(str::to_owned))
 }
 
-/// Returns the login from the JAAS file, if a flag names a file that contains the client's section.
+/// Returns the login from the JAAS file if a flag names a file that contains the client's section.
 fn login(properties: &SystemProperties) -> Result<Option<SaslClient>, String> {
     let is_off = |name: &str| {
         let value = properties.get(name);

@@ -1,6 +1,6 @@
-//! Commands on the live tree: `get`, `ls`, `set` and the others, each in a separate session.
+//! Commands on the live tree: `get`, `ls`, `set` and others, each in a separate session.
 //!
-//! `get`, `tree` and `diff` also show past states, if the user names a moment.
+//! `get`, `tree` and `diff` also show past states if the user names a moment.
 
 pub(crate) mod address;
 pub(crate) mod client_flags;

@@ -27,7 +27,7 @@ impl SessionArgs {
     }
 }
 
-/// Runs a command in a session with the servers of the command line.
+/// Runs a command in a session with the servers named on the command line.
 pub(crate) fn run(name: &str, address: &AddressArgs, output: Output, direct: Direct) -> ExitCode {
     match target(address, output) {
         Ok(target) => ExitCode::from(::cli::run_direct(name, target, direct)),
@@ -36,7 +36,7 @@ pub(crate) fn run(name: &str, address: &AddressArgs, output: Output, direct: Dir
 }
 
 fn target(address: &AddressArgs, output: Output) -> Result<Target, ToolError> {
-    // A credential that is found on this machine is for admin ports only: a session should not have
+    // A credential found on this machine is for admin ports only, because a session should not have
     // more rights than the user requested.
     let identity = address.authorization(&[])?;
     let identity = identity.map(|identity| match identity.split_once(' ') {
@@ -65,14 +65,14 @@ pub(super) fn words(name: &str) -> Vec<String> {
     vec![name.to_owned()]
 }
 
-/// Adds an option of the shell, if it is set.
+/// Adds an option of the shell if it is set.
 pub(super) fn flag(words: &mut Vec<String>, name: &str, is_set: bool) {
     if is_set {
         words.push(name.to_owned());
     }
 }
 
-/// Adds an option of the shell with its value, if there is one.
+/// Adds an option of the shell with its value, if there is a value.
 pub(super) fn option(words: &mut Vec<String>, name: &str, value: Option<impl ToString>) {
     if let Some(value) = value {
         words.push(name.to_owned());

@@ -1,4 +1,5 @@
-//! `zoarium watch`: changes below a path, from the live tree or from the change history of all members.
+//! The command `zoarium watch`: changes below a path, from the live tree or from the change history
+//! of all members.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -138,10 +139,10 @@ fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
 /// Changes on their way to the output.
 struct Follower<'a, W> {
     args: &'a WatchArgs,
-    /// Filter of `--by`, if this command applies it. A server finds only the changes of the clients that
-    /// it serves.
+    /// Filter of `--by` if this command applies the filter itself. A server only finds changes by
+    /// the clients that it serves.
     by: Option<String>,
-    /// Changes that have arrived and are not written.
+    /// Changes that have arrived and are not written yet.
     look_ups: LookUps,
     /// Number of changes that are still to be written.
     left: u64,
@@ -153,7 +154,8 @@ struct Follower<'a, W> {
 impl<W: Write> Follower<'_, W> {
     async fn follow(mut self, mut changes: Changes) -> Result<(), ToolError> {
         while self.left > 0 {
-            // The feed has priority, so that changes that arrive together are looked up together.
+            // The feed takes precedence, so that changes that arrive together are looked up
+            // together.
             tokio::select! {
                 biased;
                 event = changes.next_event(), if self.wants_more() => match event {
@@ -169,7 +171,7 @@ impl<W: Write> Follower<'_, W> {
         Ok(())
     }
 
-    /// Returns whether another change may be needed, and the memory has room for it.
+    /// Returns whether another change may be needed and memory has room for it.
     fn wants_more(&self) -> bool {
         let is_needed = self.by.is_some() || self.look_ups.changes() < self.left;
         is_needed && self.look_ups.has_room()
@@ -199,7 +201,7 @@ impl<W: Write> Follower<'_, W> {
         }
     }
 
-    /// Looks up the clients of all changes that have arrived, and writes the changes.
+    /// Looks up the clients of all changes that have arrived and writes the changes.
     async fn write_all(&mut self) -> Result<(), ToolError> {
         while !self.look_ups.is_empty() {
             let batch = self.look_ups.next().await;
@@ -296,8 +298,8 @@ mod tests {
         format!("{:x}\r\n{line}\r\n", line.len())
     }
 
-    /// Answers one request of a member. Its first feed ends during the first look-up, and its first look-up ends
-    /// after the second feed has begun.
+    /// Answers one request to a member. Its first feed ends during the first lookup, and its first
+    /// lookup ends after the second feed has begun.
     fn answer(mut stream: TcpStream, shared: &Shared) {
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") {

@@ -1,4 +1,5 @@
-//! `zoarium word`: sends a four-letter word to a server, as a replacement for `nc`.
+//! The command `zoarium word`, which sends a four-letter word to a server, as a replacement for
+//! `nc`.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -17,10 +18,10 @@ use super::client_flags;
 use crate::start::server_cmd;
 use crate::tool::ToolError;
 
-/// Largest answer, in bytes. The answer to `wchp` of a large server is long, and an endless answer
-/// is truncated.
+/// Maximum size of an answer, bytes. The answer to `wchp` from a large server is long, and an
+/// endless answer is truncated.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
-/// Bytes of one read over TLS.
+/// Number of bytes per read over TLS.
 const PIECE_BYTES: usize = 1 << 14;
 
 #[derive(Debug, Args)]
@@ -81,7 +82,8 @@ pub(crate) fn run(args: &WordArgs) -> ExitCode {
     }
 }
 
-/// Returns whether the port belongs to an admin server. An answer of `probe` may take some seconds.
+/// Returns whether the port belongs to an admin server. An answer from `probe` may take several
+/// seconds.
 fn is_admin_port(args: &WordArgs) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -91,7 +93,7 @@ fn is_admin_port(args: &WordArgs) -> bool {
     kind.is_ok_and(|kind| kind == PortKind::Admin)
 }
 
-/// Adds the default port of clients to an address without a port.
+/// Adds the default client port to an address without a port.
 fn with_port(text: &str) -> Result<String, String> {
     let address = parse_address(text)?;
     let has_port = address.rsplit_once(':').is_some() && !address.ends_with(']');
@@ -107,10 +109,10 @@ fn fail(args: &WordArgs, code: u8, reason: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Longest answer that may be a refusal, in bytes.
+/// Maximum length of an answer that may be a refusal, bytes.
 const REFUSAL_BYTES_MAX: usize = 128;
 
-/// Standard output for an answer. The beginning is held back until it cannot be a refusal.
+/// Writer of an answer to standard output. The beginning is held back until it cannot be a refusal.
 #[derive(Default)]
 struct Answer {
     held: Vec<u8>,
@@ -188,7 +190,7 @@ fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Res
         loop {
             let length = match tokio::time::timeout(limit, stream.read(&mut piece)).await? {
                 Ok(length) => length,
-                // Some servers close the connection without TLS's close notification.
+                // Some servers close the connection without a TLS close_notify.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
                 Err(error) => return Err(error),
             };
@@ -202,7 +204,7 @@ fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Res
     })
 }
 
-/// Connects with the first stores with which both sides accept the certificate of the other.
+/// Connects with the first stores for which both sides accept the other's certificate.
 async fn connect_by_tls(
     args: &WordArgs,
     limit: Duration,
@@ -228,12 +230,12 @@ async fn connect_by_tls(
     Err(failed.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
 }
 
-/// Returns the stores of the flags, or of zoo.cfg: a server that accepts certificates of its
+/// Returns the stores named by the flags or by zoo.cfg. A server that accepts certificates from its
 /// authority also accepts its own certificate. Host names are not checked, because the server is on
 /// this machine.
 ///
-/// The trust store of a server is for the certificates of clients, and may be missing. The certificate of
-/// the server itself, and the certificates that the platform trusts, are the alternatives.
+/// The trust store of a server is meant for clients' certificates and may be missing. The
+/// alternatives are the server's own certificate and the certificates that the platform trusts.
 fn stores(args: &WordArgs) -> io::Result<Vec<ClientStores>> {
     let flags = client_flags::properties();
     let mut stores = ClientStores {

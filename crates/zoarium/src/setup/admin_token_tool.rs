@@ -1,4 +1,5 @@
-//! `zoarium admin-token`: the credential of administrators, and the address of the console.
+//! The command `zoarium admin-token`: the credential of administrators, and the address of the
+//! console.
 
 use std::ffi::OsString;
 use std::io;
@@ -52,7 +53,8 @@ fn ensure(args: &AdminTokenArgs) -> Result<String, ToolError> {
     })
 }
 
-/// Returns the text for an administrator. Writes a credential if none exists, or if `anew` is set.
+/// Returns the message for an administrator. Writes a credential if none exists or if `anew` is
+/// set.
 pub(crate) fn text(config: &Config, anew: bool) -> io::Result<String> {
     let secret = admin_token::ensure(&config.data_dir, anew)?;
     let file = admin_token::path(&config.data_dir);
@@ -98,7 +100,7 @@ pub(crate) fn console_address(config: &Config) -> Option<String> {
 }
 
 /// Writes the credential at the first start, and returns user and password. Returns `None` if a
-/// credential exists already, or if another way to administer the server is configured.
+/// credential already exists, or if another way to administer the server is configured.
 pub(crate) fn first_credential(config: &Config) -> Option<(&'static str, String)> {
     let has_other = config.auth.super_digest.is_some() || !config.auth.super_users.is_empty();
     let is_first = !admin_token::path(&config.data_dir).exists();

@@ -1,4 +1,5 @@
-//! `zoarium config`: checks a zoo.cfg, explains a setting, shows the effective settings.
+//! The command `zoarium config`, which checks a zoo.cfg, explains a setting, and shows the
+//! effective settings.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

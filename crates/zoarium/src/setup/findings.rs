@@ -1,5 +1,5 @@
-//! Output of `preflight` and `config`: findings as text and as JSON, and the flags that both
-//! commands have in common.
+//! Output of `preflight` and `config`: findings as text and as JSON, and the flags that the two
+//! commands share.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -20,12 +20,12 @@ pub(crate) struct DefinitionArgs {
     pub(crate) definitions: Vec<String>,
 }
 
-/// Returns an environment variable, if it is set and is text.
+/// Returns an environment variable if it is set and is valid text.
 pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Returns the exit code. It is 0 for a valid configuration, also with warnings unless `is_strict`
+/// Returns the exit code. It is 0 for a valid configuration, even with warnings unless `is_strict`
 /// is set. It is 1 for warnings with `is_strict`, and 3 for a configuration that prevents a start.
 pub(crate) fn exit_code(verdict: Verdict, is_strict: bool) -> ExitCode {
     match verdict {
@@ -36,7 +36,7 @@ pub(crate) fn exit_code(verdict: Verdict, is_strict: bool) -> ExitCode {
     }
 }
 
-/// Writes a paragraph for each finding, and the verdict.
+/// Writes a paragraph for each finding, then the verdict.
 pub(crate) fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for finding in &report.findings {
         let mut text = format!("{:8} {}: ", finding.severity, finding.id);
@@ -74,7 +74,7 @@ pub(crate) fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()>
 
 /// Indentation of all lines of a finding except the first.
 const INDENT: &str = "         ";
-/// Line width. A longer path or word gets a line to itself.
+/// Line width. A longer path or word is written on a separate line.
 const COLUMNS: usize = 100;
 
 fn write_wrapped(beginning: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
@@ -108,8 +108,8 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
-/// Returns one object with `verdict`, `config`, `findings`, the points of `security`, and the
-/// available `data`.
+/// Returns one object that contains `verdict`, `config`, `findings`, the points of `security`, and
+/// `data` if available.
 pub(crate) fn as_json(report: &Report) -> Value {
     let mut object = Map::new();
     object.insert("verdict".to_owned(), report.verdict.name().into());

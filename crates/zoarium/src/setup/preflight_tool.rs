@@ -1,4 +1,4 @@
-//! `zoarium preflight`: checks whether a server can start on an installation.
+//! The command `zoarium preflight`, which checks whether a server can start on an installation.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

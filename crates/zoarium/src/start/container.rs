@@ -1,9 +1,9 @@
-//! `zoarium container`: the entry point of an image. It reads the `ZOO_*` variables of the official
-//! image of Apache ZooKeeper.
+//! The command `zoarium container`, which is the entry point of an image. It reads the `ZOO_*`
+//! variables of Apache ZooKeeper's official image.
 //!
 //! As in the official image, an existing zoo.cfg or myid is not changed. A new zoo.cfg is checked
 //! before it is written. Otherwise an invalid file would stay in a volume, and every later start
-//! would fail, whatever the values of the variables. Source: docker-entrypoint.sh of the official
+//! would fail, whatever values the variables have. Source: docker-entrypoint.sh of the official
 //! image, 3.9.
 
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ pub(crate) struct ContainerArgs {
     command: Vec<OsString>,
 }
 
-/// Lines of zoo.cfg: key, variable with the value, and default value. Source: the image's
+/// Lines of zoo.cfg: key, variable that contains the value, and default value. Source: the image's
 /// Dockerfile.
 const LINES: [(&str, &str, &str); 10] = [
     ("dataDir", "ZOO_DATA_DIR", "/data"),
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &ContainerArgs) -> ExitCode {
     }
 }
 
-/// Returns the flag for the directory of the audit log, as `zkServer.sh` sets it, unless the
+/// Returns the flag for the directory of the audit log, as set by `zkServer.sh`, unless the
 /// operator sets it.
 fn log_dir(flags: &SystemProperties) -> Option<OsString> {
     let dir = std::env::var_os("ZOO_LOG_DIR").filter(|dir| !dir.is_empty())?;
@@ -120,7 +120,7 @@ fn log_dir(flags: &SystemProperties) -> Option<OsString> {
 /// Lookup of environment variables as text.
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Creates the missing files, and returns the path of zoo.cfg.
+/// Creates the missing files. Returns the path of zoo.cfg.
 fn prepare(variables: Variables<'_>) -> Result<PathBuf, ToolError> {
     let value = |(name, default): (&str, &str)| value_of(variables, name, default);
     let config = PathBuf::from(value(CONF_DIR)?).join("zoo.cfg");
@@ -151,7 +151,7 @@ fn value_of(variables: Variables<'_>, name: &str, default: &str) -> Result<Strin
     Ok(value.trim().to_owned())
 }
 
-/// Returns the text of zoo.cfg, with its lines in the order of the official image.
+/// Returns the content of zoo.cfg, with its lines in the order of the official image.
 fn zoo_cfg(variables: Variables<'_>) -> Result<String, ToolError> {
     let mut text = String::new();
     let mut line = |line: &str| {
@@ -213,7 +213,7 @@ fn number(name: &str, text: &str) -> Result<u64, ToolError> {
     text.parse::<u32>().map(u64::from).map_err(odd)
 }
 
-/// Writes the id once. Another id with the same data would be another member.
+/// Writes the id once. If the id changed, the same data would belong to another member.
 fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
     let path = data.join("myid");
     match fs::read_to_string(&path) {
@@ -233,7 +233,7 @@ fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
     }
 }
 
-/// Checks a zoo.cfg with the server's rules.
+/// Validates a zoo.cfg by the server's rules.
 fn judge(path: &Path, text: &str) -> Result<(), ToolError> {
     let refused = |error: String| {
         ToolError::Usage(format!(
@@ -284,7 +284,7 @@ mod tests {
         my_id(&variables).map_err(|error| error.to_string())
     }
 
-    /// This is the file that the official image writes without any variable.
+    /// This is the file that the official image writes if no variable is set.
     #[test]
     fn without_variables_it_is_the_file_of_the_official_image() {
         let wanted = "dataDir=/data\ndataLogDir=/datalog\ntickTime=2000\ninitLimit=5\nsyncLimit=2\n\

@@ -1,8 +1,8 @@
-//! The path of log lines to standard error: a bounded buffer, and a thread that writes it.
+//! Output of log lines to standard error: a bounded buffer, and a thread that writes it.
 //!
 //! The logging thread may be a worker of the runtime, and standard error may be a pipe without a
-//! reader or a file on a slow disk. A line therefore only enters the buffer. If the buffer is full,
-//! the line is dropped and counted.
+//! reader or a file on a slow disk. A line is therefore only put into the buffer. If the buffer is
+//! full, the line is dropped and counted.
 
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -15,29 +15,29 @@ use crossbeam_channel::Sender;
 use executor::Mailbox;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that wait for standard error.
+/// Maximum size of the lines that wait for standard error, bytes.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Longest wait for standard error to accept the lines.
+/// Maximum time to wait for standard error to accept the lines.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
-/// Name of the thread that writes the lines. Tests find it by this name, and wait until it has
-/// nothing to write.
+/// Name of the thread that writes the lines. Tests find the thread by this name and wait until it
+/// has nothing to write.
 const THREAD: &str = "log-writer";
 
-/// Receives log lines from any thread, and never blocks it.
+/// Receiver of log lines from any thread. It never blocks the thread.
 #[derive(Debug, Clone)]
 pub(crate) struct LogOutput {
     pending: Arc<Mailbox<Pending>>,
 }
 
-/// Lines that the thread has not taken yet.
+/// Lines that the thread has not removed yet.
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
     /// Number of lines that did not fit.
     dropped: u64,
-    /// Senders that are dropped when the lines are written.
+    /// Senders that are dropped when the lines have been written.
     flushes: Vec<Sender<Infallible>>,
 }
 
@@ -70,7 +70,7 @@ impl LogOutput {
         let lines = pending.clone();
         let write = move || {
             while let Some(taken) = lines.take(Pending::take) {
-                // Nothing remains to which a failure of standard error could be reported.
+                // A failure of standard error cannot be reported anywhere else.
                 let _ = out.write_all(&taken.bytes).and_then(|()| out.flush());
                 if taken.dropped > 0 {
                     tracing::warn!(
@@ -84,12 +84,13 @@ impl LogOutput {
         Ok(Self { pending })
     }
 
-    /// Waits until the lines that were logged before are written, for at most a second.
+    /// Waits until the lines that were logged before have been written, for at most a second.
     fn flush(&self) {
         blocking::mark("wait for standard error");
         let (written, is_written) = crossbeam_channel::bounded(0);
         self.pending.post(|pending| pending.flushes.push(written));
-        // The channel is disconnected when the lines are written. Until the timeout, standard error may accept nothing.
+        // The channel is disconnected when the lines have been written. Standard error may accept
+        // nothing until the timeout.
         let _ = is_written.recv_timeout(FLUSH_MAX);
     }
 }
@@ -113,7 +114,7 @@ impl<'a> MakeWriter<'a> for LogOutput {
     }
 }
 
-/// The output of this process, once its log has begun.
+/// Log output of this process, once its log has been started.
 static OUTPUT: OnceLock<LogOutput> = OnceLock::new();
 
 /// Starts the log of this process.
@@ -123,7 +124,7 @@ static OUTPUT: OnceLock<LogOutput> = OnceLock::new();
 pub(crate) fn begin() -> io::Result<LogOutput> {
     let output = LogOutput::to_stderr()?;
     if cfg!(panic = "abort") {
-        // The process ends immediately, and the lines before the panic explain it.
+        // The process ends immediately, and the lines before the panic explain the panic.
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             blocking::permit(flush);
@@ -133,15 +134,15 @@ pub(crate) fn begin() -> io::Result<LogOutput> {
     Ok(OUTPUT.get_or_init(|| output).clone())
 }
 
-/// Waits until the lines that this process has logged are written, for at most a second. A message that goes directly
-/// to standard output or standard error then comes after them.
+/// Waits until the lines that this process has logged have been written, for at most a second. A
+/// message that is written directly to standard output or standard error then comes after them.
 pub(crate) fn flush() {
     if let Some(output) = OUTPUT.get() {
         output.flush();
     }
 }
 
-/// Flushes the log when it is dropped, at the end of a process.
+/// Guard that flushes the log when it is dropped, at the end of a process.
 #[derive(Debug)]
 pub(crate) struct FlushAtEnd;
 
@@ -203,7 +204,7 @@ mod tests {
         }
         let (bytes, dropped) = waiting();
         assert!(bytes <= BYTES_MAX && dropped >= 88, "{bytes}, {dropped}");
-        // The end of the process waits for a bounded time.
+        // The wait at the end of the process is bounded.
         output.flush();
         let mut first = Vec::new();
         reader.read_until(b'\n', &mut first).unwrap();

@@ -1,4 +1,4 @@
-//! The log of a server: lines on stderr, as text or JSON. Its levels can be changed at run time.
+//! The log of a server: lines on stderr, as text or JSON. Its levels can be changed at runtime.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -17,7 +17,7 @@ use crate::start::log_output;
 /// Default levels.
 pub(crate) const DEFAULT_LEVELS: &str = "info";
 
-/// Environment variable with the format of the lines, if no option sets it.
+/// Environment variable that contains the format of the lines if no option sets it.
 const FORMAT_VARIABLE: &str = "ZOARIUM_LOG_FORMAT";
 
 /// Form and levels of the log.
@@ -40,18 +40,18 @@ enum LogFormat {
     Json,
 }
 
-/// Initial settings of the log, for a reload.
+/// Initial settings of the log, needed for a reload.
 #[derive(Debug)]
 pub(crate) struct Logging {
     /// Whether the lines are JSON, for programs.
     pub(crate) is_json: bool,
     file: Option<PathBuf>,
-    /// Levels without a file.
+    /// Levels that apply without a file.
     levels: String,
 }
 
-/// Starts the log. Levels come from the file, from `ZOARIUM_LOG` or from `RUST_LOG`, in tracing's
-/// syntax. The last resort is `default`.
+/// Starts the log. The levels come from the file, from `ZOARIUM_LOG` or from `RUST_LOG`, in
+/// tracing's syntax. If none is set, `default` applies.
 ///
 /// # Errors
 /// If the file or the format is invalid, or if standard error is closed.
@@ -117,7 +117,7 @@ fn read(file: &Path) -> Result<String, String> {
     blocking::mark("read the log levels");
     let mut text = String::new();
     let limit = u64::try_from(LEVELS_BYTES_MAX).unwrap_or(u64::MAX);
-    // One byte more than allowed shows that the file is longer.
+    // One byte above the limit is read to detect a file that is too long.
     let found = File::open(file).and_then(|open| open.take(limit + 1).read_to_string(&mut text));
     match found {
         Ok(_) if text.len() > LEVELS_BYTES_MAX => Err(format!(
@@ -134,8 +134,8 @@ fn read(file: &Path) -> Result<String, String> {
 }
 
 impl Logging {
-    /// Applies the levels of the file at each SIGHUP, or the initial levels without a file. Never
-    /// ends.
+    /// Applies the levels in the file at each SIGHUP, or the initial levels if there is no file.
+    /// Never ends.
     pub(crate) async fn follow(self, hang_up: io::Result<Signal>) {
         let mut hang_up = match hang_up {
             Ok(hang_up) => hang_up,

@@ -1,21 +1,21 @@
 //! Notifications to systemd, if it started this process (`Type=notify`, `WatchdogSec`).
 //!
-//! A member of an ensemble is ready once its ports are open. It serves when there is a leader, and
-//! the unit of the next member must not wait for that.
+//! A member of an ensemble is ready once its ports are open. It serves only when there is a leader,
+//! and the unit of the next member must not wait for that.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
 /// Reports the start. Returns a future that notifies the watchdog, if there is one. While this
-/// future makes progress, the tasks of clients do, too.
+/// future makes progress, the tasks of clients also do.
 pub(crate) fn ready() -> Option<impl Future<Output = ()> + Send + 'static> {
     tell(NotifyState::Ready);
     let limit = sd_notify::watchdog_enabled()?;
     Some(keep_alive(limit / 3))
 }
 
-/// Reports the imminent end.
+/// Reports that the end is imminent.
 pub(crate) fn stopping() {
     tell(NotifyState::Stopping);
 }

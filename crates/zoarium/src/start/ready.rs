@@ -1,4 +1,4 @@
-//! The messages that a server prints when it has started.
+//! Messages that a server prints when it has started.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use server::Started;
 use crate::setup::admin_token_tool;
 use crate::tool::number;
 
-/// Returns the line for programs.
+/// Returns the line that is meant for programs.
 pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
     let Started {
         client_address,
@@ -71,7 +71,7 @@ pub(crate) fn welcome(started: &Started, config: &Config) -> String {
     )
 }
 
-/// Returns an address that works on this machine.
+/// Returns an address that can be used on this machine.
 fn local(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("localhost:{}", address.port())

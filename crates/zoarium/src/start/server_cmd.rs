@@ -1,4 +1,4 @@
-//! `zoarium server`: runs a server until it is stopped or fails.
+//! The command `zoarium server`, which runs a server until it is stopped or fails.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,20 +21,19 @@ use crate::start::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
 use crate::start::notify;
 use crate::start::ready::{ready_line, welcome};
 
-/// Environment variables with the `-D` flags of operators.
+/// Environment variables that contain the operators' `-D` flags.
 const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
 
-/// Requested limit of open files. A low limit leaves no capacity for clients. The system may grant
-/// less.
+/// Requested limit on file descriptors. With a low limit, there would be no capacity for clients.
+/// The system may grant less.
 const OPEN_FILES_WANTED: u64 = 1 << 20;
 
-/// Time for remaining tasks after the stop of the server, such as a query to a KDC or a name server
-/// that does not respond. Their results do not matter any more.
+/// Time for the remaining tasks after the server has stopped, such as a query to a KDC or a name
+/// server that does not respond. Their results no longer matter.
 const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
 
 /// Runs a server with the arguments after `zoarium server`: `[-Dkey=value]... [zoo.cfg | port
-/// datadir [ticktime] [maxcnxns]]`. The exit codes equal the exit codes of Apache ZooKeeper
-/// (ExitCode).
+/// datadir [ticktime] [maxcnxns]]`. The exit codes are the same as in Apache ZooKeeper (ExitCode).
 pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
     let _flush = FlushAtEnd;
     let logging = match logging::start(log, DEFAULT_LEVELS) {
@@ -65,8 +64,8 @@ pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
 }
 
 /// Sets the environment variables from which the Kerberos library reads the location of the keys. A
-/// process cannot safely set its own variables. Therefore this function replaces the process with a
-/// new one that has the same arguments, unless the variables are already set.
+/// process cannot safely set its own variables. Unless they are already set, this function
+/// therefore replaces the process with a new one that has the same arguments.
 fn enter_environment(config: &Config) -> io::Result<()> {
     let wanted = server::kerberos_environment(config);
     let is_set = |(name, value): &(&str, OsString)| std::env::var_os(name).as_ref() == Some(value);
@@ -89,7 +88,7 @@ fn refuse(error: &ConfigError) -> ExitCode {
     ExitCode::from(error.exit_code)
 }
 
-/// Returns the `-D` flags of the environment.
+/// Returns the `-D` flags in the environment.
 pub(crate) fn flags() -> SystemProperties {
     let mut flags = SystemProperties::new();
     for name in FLAG_VARIABLES {
@@ -100,7 +99,7 @@ pub(crate) fn flags() -> SystemProperties {
     flags
 }
 
-/// Returns the configuration that the arguments of a server name.
+/// Returns the configuration specified by the arguments of a server.
 pub(crate) fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
     let mut flags = flags();
     let mut rest = Vec::new();
@@ -120,13 +119,13 @@ pub(crate) fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
     }
 }
 
-/// Files and host names of this machine.
+/// Access to files and host names of this machine.
 pub(crate) struct ThisMachine;
 
 impl Surroundings for ThisMachine {
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // One byte more than allowed shows the caller that the file is longer.
+        // One byte above the limit is read so that the caller can detect a file that is too long.
         File::open(path)?
             .take(limit as u64 + 1)
             .read_to_end(&mut bytes)?;
@@ -193,7 +192,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers, so that none of these signals ends the process.
+    /// Installs the handlers, so none of these signals ends the process.
     fn listen() -> Self {
         let stop = || {
             let terminate = signal(SignalKind::terminate())?;
@@ -215,8 +214,8 @@ async fn serve_until_told(
     quit: io::Result<Signal>,
 ) -> ExitCode {
     let mut told = pin!(told_to_stop(stop));
-    // Loading the data never yields. On a separate thread it does not delay the handling of
-    // signals.
+    // Loading the data never yields. It runs on a separate thread, so it does not delay the
+    // handling of signals.
     let (runtime, loading) = (Handle::current(), config.clone());
     let mut starting = blocking::run(move || runtime.block_on(Server::start(loading)));
     let started = tokio::select! {
@@ -285,7 +284,7 @@ async fn serve_until_told(
     ExitCode::from(code)
 }
 
-/// Reports which process has a port that this server needs.
+/// Reports which process uses a port that this server needs.
 fn report_port_holder(address: SocketAddr) {
     if let Some(process) = preflight::port_holder(address) {
         terminal::complain!("zoarium: {process} uses port {}", address.port());
@@ -327,7 +326,7 @@ async fn told_to_stop(stop: io::Result<Stop>) -> &'static str {
     }
 }
 
-/// Disables core dumps, which would contain data and secrets.
+/// Disables core dumps, because they would contain data and secrets.
 fn forbid_core_dumps(config: &Config) {
     if config.limits.core_dumps {
         return;
@@ -338,7 +337,8 @@ fn forbid_core_dumps(config: &Config) {
     }
 }
 
-/// Raises the limit of open files as far as the system allows, because each connection needs one.
+/// Raises the limit on file descriptors as far as the system permits, because each connection needs
+/// one.
 fn raise_open_files(config: &Config) {
     let per_address = config.limits.max_client_cnxns;
     match rlimit::increase_nofile_limit(OPEN_FILES_WANTED) {

@@ -13,7 +13,7 @@ use super::ports;
 use super::server::{directory, of_tests};
 use crate::{Server, ServerBuilder, ServerError};
 
-/// Number of attempts to start. Ports are chosen before they are used, so another process may take
+/// Number of attempts to start. Ports are chosen before they are used, so another process may use
 /// one in between.
 const TRIES: usize = 3;
 
@@ -73,13 +73,13 @@ impl TestEnsembleBuilder {
         self
     }
 
-    /// Adds a line of zoo.cfg for all members. An unknown key is refused by [`start`](Self::start).
+    /// Adds a line of zoo.cfg for all members. [`start`](Self::start) refuses an unknown key.
     pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.settings.push((key.into(), value.to_string()));
         self
     }
 
-    /// Starts the ensemble, and returns when it serves.
+    /// Starts the ensemble. Returns when it serves.
     ///
     /// # Errors
     /// If [`ServerBuilder::start`] fails for a member. The other members are then stopped and their
@@ -184,7 +184,7 @@ impl TestEnsembleBuilder {
             // Ticks are short, so these limits allow for a loaded machine.
             .setting("initLimit", 100)
             .setting("syncLimit", 20)
-            // One participant is also an ensemble.
+            // A single participant is an ensemble, too.
             .setting("standaloneEnabled", false);
         if id > self.participants {
             builder = builder.setting("peerType", "observer");

@@ -16,7 +16,7 @@ use crate::{Server, ServerBuilder, ServerError};
 /// Time within which an ensemble on one machine has a leader, under any load.
 const SERVING_MAX: Duration = Duration::from_secs(60);
 
-/// Interval between two checks of the members during a wait.
+/// Interval between two checks of the members while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// An ensemble inside this process, with its data in a temporary directory.
@@ -29,7 +29,7 @@ pub struct TestEnsemble {
     pub(super) participants: u32,
     /// Members that are separated from all others.
     pub(super) apart: BTreeSet<u32>,
-    // After the members, so that it is dropped last.
+    // Declared after the members, so that it is dropped last.
     pub(super) _directory: TempDir,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Member {
 }
 
 impl TestEnsemble {
-    /// Starts an ensemble of `members` members, and returns when it serves.
+    /// Starts an ensemble of `members` members. Returns when it serves.
     ///
     /// # Errors
     /// If [`ServerBuilder::start`] fails for a member. The other members are then stopped and their
@@ -55,7 +55,7 @@ impl TestEnsemble {
         Self::builder().members(members).start().await
     }
 
-    /// Returns a builder of an ensemble.
+    /// Returns a builder for an ensemble.
     pub fn builder() -> TestEnsembleBuilder {
         TestEnsembleBuilder::new()
     }
@@ -70,7 +70,7 @@ impl TestEnsemble {
     /// Returns the connect string of one member.
     ///
     /// # Errors
-    /// If the member does not exist.
+    /// If there is no such member.
     pub fn connect_string_of(&self, id: u32) -> Result<String, ServerError> {
         Ok(self.member(id)?.client.to_string())
     }
@@ -80,17 +80,17 @@ impl TestEnsemble {
         self.members.keys().copied().collect()
     }
 
-    /// Returns the address of a member's admin server, if
-    /// [`TestEnsembleBuilder::admin_servers`] has enabled the admin servers.
+    /// Returns the address of a member's admin server, if [`TestEnsembleBuilder::admin_servers`]
+    /// has enabled the admin servers.
     ///
     /// # Errors
-    /// If the member does not exist.
+    /// If there is no such member.
     pub fn admin_address(&self, id: u32) -> Result<Option<SocketAddr>, ServerError> {
         Ok(self.member(id)?.admin)
     }
 
-    /// Returns the leader that serves, or `None` without one. During a partition, a leader without
-    /// a majority may still consider itself leader. It is not returned.
+    /// Returns the leader that serves, or `None` if there is none. During a partition, a leader
+    /// without a majority may still consider itself the leader. It is not returned.
     pub fn leader(&self) -> Option<u32> {
         let (running, able) = (self.running(), self.able());
         let mut leading = running.iter().filter(|(_, server)| server.is_leading());
@@ -108,7 +108,7 @@ impl TestEnsemble {
     /// differences), and waits until it has ended. Its data remains.
     ///
     /// # Errors
-    /// If the member does not exist.
+    /// If there is no such member.
     pub async fn kill(&mut self, id: u32) -> Result<(), ServerError> {
         let member = self.member_mut(id)?;
         if let Some(server) = member.server.take() {
@@ -118,11 +118,11 @@ impl TestEnsemble {
         Ok(())
     }
 
-    /// Starts a member again on its data and its ports, and waits until it listens. A running
+    /// Starts a member again with its data and its ports, and waits until it listens. A running
     /// member is first stopped.
     ///
     /// # Errors
-    /// If the member does not exist, or under the conditions of [`ServerBuilder::start`].
+    /// If there is no such member, or if [`ServerBuilder::start`] fails.
     pub async fn restart(&mut self, id: u32) -> Result<(), ServerError> {
         let member = self.member_mut(id)?;
         if let Some(server) = member.server.take() {
@@ -136,11 +136,11 @@ impl TestEnsemble {
         Ok(())
     }
 
-    /// Pauses a member, as SIGSTOP pauses a process, and waits until it is paused. It does not answer
-    /// any more, but its connections stay open.
+    /// Pauses a member, as SIGSTOP pauses a process, and waits until it is paused. It no longer
+    /// answers, but its connections stay open.
     ///
     /// # Errors
-    /// If the member does not exist or does not run.
+    /// If there is no such member, or if it does not run.
     pub async fn pause(&mut self, id: u32) -> Result<(), ServerError> {
         self.running_member(id)?.pause().await;
         Ok(())
@@ -149,20 +149,20 @@ impl TestEnsemble {
     /// Ends the pause of a member. [`restart`](Self::restart) and [`kill`](Self::kill) also end it.
     ///
     /// # Errors
-    /// If the member does not exist or does not run.
+    /// If there is no such member, or if it does not run.
     pub fn resume(&mut self, id: u32) -> Result<(), ServerError> {
         self.running_member(id)?.resume();
         Ok(())
     }
 
-    /// Separates these members from all others, in both directions. The members still reach each
-    /// other. Clients reach both sides. This heals any earlier partition.
+    /// Separates these members from all others, in both directions. The separated members still
+    /// reach each other. Clients reach both sides. An earlier partition is healed first.
     pub fn partition(&mut self, members: &[u32]) {
         self.apart = members.iter().copied().collect();
         self.cut();
     }
 
-    /// Heals the partition: all members reach each other again.
+    /// Heals the partition, so all members reach each other again.
     pub fn heal(&mut self) {
         self.partition(&[]);
     }
@@ -170,16 +170,17 @@ impl TestEnsemble {
     /// Delays each sync of this member's disk by `delay`. Zero ends the delay.
     ///
     /// # Errors
-    /// If the member does not exist.
+    /// If there is no such member.
     pub fn slow(&self, id: u32, delay: Duration) -> Result<(), ServerError> {
         self.member(id)?.faults.slow_disk_down(delay);
         Ok(())
     }
 
-    /// Ends a session. Its ephemerals are deleted when this returns, and its client is notified.
+    /// Ends a session. When this returns, its ephemeral znodes have been deleted. Its client is
+    /// notified.
     ///
     /// # Errors
-    /// If the session does not exist, or no member serves.
+    /// If there is no such session, or if no member serves.
     pub async fn expire(&self, session: SessionId) -> Result<(), ServerError> {
         let serving = self.running().into_iter();
         let mut serving = serving.filter(|(_, server)| server.is_serving());
@@ -190,8 +191,8 @@ impl TestEnsemble {
     /// Waits until every running member that reaches a majority accepts reads and writes.
     ///
     /// # Errors
-    /// If neither side has a majority of running members, a member fails, or it takes longer than a
-    /// minute.
+    /// If neither side has a majority of running members, if a member fails, or if the wait takes
+    /// longer than a minute.
     pub async fn wait_until_serving(&self) -> Result<(), ServerError> {
         let began = Instant::now();
         let (running, able) = (self.running(), self.able());
@@ -215,7 +216,7 @@ impl TestEnsemble {
     /// Stops all members, and waits until all their resources are released.
     ///
     /// # Errors
-    /// If a member failed before.
+    /// If a member has failed before.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         let mut ended = Ok(());
         self.begin_to_stop();
@@ -304,7 +305,7 @@ fn unknown(id: u32) -> ServerError {
 
 impl Drop for TestEnsemble {
     fn drop(&mut self) {
-        // All members stop concurrently. Dropping each member then waits for its end.
+        // All members stop concurrently. Dropping each member then waits until it has ended.
         self.begin_to_stop();
     }
 }

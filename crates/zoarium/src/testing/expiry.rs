@@ -1,4 +1,4 @@
-//! Ends a session at the request of a test.
+//! Ends sessions at the request of a test.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ use tokio::time::sleep;
 
 use crate::ServerError;
 
-/// Longest time during which the client of the session may resume it again and again.
+/// Maximum time during which the client of the session may resume it again and again.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Pause between two attempts. A member that does not serve does not answer.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Resumes the session in place of its client, and closes it. The client loses the connection, and
-/// learns that the session is over when it reconnects. The password of a session follows from its
-/// id.
+/// Resumes the session in place of its client, then closes it. The client loses the connection and
+/// learns that the session is over when it reconnects. The password of a session can be derived
+/// from its id.
 pub(super) async fn expire(connect_string: &str, id: SessionId) -> Result<(), ServerError> {
     let password = Bytes::copy_from_slice(&replica::session::password(id));
     let options = Options::new(connect_string).with_session(Session { id, password });

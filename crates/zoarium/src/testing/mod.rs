@@ -1,7 +1,7 @@
 //! Servers and ensembles for tests, inside the process of the test.
 //!
-//! They have their data in temporary directories and listen on 127.0.0.1. Dropping them releases
-//! threads, ports and directories, also when the test panics.
+//! Their data is in temporary directories, and they listen on 127.0.0.1. Dropping them releases
+//! threads, ports and directories, even if the test panics.
 //!
 //! ```
 //! use zoarium::testing::TestEnsemble;

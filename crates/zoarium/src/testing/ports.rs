@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::ServerError;
 
-/// First port. The range is below the ports that the kernel assigns to outgoing connections, so
-/// that no client takes a port while its server is down.
+/// First port. The range is below the ports that the kernel assigns to outgoing connections, so no
+/// client uses a port while its server is down.
 const FIRST: u16 = 10_100;
 const COUNT: u16 = 10_800;
 
-/// Returns `count` different free ports. They are not reserved: another process may take one before
-/// it is used.
+/// Returns `count` different free ports. They are not reserved, so another process may use one
+/// before it is used here.
 pub(crate) fn free(count: usize) -> Result<Vec<SocketAddr>, ServerError> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Each process starts at a different port.

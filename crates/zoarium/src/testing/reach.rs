@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Returns the members that must be able to serve: running members that reach more than half of the
-/// participants.
+/// Returns the members that must be able to serve, which are running members that reach more than
+/// half of the participants.
 pub(super) fn able(
     participants: u32,
     running: &BTreeSet<u32>,
@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(able_of(3, &[1, 2, 3], &[2, 3]), [2, 3]);
         assert_eq!(able_of(3, &[1, 2], &[2]), [0; 0]);
         assert_eq!(able_of(4, &[1, 2], &[]), [0; 0]);
-        // With three participants, 4 and 5 are observers.
+        // There are three participants, so 4 and 5 are observers.
         assert_eq!(able_of(3, &[1, 4, 5], &[]), [0; 0]);
         assert_eq!(able_of(3, &[1, 2, 4], &[4]), [1, 2]);
         assert_eq!(able_of(1, &[1], &[]), [1]);

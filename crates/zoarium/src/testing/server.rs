@@ -18,11 +18,11 @@ pub struct TestServer {
     builder: ServerBuilder,
     connect_string: String,
     faults: Faults,
-    // After the server, so that it is dropped last.
+    // Declared after the server, so that it is dropped last.
     _directory: TempDir,
 }
 
-/// Beginning of the names of data directories.
+/// Prefix for the names of data directories.
 const PREFIX: &str = "zoarium-test-server-";
 
 /// Adds settings that suit tests, and refuses unknown settings.
@@ -43,7 +43,7 @@ pub(super) fn directory() -> Result<TempDir, ServerError> {
 }
 
 impl TestServer {
-    /// Starts a server, and returns when it serves.
+    /// Starts a server. Returns when it serves.
     ///
     /// # Errors
     /// If [`ServerBuilder::start`] fails.
@@ -51,7 +51,7 @@ impl TestServer {
         Self::start_with(|builder| builder).await
     }
 
-    /// Starts a server with further settings from the caller, and returns when it serves.
+    /// Starts a server with additional settings from the caller. Returns when it serves.
     ///
     /// # Errors
     /// If [`ServerBuilder::start`] fails.
@@ -87,7 +87,7 @@ impl TestServer {
         }
     }
 
-    /// Starts the server again on its data and its port, and waits until it serves. A running
+    /// Starts the server again with its data and its port, and waits until it serves. A running
     /// server is first stopped.
     ///
     /// # Errors
@@ -107,10 +107,11 @@ impl TestServer {
         self.faults.slow_disk_down(delay);
     }
 
-    /// Ends a session. Its ephemerals are deleted when this returns, and its client is notified.
+    /// Ends a session. When this returns, its ephemeral znodes have been deleted. Its client is
+    /// notified.
     ///
     /// # Errors
-    /// If the session does not exist, or the server does not run.
+    /// If there is no such session, or if the server does not run.
     pub async fn expire(&self, session: SessionId) -> Result<(), ServerError> {
         expiry::expire(&self.connect_string, session).await
     }
@@ -118,7 +119,7 @@ impl TestServer {
     /// Stops the server, and waits until all its resources are released.
     ///
     /// # Errors
-    /// If the server failed before.
+    /// If the server has failed before.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         match self.server.take() {
             Some(server) => server.stop().await,

@@ -105,9 +105,9 @@ fn admin_code(error: &AdminError) -> u8 {
     }
 }
 
-/// Largest `jute.maxbuffer` that does not need a flag. A tool does not know the configuration of
-/// the server that wrote its files. Together with the extra size this is the length up to which
-/// every server reads a record of a log.
+/// Maximum `jute.maxbuffer` that does not need a flag, bytes. A tool does not know the
+/// configuration of the server that wrote its files. Together with the extra size, this is the
+/// length up to which every server reads a record of a log.
 const MAX_BUFFER: usize = storage::log::scan::RECORD_BYTES_MAX / 2;
 
 /// Limit for the size of fields.
@@ -120,7 +120,7 @@ pub(crate) struct LimitArgs {
 
 impl LimitArgs {
     pub(crate) fn limits(self) -> Limits {
-        // The default of the extra size is the buffer's size. Source: BinaryInputArchive.
+        // The default of the extra size is the size of the buffer. Source: BinaryInputArchive.
         Limits::from_max_buffer(self.jute_maxbuffer, self.jute_maxbuffer)
     }
 

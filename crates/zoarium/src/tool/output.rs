@@ -1,4 +1,4 @@
-//! Standard output that may be long, and whose reader may close it early.
+//! Standard output for results that may be long, and whose reader may close it early.
 
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, Write};
@@ -19,10 +19,10 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Writes one object as JSON or YAML. The JSON text is `json`, which may contain line breaks.
+    /// Writes one object as JSON or YAML. `json` is the object as JSON and may contain line breaks.
     ///
     /// # Errors
-    /// Output errors.
+    /// If the output cannot be written.
     pub(crate) fn write_object(
         self,
         value: &Value,
@@ -35,15 +35,15 @@ impl Output {
         }
     }
 
-    /// Writes one object as one line of JSON, or as one YAML document.
+    /// Writes one object as one line of JSON or as one YAML document.
     ///
     /// # Errors
-    /// Output errors.
+    /// If the output cannot be written.
     pub(crate) fn write_line(self, value: &Value, out: &mut dyn Write) -> io::Result<()> {
         self.write_object(value, format_args!("{value}"), out)
     }
 
-    /// Returns the format of the same name for commands with a session.
+    /// Returns the format with the same name for commands that have a session.
     pub(crate) fn format(self) -> ::cli::Format {
         match self {
             Self::Table => ::cli::Format::Text,
@@ -53,11 +53,11 @@ impl Output {
     }
 }
 
-/// Writes through one large buffer, and returns the result of `write`. An error of the last flush
-/// counts like any earlier error.
+/// Writes through one large buffer. Returns the result of `write`. An error of the last flush is
+/// treated like any earlier error.
 ///
 /// # Errors
-/// Errors of `write`, and output errors.
+/// If `write` fails, or if the output cannot be written.
 pub(crate) fn write_stdout<T, E: From<io::Error>>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
 ) -> Result<T, E> {

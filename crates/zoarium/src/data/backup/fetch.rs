@@ -13,12 +13,13 @@ use tokio::time::Instant;
 
 use crate::tool::{ToolError, file_error, parse_zxid};
 
-/// Longest time until the server's disk contains everything that the server has committed.
+/// Maximum time until the server's disk contains everything that the server has committed.
 const WRITTEN_LIMIT: Duration = Duration::from_secs(60);
 /// Interval between two queries of the server.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// Takes a snapshot on the server and downloads it. The name of the snapshot contains its zxid.
+/// Requests a snapshot from the server and downloads it. The name of the snapshot contains its
+/// zxid.
 pub(super) async fn snapshot(client: &AdminClient, to: &DataDirs) -> Result<(), ToolError> {
     let unfinished = to.snap.join("unfinished.snapshot");
     let (zxid, _) = download(client, "snapshot", &[], &unfinished).await?;
@@ -50,7 +51,7 @@ pub(super) async fn log(
 }
 
 /// Checks that a download is complete. The connection reports a truncated reply as an error, but a
-/// proxy may hide it.
+/// proxy may hide the error.
 fn check_end(path: &Path, upto: Zxid, after: Zxid, server: &str) -> Result<(), ToolError> {
     let dir = path.parent().and_then(Path::parent).unwrap_or(path);
     let dirs = DataDirs::unlocked(dir, dir);
@@ -66,7 +67,7 @@ fn check_end(path: &Path, upto: Zxid, after: Zxid, server: &str) -> Result<(), T
     Ok(())
 }
 
-/// Maximum size of a record in bytes. Every request that a server accepted must fit.
+/// Maximum size of a record, bytes. Every request that a server accepted must fit.
 const MAX: usize = 1 << 30;
 
 /// Downloads the body of a reply into a file. Returns the transaction that the reply's header

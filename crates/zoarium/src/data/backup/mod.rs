@@ -84,7 +84,7 @@ fn take(args: &BackupArgs) -> Result<String, ToolError> {
     })
 }
 
-/// Downloads from a running server what the new backup needs.
+/// Downloads the data for the new backup from a running server.
 fn download(args: &BackupArgs, new: &NewBackup) -> Result<DataDirs, ToolError> {
     let (client, to) = (args.address.admin_client()?, new.download_dirs()?);
     let runtime = Builder::new_current_thread().enable_all().build()?;

@@ -1,4 +1,4 @@
-//! Executes a plan: multis within the limits of servers, then ACLs one by one.
+//! Execution of a plan: multis within the limits of servers, then ACLs one by one.
 
 use bytes::Bytes;
 use client::{Client, Create, Error, MultiOp};
@@ -8,14 +8,14 @@ use proto::Acl;
 use super::plan::{Plan, Step};
 use crate::tool::ToolError;
 
-/// Maximum bytes of a multi: half of the limit of a server with default settings.
+/// Maximum size of a multi, which is half the limit of a server with default settings, bytes.
 const MULTI_BYTES_MAX: usize = client::limits::REQUEST_BYTES_MAX / 2;
-/// Maximum steps of a multi. A multi is one transaction, which delays all others.
+/// Maximum number of steps in a multi. A multi is one transaction, which delays all others.
 const MULTI_STEPS_MAX: usize = 500;
-/// Bytes of a step, without its path, data and ACL.
+/// Size of a step without its path, data and ACL, bytes.
 const STEP_BYTES: usize = 64;
 
-/// Executes the steps, and returns their number.
+/// Executes the steps. Returns their number.
 ///
 /// # Errors
 /// If a step is refused. The error contains the number of completed steps.

@@ -1,4 +1,4 @@
-//! `zoarium restore-path`: restores a past state of a subtree on running servers.
+//! The command `zoarium restore-path`, which restores a past state of a subtree on running servers.
 
 mod carry_out;
 mod plan;
@@ -69,7 +69,7 @@ fn restore(args: &RestorePathArgs) -> Result<(), ToolError> {
     runtime.block_on(async {
         let client = connect(args, &servers).await?;
         let restored = restore_with(args, &wanted, &kinds, &client).await;
-        // If this fails, the session ends by its timeout.
+        // If this fails, the session ends after its timeout.
         let _ = client.close().await;
         restored
     })

@@ -1,4 +1,4 @@
-//! Plans the steps from the past and the present state of the subtree.
+//! Planning of the steps from the past and the present state of the subtree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -17,7 +17,7 @@ use crate::tool::{ToolError, number};
 const SYSTEM: &str = "/zookeeper";
 const CONFIG: &str = "/zookeeper/config";
 
-/// End of a password hash in the answer to a user without permission to read it.
+/// End of a password hash in the answer to a user who may not read the hash.
 const MASKED: &str = ":***";
 
 /// Past state of a znode.
@@ -41,7 +41,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Adds a znode of an answer.
+    /// Adds a znode from an answer.
     pub(super) fn take(&mut self, znode: &Value) {
         let data = data_bytes(&znode["data"]).map(Bytes::from);
         let entries = znode["acl"].as_array();
@@ -87,7 +87,7 @@ impl Wanted {
     }
 }
 
-/// A step of a plan.
+/// A step in a plan.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Create {
@@ -117,18 +117,18 @@ pub(super) enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     zxid: Option<Zxid>,
-    /// Steps for multis, in order. First deletes of znodes that must be replaced, then creates and
-    /// sets, parents first, and then deletes, children first.
+    /// Steps for multis, in order: first deletes of znodes that must be replaced, then creates and
+    /// sets with parents first, then deletes with children first.
     pub(super) steps: Vec<Step>,
     /// Changes of ACLs, which a multi does not support.
     pub(super) acls: Vec<Step>,
-    /// Notes about skipped znodes with the reasons, and about znodes that will not persist.
+    /// Notes about skipped znodes, with the reasons, and about znodes that will not persist.
     notes: Vec<String>,
-    /// Reasons against the execution of the plan.
+    /// Reasons that prevent the plan from being executed.
     pub(super) obstacles: Vec<String>,
 }
 
-/// Builder of a plan.
+/// Builder for a plan.
 struct Planner<'a> {
     wanted: &'a Wanted,
     present: &'a BTreeMap<String, Present>,
@@ -169,7 +169,7 @@ impl Plan {
         self.steps.is_empty() && self.acls.is_empty()
     }
 
-    /// Writes the plan for people.
+    /// Formats the plan for people.
     pub(super) fn write(&self, force: bool, out: &mut dyn Write) -> Result<(), ToolError> {
         for step in self.steps.iter().chain(&self.acls) {
             writeln!(out, "{}", step.text(force))?;
@@ -199,8 +199,8 @@ impl Planner<'_> {
         self.plan.notes.push(note);
     }
 
-    /// Finds the znodes that are not changed: ephemerals, unrecorded znodes, znodes that servers
-    /// manage, and the ancestors of these.
+    /// Finds the znodes that are not changed: ephemeral znodes, unrecorded znodes, znodes that
+    /// servers manage, and the ancestors of all these.
     fn find_kept(&mut self, top: &str) {
         let is_within_system = is_below(SYSTEM, top);
         for (path, present) in self.present {
@@ -232,7 +232,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Deletes each znode whose past kind differs, with all its descendants.
+    /// Deletes each znode whose past kind differs, including all its descendants.
     fn replace(&mut self) {
         let mut tops: Vec<&str> = Vec::new();
         for (path, present) in self.present {

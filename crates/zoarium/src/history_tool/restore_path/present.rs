@@ -1,4 +1,4 @@
-//! Reads the present state of the subtree.
+//! Reading of the present state of the subtree.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,17 +17,19 @@ pub(super) struct Present {
     pub(super) data: Option<Bytes>,
     pub(super) acl: Vec<Acl>,
     pub(super) stat: Stat,
-    /// Kind of the znode. A Stat shows only ephemerals, so the kind comes from the history.
+    /// Kind of the znode. A Stat only identifies ephemeral znodes, so the kind comes from the
+    /// history.
     pub(super) kind: Kind,
     pub(super) ttl_ms: i64,
 }
 
-/// Kinds of znodes according to the history: by path, with the transaction that created the znode.
+/// Kinds of znodes according to the history, by path, each with the transaction that created the
+/// znode.
 #[derive(Debug, Default)]
 pub(super) struct Kinds(HashMap<String, (i64, Kind, i64)>);
 
 impl Kinds {
-    /// Adds a znode of an answer.
+    /// Adds a znode from an answer.
     pub(super) fn take(&mut self, znode: &Value) {
         let kind = Kind::from_str_name(znode["kind"].as_str().unwrap_or_default());
         let czxid = znode["czxid"]
@@ -51,7 +53,7 @@ impl Kinds {
     }
 }
 
-/// Returns all znodes of a subtree by their paths. Omits a znode that is deleted during the read.
+/// Returns all znodes in a subtree by their paths. Omits a znode that is deleted during the read.
 pub(super) async fn read(
     client: &Client,
     path: &str,

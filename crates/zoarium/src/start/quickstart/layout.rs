@@ -15,7 +15,7 @@ use crate::testing::free_ports;
 pub(super) struct Layout {
     pub(super) members: Vec<MemberLayout>,
     directory: PathBuf,
-    /// Temporary directory that is removed on drop. `None` if the user named the directory.
+    /// Temporary directory that is removed when dropped; `None` if the user named the directory.
     scratch: Option<TempDir>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct MemberLayout {
     pub(super) client: SocketAddr,
     pub(super) admin: SocketAddr,
     pub(super) config: PathBuf,
-    /// File of the member's log output.
+    /// Path of the file with the member's log output.
     pub(super) log: PathBuf,
 }
 
@@ -35,10 +35,10 @@ pub(super) struct MemberLayout {
 const PORTS_PER_MEMBER: usize = 4;
 
 impl Layout {
-    /// Writes the files of `count` members.
+    /// Writes the files for `count` members.
     ///
     /// # Errors
-    /// If the directory is not empty, a file cannot be written, or too few ports are free.
+    /// If the directory is not empty, if a file cannot be written, or if too few ports are free.
     pub(super) fn create(count: u32, directory: Option<&Path>) -> Result<Self, String> {
         let (directory, scratch) = match directory {
             Some(directory) => (empty_directory(directory)?, None),
@@ -85,14 +85,14 @@ impl Layout {
         })
     }
 
-    /// Returns the connect string with all members.
+    /// Returns the connect string that contains all members.
     pub(super) fn connect_string(&self) -> String {
         let members = self.members.iter();
         let addresses: Vec<String> = members.map(|member| member.client.to_string()).collect();
         addresses.join(",")
     }
 
-    /// Returns a sentence about the files after the end.
+    /// Returns a sentence about what happens to the files at the end.
     pub(super) fn farewell(&self) -> String {
         match self.scratch {
             Some(_) => format!(
@@ -109,7 +109,8 @@ impl MemberLayout {
         let Self {
             id, client, admin, ..
         } = self;
-        // Short timeouts: a user who kills a member should see the others continue soon.
+        // The timeouts are short, because a user who kills a member should soon see the others
+        // continue.
         let config = format!(
             "# Member {id} of an ensemble that `zoarium quickstart` created.\n\
              tickTime=500\n\

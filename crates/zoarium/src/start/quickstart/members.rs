@@ -14,16 +14,16 @@ use crate::live::word;
 /// Time limit for the answer to a four-letter word.
 const WORD_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time for the members to end after SIGTERM; they are killed then.
+/// Time for the members to end after SIGTERM, before they are killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time between two checks of a process that is about to end.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Lines of a member's log that an error shows.
+/// Number of lines from a member's log that an error message shows.
 const LOG_LINES_SHOWN: usize = 5;
 
-/// The members' processes. They are stopped when this is dropped.
+/// Processes of the members. They are stopped when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Members(Vec<Member>);
 
@@ -33,7 +33,7 @@ struct Member {
     client: String,
     log: PathBuf,
     pid: u32,
-    /// `None` after the end of the process.
+    /// Process of the member; `None` after its end.
     process: Option<Child>,
 }
 
@@ -79,7 +79,7 @@ impl Members {
         self.0.iter().all(|member| member.process.is_none())
     }
 
-    /// Returns the roles of the members as `srvr` reports them, or `None` while a running member
+    /// Returns the roles of the members as reported by `srvr`, or `None` while a running member
     /// does not serve.
     pub(super) fn modes(&self) -> Option<Vec<String>> {
         let modes = self.0.iter().map(|member| match member.process {
@@ -89,7 +89,7 @@ impl Members {
         modes.collect()
     }
 
-    /// Returns the text for the user once all members serve.
+    /// Returns the message for the user after all members have begun to serve.
     pub(super) fn announcement(&self, layout: &Layout, modes: &[String]) -> String {
         let mut text = String::from("\n");
         let rows = layout.members.iter().zip(modes).zip(&self.0);
@@ -138,7 +138,7 @@ impl Members {
         text
     }
 
-    /// Stops all processes and waits for their ends.
+    /// Stops all processes and waits until they have ended.
     pub(super) fn stop(&mut self) {
         for member in &self.0 {
             if member.process.is_some() {
@@ -151,7 +151,7 @@ impl Members {
                 while matches!(process.try_wait(), Ok(None)) && began.elapsed() < STOP_TIMEOUT {
                     thread::sleep(STOP_CHECK_INTERVAL);
                 }
-                // For a process that has already ended, both calls do nothing.
+                // If the process has already ended, both calls do nothing.
                 let _ = process.kill();
                 let _ = process.wait();
             }
@@ -190,7 +190,7 @@ fn terminate(pid: u32) {
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
-        // A process that has ended does not need a signal.
+        // A process that has ended needs no signal.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }

@@ -1,7 +1,7 @@
-//! `zoarium quickstart`: an ensemble on this machine, for a first look.
+//! The command `zoarium quickstart`, which starts an ensemble on this machine for a first look.
 //!
-//! Each member is a process of this program with its own `zoo.cfg`, so that a user can kill a
-//! member and start it again as on real machines.
+//! Each member is a process of this program with its own `zoo.cfg`, so a user can kill a member and
+//! start it again, as on real machines.
 
 mod layout;
 mod members;
@@ -37,7 +37,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs the ensemble until the user stops it or its last member has ended.
 ///
-/// Exit codes: 0 if the user stopped it, 1 if it cannot be started or every member has ended.
+/// Exit codes: 0 if the user stopped it, 1 if it cannot be started or if every member has ended.
 pub(crate) fn run(args: &QuickstartArgs) -> ExitCode {
     match start_and_wait(args) {
         Ok(code) => code,

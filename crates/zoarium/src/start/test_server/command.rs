@@ -1,4 +1,4 @@
-//! Commands of tests: faults of the members, and their repair.
+//! Commands of tests, which inject faults into the members and repair them.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::ServerError;
 use crate::testing::TestEnsemble;
 
-/// Commands in the order of the help text.
+/// Commands, in the order of the help text.
 const USAGE: &str = "kill, restart, pause or resume [MEMBER,..], partition MEMBER,.. [from MEMBER,..], \
     heal, slow TIME [MEMBER,..], expire SESSION, wait, or status";
 
-/// Command of a test.
+/// A command sent by a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     Kill(Members),
@@ -35,7 +35,7 @@ pub(super) enum Command {
     Status,
 }
 
-/// Members that a command names.
+/// Members named by a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Members {
     All,
@@ -110,7 +110,7 @@ impl Command {
     /// Executes the command. Returns the fields of the answer.
     ///
     /// # Errors
-    /// If the command fails, or the ensemble does not have a member that it names.
+    /// If the command fails, or if the ensemble lacks a member that it names.
     pub(super) async fn execute(self, ensemble: &mut TestEnsemble) -> Result<Value, ServerError> {
         match self {
             Self::Kill(members) => {

@@ -7,8 +7,8 @@ use rustix::process::{Pid, getppid};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Interval, interval};
 
-/// Time between two checks of the parent process. The signal of Linux for its death is not used,
-/// because it already follows the end of the thread that started this process.
+/// Time between two checks of the parent process. Linux's signal for its death is not used, because
+/// it is sent as soon as the thread ends that started this process.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reasons to stop the servers.
@@ -44,7 +44,7 @@ impl Ends {
                 _ = terminated.recv() => return,
                 _ = hung_up.recv() => return,
                 _ = self.checks.tick() => {
-                    // Another process adopts the children of a process that has ended.
+                    // If a process has ended, another process adopts its children.
                     if getppid() != self.parent {
                         return;
                     }

@@ -21,12 +21,12 @@ use super::orders::{Orders, send};
 
 /// Maximum number of open connections.
 const CONNECTIONS_MAX: usize = 16;
-/// Size limit of the commands in one request, in bytes.
+/// Maximum size of the commands in one request, bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// Time limit of a connection. It exceeds the longest command.
+/// Time limit for a connection. It exceeds the time of the longest command.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(300);
 
-/// Listens on a free port of 127.0.0.1, and returns its address.
+/// Listens on a free port of 127.0.0.1. Returns its address.
 ///
 /// # Errors
 /// If the process cannot listen.
@@ -41,7 +41,7 @@ async fn accept(listener: TcpListener, orders: Orders) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {
-            // The process has too many open files. A connection has to end first.
+            // The process has no free file descriptor. A connection has to end first.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -49,7 +49,7 @@ async fn accept(listener: TcpListener, orders: Orders) {
         tokio::spawn(async move {
             let service = service_fn(|request| answer(request, orders.clone()));
             let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            // A failed connection concerns its client only.
+            // A failed connection only concerns its client.
             let _ = timeout(CONNECTION_LIMIT, serving).await;
             drop(permit);
         });
@@ -63,7 +63,7 @@ async fn answer(request: Request<Incoming>, orders: Orders) -> Result<HttpAnswer
         let text = "send commands by POST, one on each line\n";
         return Ok(plain(StatusCode::METHOD_NOT_ALLOWED, text));
     }
-    // A page in a browser must not use a port of this machine.
+    // A web page in a browser must not use a port of this machine.
     if request.headers().contains_key(ORIGIN) {
         let text = "this port does not serve browsers\n";
         return Ok(plain(StatusCode::FORBIDDEN, text));

@@ -1,4 +1,4 @@
-//! `zoarium test-server`: servers for tests of programs in any language.
+//! The command `zoarium test-server`, which runs servers for tests of programs in any language.
 
 mod command;
 mod ends;
@@ -23,10 +23,11 @@ use crate::testing::{TestEnsemble, TestEnsembleBuilder};
 /// Number of commands that may wait.
 const ORDERS_MAX: usize = 16;
 
-/// Default log levels. The admin servers warn of the open ACL of `/`, which suits a test.
+/// Default log levels. They suppress the admin servers' warning about the open ACL of `/`, which
+/// suits a test.
 const LOG_LEVELS: &str = "warn,zoarium_admin::server=error";
 
-/// Keys that the command sets itself, and the option to use in their place.
+/// Keys that the command sets itself, each with the option to use instead.
 const OWN_KEYS: &[(&str, &str)] = &[
     ("dataDir", "it is a temporary directory"),
     ("clientPort", "use --port"),

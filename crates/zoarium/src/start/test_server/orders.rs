@@ -1,4 +1,4 @@
-//! Lines with commands, from standard input and from HTTP.
+//! Lines that contain commands, from standard input and from HTTP.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-/// Size limit of a line, in bytes.
+/// Maximum length of a line, bytes.
 pub(super) const LINE_BYTES_MAX: u64 = 4096;
 
 /// Message to the owner of the ensemble.
@@ -30,7 +30,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Creates the answer to a line: the fields of the result, or the error.
+    /// Creates the answer to a line, which contains the fields of the result or the error.
     pub(super) fn new(line: &str, result: Result<Value, String>) -> Self {
         let is_ok = result.is_ok();
         let mut json = json!({ "command": line, "ok": is_ok });
@@ -66,7 +66,7 @@ pub(super) fn read_stdin(orders: Orders) -> io::Result<()> {
     let name = "commands".to_owned();
     let thread = std::thread::Builder::new().name(name);
     thread.spawn(move || {
-        // A reader that has failed sends no further commands, like one that was closed.
+        // A reader that has failed sends no further commands, like a reader that was closed.
         let _ = carry(&mut BufReader::new(io::stdin()), &orders);
         if !is_null(&io::stdin()).unwrap_or(false) {
             let _ = orders.blocking_send(Order::InputClosed);
@@ -108,7 +108,7 @@ fn carry(input: &mut impl BufRead, orders: &Orders) -> io::Result<()> {
     }
 }
 
-/// Returns whether the input is `/dev/null`. It always ends immediately, so its end has no meaning.
+/// Returns whether the input is `/dev/null`. It always ends immediately, so its end means nothing.
 fn is_null(input: &impl AsFd) -> io::Result<bool> {
     let input = std::fs::File::from(input.as_fd().try_clone_to_owned()?).metadata()?;
     let null = std::fs::metadata("/dev/null")?;
