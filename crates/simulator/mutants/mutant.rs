@@ -1,6 +1,6 @@
-//! The switch of deliberate bugs, in the copy of the sources that contains them.
+//! The switch for deliberate bugs, in the copy of the sources that contains them.
 //!
-//! `tests/src/mutants` adds this module to each crate that a patch of this folder changes.
+//! `tests/src/mutants` adds this module to each crate that is changed by a patch in this folder.
 
 use std::sync::LazyLock;
 

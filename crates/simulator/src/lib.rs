@@ -1,11 +1,11 @@
-//! Simulates whole ensembles in one thread, from one seed.
+//! Simulation of whole ensembles in one thread, from one seed.
 //!
 //! An ensemble has three to seven servers, or one standalone server. Each server runs the real
-//! [`Replica`](replica::Replica) over the real `tree` and `storage`, on a simulated disk, network
+//! [`Replica`](replica::Replica) with the real `tree` and `storage`, on a simulated disk, network
 //! and clock. Clients write, read, watch, lose their connections and reconnect to other servers.
-//! Machines lose power in the middle of a write, processes are killed, paths are cut (also in one
-//! direction), connections break, syncs fail, disks fill up and bits flip. Then all faults end, and
-//! the ensemble must recover. The seed alone determines every event.
+//! Machines lose power in the middle of a write, processes are killed, paths are cut (in one or
+//! both directions), connections break, syncs fail, disks fill up and bits flip. Then all faults
+//! end, and the ensemble must recover. The seed alone determines every event.
 //!
 //! * [`run`] runs one seed. The binary runs many.
 //! * `invariants` are the conditions that must always hold, one file each. `history` contains the
@@ -13,8 +13,8 @@
 //! * `history::check` records the change history of every member and compares it with `history`.
 //! * `contenders` are processes with the shipped recipes and client, on simulated sockets and
 //!   time: [`run_recipes`].
-//! * Mutants are deliberate bugs in the shipped code: patches in the folder `mutants`. The invariants
-//!   must catch each of them, because otherwise the invariants would prove nothing.
+//! * Mutants are deliberate bugs in the shipped code: patches in the folder `mutants`. The
+//!   invariants must catch each of them, because otherwise the invariants would prove nothing.
 //! * [`scenarios`] reproduce ordering bugs of Apache ZooKeeper step by step, each with its mutant.
 //!
 //! The crate `simulation` contains the host of a replica, the disk, the network and the clock. This
@@ -62,16 +62,16 @@ pub struct Report {
     /// Number of transactions in the change histories at the end, and number of transactions in
     /// their gaps.
     pub recorded: (usize, usize),
-    /// Whether the run ended without a leader, because no quorum had kept its acknowledged data.
+    /// Whether the run ended without a leader because no quorum had kept its acknowledged data.
     pub is_given_up: bool,
-    /// Number of times that the schedules of the servers gave each answer.
+    /// Number of times that the servers' schedules gave each answer.
     pub answers: Answers,
     /// First violated invariant, if any.
     pub violation: Option<Violation>,
 }
 
-/// Runs one seed to its end, or to the first violation. Prints the steps to standard output, in the
-/// form that `trace` names.
+/// Runs one seed to its end or to the first violation. Prints the steps to standard output in the
+/// form that `trace` specifies.
 pub fn run(seed: u64, trace: Trace) -> Report {
     let plan = Plan::drawn(&mut Random::new(!seed));
     if trace == Trace::Words {
@@ -96,7 +96,7 @@ pub struct RecipesReport {
     pub done: Vec<(Recipe, usize)>,
 }
 
-/// Runs recipes through one seed: only the recipe `only`, or two recipes that the seed draws.
+/// Runs recipes with one seed: only the recipe `only`, or two recipes that the seed draws.
 pub fn run_recipes(seed: u64, only: Option<Recipe>, trace: Trace) -> RecipesReport {
     let mut random = Random::new(!seed);
     let plan = Plan::drawn(&mut random);

@@ -139,7 +139,7 @@ fn play(script: &str, trace: Trace) -> ExitCode {
     ExitCode::from(u8::from(played.iter().any(Option::is_some)))
 }
 
-/// Returns unused seeds: the time in milliseconds, shifted to leave room for more seeds after it.
+/// Returns unused seeds, which are the time in ms shifted to leave room for more seeds after it.
 fn fresh() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since.map_or(0, |since| since.as_millis());

@@ -1,4 +1,4 @@
-//! The parameters of a run, which the seed determines before the first event.
+//! Parameters of a run, which the seed determines before the first event.
 
 use config::OnDigestMismatch;
 use simulation::queue::{MS, Micros, SECOND};
@@ -13,9 +13,9 @@ pub(crate) struct Plan {
     pub(crate) voters: usize,
     pub(crate) observers: usize,
     pub(crate) clients: usize,
-    /// Longest delay of a message. On a slow connection it is up to four times longer.
+    /// Maximum delay of a message. On a slow connection it is up to four times longer.
     pub(crate) delay: Micros,
-    /// Longest duration of a sync.
+    /// Maximum duration of a sync.
     pub(crate) sync: Micros,
     /// Duration of the storm.
     pub(crate) storm: Micros,
@@ -25,11 +25,11 @@ pub(crate) struct Plan {
     pub(crate) committed_len: usize,
     /// Number of transactions between two snapshots.
     pub(crate) snap_count: u64,
-    /// Bytes per step of a snapshot.
+    /// Number of bytes per step of a snapshot.
     pub(crate) chunk_bytes: usize,
     pub(crate) force_snapshot: bool,
     pub(crate) use_disk_log: bool,
-    /// Bytes that a learner holds back during its synchronisation.
+    /// Number of bytes that a learner may hold back during its synchronisation.
     pub(crate) held_back_bytes_max: usize,
     /// Whether disks may corrupt data, fail, stall and fill up.
     pub(crate) has_bad_disks: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Plan {
     /// Whether processes pause and disks stall.
     pub(crate) has_stalls: bool,
     /// Whether leaders end before their epoch is established, with writes that only they have
-    /// logged. Operators also request snapshots.
+    /// logged. If so, operators also request snapshots.
     pub(crate) ends_early: bool,
     /// Whether wall clocks are set and drift.
     pub(crate) has_wrong_clocks: bool,
@@ -119,7 +119,7 @@ impl Plan {
         }
     }
 
-    /// Returns a plan for recipes: the members do not change, and only contenders use the ensemble.
+    /// Returns a plan for recipes. The members do not change, and only contenders use the ensemble.
     /// The ensemble must be available most of the time, because otherwise the contenders only wait.
     pub(crate) fn for_recipes(self, random: &mut Random) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl Plan {
     }
 
     /// Returns a plan with two voters and their oracle. The oracle is responsible for the disks of
-    /// both voters. A single voter serves no observers if these learn from followers.
+    /// both voters. If observers learn from followers, a single voter serves none.
     pub(crate) fn of_two(self) -> Self {
         Self {
             voters: 2,
@@ -156,8 +156,8 @@ impl Plan {
     }
 
     /// Returns a plan with a standalone server. Its disk is fast enough for in-place syncs unless
-    /// it stalls. After a stall, the log thread syncs for the rest of that process, so the process
-    /// is often ended.
+    /// it stalls. After a stall, the log thread syncs for the remaining life of that process, so
+    /// the process is often ended.
     pub(crate) fn standalone(self) -> Self {
         Self {
             voters: 1,
@@ -176,7 +176,7 @@ impl Plan {
         }
     }
 
-    /// Returns a plan with three quiet voters, the start of every script.
+    /// Returns a plan with three quiet voters, with which every script starts.
     pub(crate) fn quiet() -> Self {
         Self {
             voters: 3,

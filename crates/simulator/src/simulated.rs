@@ -1,4 +1,4 @@
-//! The types of the simulation with the checks of this crate.
+//! Types of the simulation, with the checks of this crate.
 
 use crate::checks::Checks;
 
@@ -6,7 +6,7 @@ pub(crate) type World = simulation::world::World<Checks>;
 pub(crate) type Server = simulation::server::Server<Checks>;
 pub(crate) type Event = simulation::world::Event<Checks>;
 
-/// Event of clients, recipes and faults.
+/// Event of clients, recipes or faults.
 #[derive(Debug)]
 pub(crate) enum OwnEvent {
     /// A client checks its deadlines.

@@ -1,8 +1,9 @@
 //! Output of a run: each step in words for people, or in numbers for comparison of two builds.
 //!
 //! The stable trace has one line per step: the time in microseconds, the number of the step's kind,
-//! and the numbers of the step. It contains no word and no name of the code. Two builds that behave
-//! in the same way therefore write the same bytes, even if modules were moved and texts reworded.
+//! and the numbers of the step. It contains no words and no names from the code. Two builds that
+//! behave in the same way therefore write the same bytes, even if modules were moved and messages
+//! reworded.
 
 use std::fmt::Write as _;
 
@@ -14,19 +15,19 @@ use simulation::queue::Micros;
 use crate::Report;
 use crate::simulated::{Event, OwnEvent};
 
-/// Form of the steps that a run prints to standard output.
+/// Form in which a run prints its steps to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Trace {
-    /// No steps.
+    /// No steps are printed.
     #[default]
     Off,
-    /// A sentence per step, for people.
+    /// A sentence per step is printed, for people.
     Words,
-    /// Numbers only, the same in every build that behaves in the same way.
+    /// Only numbers are printed, the same in every build that behaves in the same way.
     Stable,
 }
 
-/// A kind of step. Its number is part of the trace's format and never changes.
+/// Kind of step. Its number is part of the trace's format and never changes.
 #[derive(Debug, Clone, Copy)]
 enum StepKind {
     Event = 1,
@@ -36,7 +37,7 @@ enum StepKind {
     End = 5,
 }
 
-/// Prints the steps of a run as numbers, if [`Trace::Stable`] is chosen.
+/// Prints the steps of a run as numbers if [`Trace::Stable`] is chosen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StableTrace {
     pub(crate) is_on: bool,
@@ -57,8 +58,8 @@ impl StableTrace {
             let (kind, content) = content_of(message);
             numbers.extend([kind, content.len() as u64]);
             numbers.push(match message {
-                // The sum does not depend on the order of the bytes. A reply lists the children of a
-                // znode in the order of a hash map, which differs between two runs.
+                // The sum does not depend on the order of the bytes, because a reply lists the
+                // children of a znode in the order of a hash map, which differs between two runs.
                 Message::ToClient(_) => content.iter().map(|byte| u64::from(*byte)).sum(),
                 _ => u64::from(crc32fast::hash(&content)),
             });
@@ -66,7 +67,7 @@ impl StableTrace {
         }
     }
 
-    /// A server's tree contains the transaction and then has the digest.
+    /// A server's tree contains the transaction and then has this digest.
     pub(crate) fn applied(self, now: Micros, sid: Sid, zxid: Zxid, digest: u64) {
         if self.is_on {
             let numbers = [sid.0.cast_unsigned(), zxid.0.cast_unsigned(), digest];
@@ -134,7 +135,7 @@ fn numbers_of_place(place: Endpoint) -> [u64; 3] {
     }
 }
 
-/// The number of a message's kind, and its bytes as they travel.
+/// Returns the number of a message's kind, and its bytes on the wire.
 fn content_of(message: &Message) -> (u64, Bytes) {
     match message {
         Message::Hello(hello) => {

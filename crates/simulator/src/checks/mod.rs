@@ -1,4 +1,4 @@
-//! Passes every observed step to the invariants, and keeps the first violation.
+//! Passing of every observed step to the invariants. The first violation is kept.
 
 pub(crate) mod observed;
 
@@ -77,8 +77,8 @@ pub(crate) struct Checks {
     /// observer has no vote, so it stays outside until the leader changes, as with Apache
     /// ZooKeeper.
     pub(crate) is_observer_ahead: bool,
-    /// Server that has applied a transaction of a leader that is not established, in the current
-    /// step.
+    /// Server that, in the current step, has applied a transaction of a leader that is not
+    /// established.
     pub(crate) applies_early: Option<usize>,
 }
 
@@ -125,7 +125,7 @@ impl Checks {
         self.history.end()
     }
 
-    /// Checks a proposal of a leader whose tree ends at `applied`.
+    /// Checks a proposal by a leader whose tree ends at `applied`.
     pub(crate) fn proposes(&mut self, sid: Sid, record: &Record, applied: Zxid) {
         let held = self.primary_order.proposes(sid, record);
         self.hold(PrimaryOrder::NAME, held);
@@ -137,7 +137,7 @@ impl Checks {
         self.hold(bounds::NAME, held);
     }
 
-    /// Checks a commit of an established leader whose tree ends at `last`.
+    /// Checks a commit by an established leader whose tree ends at `last`.
     pub(crate) fn commits(&mut self, sid: Sid, record: &Record, last: Zxid) {
         let last = self.history.end_of_tree(last);
         if self.one_leader.newest() > record.zxid.epoch() {
@@ -200,7 +200,7 @@ impl Checks {
         let end = self.history.end_before(epoch);
         self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
         if self.one_leader.newest() > epoch {
-            // The quorum has already moved to the next leader. This one does not know yet, and
+            // The quorum has already moved to the next leader. This one does not know that yet and
             // commits nothing.
             return self.serves(sid, last, tree);
         }
@@ -218,7 +218,7 @@ impl Checks {
     }
 
     /// Checks a standalone server that begins to serve with a history up to `last`. All of this
-    /// history is now committed. Everything that the server has proposed since then is lost.
+    /// history is now committed. Everything that the server has proposed after it is lost.
     pub(crate) fn stands_alone(&mut self, sid: Sid, last: Zxid, tree: &Tree) {
         let end = self.history.end();
         self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
@@ -260,7 +260,7 @@ impl Checks {
         );
     }
 
-    /// Checks the transactions of a synchronisation, which make the learner serve. All of them are
+    /// Checks the transactions of a synchronisation after which the learner serves. All of them are
     /// now committed.
     pub(crate) fn synchronised(&mut self, sid: Sid, records: &[Record]) {
         for record in records {
@@ -279,7 +279,7 @@ impl Checks {
         self.expired.push(session);
     }
 
-    /// Records the nth request of a session, sent over this connection.
+    /// Records the nth request in a session, sent over this connection.
     pub(crate) fn asks(
         &mut self,
         by: RequestId,
@@ -309,8 +309,8 @@ impl Checks {
         self.linearizable.answered(by, result, is_current, at);
     }
 
-    /// Checks the reply to a sync by a server that is in sync with the leader of `epoch`. The tree
-    /// of the server ends at `last`.
+    /// Checks the reply to a sync from a server that is in sync with the leader of `epoch`. The
+    /// tree of the server ends at `last`.
     pub(crate) fn syncs(&mut self, sid: Sid, by: RequestId, epoch: Epoch, last: Zxid) {
         let held = self.syncs.answers(sid, by, epoch, last);
         self.hold(Syncs::NAME, held);
@@ -333,13 +333,13 @@ impl Checks {
     }
 
     /// Checks the remaining sessions after a quiet time longer than every session timeout. The
-    /// clients own `of_clients`.
+    /// sessions in `of_clients` belong to clients.
     pub(crate) fn judge_sessions(&mut self, of_clients: &[SessionId]) {
         let held = expired::at_the_end(of_clients, &self.history);
         self.hold(expired::NAME, held);
     }
 
-    /// Checks that the calls of all clients are linearizable. No call is pending any more.
+    /// Checks that the calls of all clients are linearizable. No calls are pending any more.
     pub(crate) fn judge_calls(&mut self) {
         let held = self.linearizable.judge();
         self.hold(Linearizable::NAME, held);
@@ -355,7 +355,7 @@ impl Checks {
         *self.succeeded.entry(op).or_default() += 1;
     }
 
-    /// Checks the reply to a request. The request `expected` of its session is the oldest without a
+    /// Checks the reply to a request. The request `expected` is the oldest in its session without a
     /// reply. The client has seen `seen`, and its watches are `armed`.
     pub(crate) fn replies(
         &mut self,

@@ -1,4 +1,4 @@
-//! Reports the actions of a server to the checks.
+//! Reports of a server's actions to the checks.
 
 use host::Answered;
 use jute::{Decode, Encode, Reader};
@@ -22,7 +22,7 @@ use crate::simulated::World;
 #[derive(Debug)]
 pub(crate) struct Observed {
     sid: Sid,
-    /// Whether the server has no vote, or may lose it.
+    /// Whether the server has no vote or may lose it.
     is_observer: bool,
     is_standalone: bool,
     reconfigures: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Returns the state of a server, by its index among all servers. The server's tree ends at
+    /// Returns the state of a server, given its index among all servers. The server's tree ends at
     /// `end`.
     pub(crate) fn new(server: usize, end: Zxid, settings: &EnsembleSettings) -> Self {
         let reconfigures = settings.features.reconfigures;
@@ -61,7 +61,7 @@ impl Observed {
         }
     }
 
-    /// Checks a packet to the leader, with the current state of the disk.
+    /// Checks a packet to the leader against the current state of the disk.
     fn sends(
         &mut self,
         packet: &LearnerPacket,
@@ -100,8 +100,8 @@ impl Observed {
         }
     }
 
-    /// Checks the reason why a server leaves its leader. Returns `true` for an observer that
-    /// has accepted a later epoch than its leader knows.
+    /// Checks the reason why a server leaves its leader. Returns `true` for an observer that has
+    /// accepted a later epoch than its leader knows.
     fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
         match fault {
             Fault::UnmatchedCommit { .. } | Fault::Gap { .. } | Fault::Unexpected { .. } => {
@@ -116,7 +116,7 @@ impl Observed {
 }
 
 impl ProcessChecks<Checks> for Observed {
-    /// Checks a reply of this server to a request of a session.
+    /// Checks a reply from this server to a request in a session.
     fn answers(&self, to: SessionId, what: &Answered, tree: &Tree, world: &mut World) {
         if let Answered::Sync(Some(asked)) = what {
             let by = RequestId {
@@ -129,13 +129,13 @@ impl ProcessChecks<Checks> for Observed {
         }
     }
 
-    /// Checks an effect of the replica, with the current state of the disk.
+    /// Checks an effect of the replica against the current state of the disk.
     fn effect(&mut self, effect: &Effect, tree: &Tree, disk: &SimDisk, world: &mut World) {
         if world.prints && is_telling(effect) {
             world.say(self.sid, || effect.to_string());
         }
         let end = tree.last_zxid();
-        // At the beginning of an epoch, the tree of a leader ends where its earlier history ends.
+        // At the beginning of an epoch, a leader's tree ends where its earlier history ends.
         if end.counter() != 0 || !self.leads || end < self.end {
             self.end = end;
         }
@@ -177,7 +177,7 @@ impl ProcessChecks<Checks> for Observed {
                     to.serves(self.sid, tree.last_zxid(), tree);
                 }
             }
-            // The server acknowledges NEWLEADER.
+            // The server acknowledges NEWLEADER here.
             Effect::SendToLeader(LearnerPacket::Ack { zxid }) if zxid.counter() == 0 => {
                 self.epoch = zxid.epoch();
             }
@@ -200,7 +200,7 @@ impl ProcessChecks<Checks> for Observed {
         world.checks.histories.committed(self.sid, last);
     }
 
-    /// Checks a transaction that was applied, with the current state of the disk.
+    /// Checks a transaction that was applied against the current state of the disk.
     fn applied(&mut self, applied: &Applied<'_>, tree: &Tree, disk: &SimDisk, world: &mut World) {
         let record = applied.record;
         let zxid = record.header.zxid;

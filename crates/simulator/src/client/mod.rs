@@ -29,10 +29,10 @@ use requests::Requester;
 use watching::Watching;
 use wire::ToClient;
 
-/// The xid of setWatches requests, as Java clients use it.
+/// The xid in setWatches requests, as Java clients use it.
 const SET_WATCHES: i32 = -8;
 const PING: i32 = -2;
-/// Requests that a client sends before it waits.
+/// Maximum number of requests that a client sends before it waits.
 const WINDOW: usize = 3;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Client {
     timeout_ms: i32,
     pub(crate) connection: Option<u64>,
     stage: Stage,
-    /// Connections of this session so far.
+    /// Number of connections of this session so far.
     connections: u64,
     next_cxid: i32,
     last_zxid: Zxid,
@@ -56,7 +56,7 @@ pub(crate) struct Client {
     /// Whether the connected server is read-only. Transactions that it reports may never be
     /// committed.
     is_read_only: bool,
-    /// Requests that were drawn but not sent yet.
+    /// Requests that were drawn and not sent yet.
     next: VecDeque<Request>,
     heard_at: Micros,
     said_at: Micros,
@@ -69,7 +69,8 @@ pub(crate) struct Client {
     pub(crate) is_quiet: bool,
     /// Time at which this session was last connected.
     pub(crate) connected_since: Option<Micros>,
-    /// Whether the dialled server had to know the session when the client last tried to resume it.
+    /// Whether the dialled server was required to know the session when the client last tried to
+    /// resume it.
     must_be_known: bool,
     /// Next server to dial, if a script sets it.
     pub(crate) goes_to: Option<usize>,
@@ -80,7 +81,7 @@ enum Stage {
     Idle,
     Dialling,
     Greeting,
-    /// The client is re-arming its watches.
+    /// Whether the client is re-arming its watches.
     Rewatching,
     Connected,
 }
@@ -144,7 +145,7 @@ impl Client {
         self.asked.is_empty()
     }
 
-    /// Checks the deadlines of the client, and schedules the next wake-up.
+    /// Checks the deadlines of the client and schedules the next wake-up.
     pub(crate) fn handle_wake(&mut self, world: &mut World) {
         let now = world.now();
         let client = self.index;
@@ -345,8 +346,8 @@ impl Client {
             // Without a leader, a server with local sessions reports every session that it does not
             // know as expired, as Apache ZooKeeper's server does
             // (LearnerSessionTracker.touchSession). A session that became global only after the
-            // client tried to resume it was a local session of another server at that time: its
-            // createSession had not reached the leader.
+            // client tried to resume it was a local session of another server at that time, because
+            // its createSession had not reached the leader.
             if !is_read_only && self.must_be_known {
                 world.checks.told_over(self.session);
             }
@@ -468,5 +469,5 @@ fn succeeds(request: &Request, result: &Result<Bytes, ErrorCode>, world: &mut Wo
     }
 }
 
-/// Longest silence of a client that is only asleep.
+/// Maximum silence of a client that is only asleep.
 pub(crate) const SLEEP_MAX: Micros = 6 * SECOND;

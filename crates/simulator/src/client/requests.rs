@@ -1,4 +1,4 @@
-//! Draws the requests of clients at random, from all operations.
+//! Random generation of clients' requests, from all operations.
 //!
 //! | path | content |
 //! |---|---|
@@ -20,14 +20,14 @@ use testkit::Random;
 use crate::invariants::access;
 use crate::invariants::linearizable::REGISTERS;
 
-/// The requesting client, and the limits of its requests.
+/// The client that sends the requests, and the limits on them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requester {
     pub(super) client: usize,
     pub(super) cxid: i32,
     /// Whether the client has authenticated.
     pub(super) is_user: bool,
-    /// Length in bytes of the longest transaction.
+    /// Maximum length of a transaction, bytes.
     pub(super) record_bytes_max: usize,
 }
 
@@ -289,7 +289,7 @@ fn read(asker: Requester, random: &mut Random) -> ReadRequest {
     }
 }
 
-/// Draws a request for persistent watches, or for the removal of watches.
+/// Draws a request for persistent watches or for the removal of watches.
 fn watch_request(random: &mut Random) -> ReadRequest {
     let path = if random.percent(50) {
         directory(random).to_owned()

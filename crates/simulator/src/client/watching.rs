@@ -1,4 +1,4 @@
-//! The watches of a client's session: how they are armed, fired and re-armed.
+//! Watches of a client's session: how they are armed, fired and re-armed.
 
 use proto::request::{PathModeRequest, PathWatchRequest, ReadRequest, SetWatchesRequest};
 use proto::watch::EventType;
@@ -28,13 +28,14 @@ impl Watching {
             .retain(|watch| watch.stays() || !watch.is_met_by(event, path));
     }
 
-    /// Returns the request that re-arms the watches on the next server, or `None` without watches.
+    /// Returns the request that re-arms the watches on the next server, or `None` if there are no
+    /// watches.
     pub(super) fn set_again(&mut self, seen: Zxid) -> Option<ReadRequest> {
         if self.0.is_empty() {
             return None;
         }
-        // A persistent watch starts again with the reply. So does an exists watch: it does not
-        // notice a znode that was created and deleted in the meantime (DataTree.setWatches).
+        // A persistent watch starts again with the reply. So does an exists watch, because it does
+        // not notice a znode that was created and deleted in the meantime (DataTree.setWatches).
         for watch in self.0.iter_mut().filter(|watch| begins_anew(watch)) {
             watch.since = Zxid(i64::MAX);
         }
@@ -93,7 +94,7 @@ impl Watching {
     }
 }
 
-/// Returns whether the watch misses the changes made while the session was disconnected.
+/// Returns whether the watch misses changes that are made while the session is disconnected.
 fn begins_anew(watch: &Armed) -> bool {
     watch.stays() || watch.kind == WatchKind::Exist
 }

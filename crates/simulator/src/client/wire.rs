@@ -1,4 +1,4 @@
-//! Conversion between client messages and ZooKeeper's frames.
+//! Conversion between clients' messages and ZooKeeper's frames.
 
 use bytes::{Buf, Bytes};
 use jute::{Decode, Encode, Reader, Str};
@@ -18,9 +18,9 @@ pub(crate) enum ToClient {
     },
     /// The credentials were accepted. They are checked on arrival, before queued requests.
     Authenticated,
-    /// A watch has fired. The zxid of the change does not show which events were received before:
-    /// the change may have fired other watches, and the connection may break between them. Clients
-    /// rely on replies.
+    /// A watch has fired. The zxid of the change does not show which events were received before,
+    /// because the change may have fired other watches and the connection may break between the
+    /// events. Clients therefore rely on replies.
     Event { event_type: EventType, path: Str },
     /// Reply to a request.
     Reply {
@@ -30,7 +30,7 @@ pub(crate) enum ToClient {
     },
 }
 
-/// Returns the first frame of a client.
+/// Returns the first frame from a client.
 pub(crate) fn hello(
     session: SessionId,
     timeout_ms: i32,
@@ -72,7 +72,7 @@ pub(crate) fn asked(cxid: i32, request: &Request) -> Bytes {
     };
     let mut frame = Vec::new();
     header.encode(&mut frame);
-    // Every request of simulated clients can be encoded.
+    // Every request of a simulated client can be encoded.
     let _ = request.encode(&mut frame);
     frame.into()
 }
@@ -83,7 +83,7 @@ fn encoded(record: &impl Encode) -> Bytes {
     frame.into()
 }
 
-/// Decodes frames. If the client `greets`, the first frame is the reply to its handshake.
+/// Decodes frames. If `greets` is set, the first frame is the reply to the client's handshake.
 pub(crate) fn heard(mut bytes: Bytes, greets: bool) -> Result<Vec<ToClient>, String> {
     let mut heard = Vec::new();
     while bytes.has_remaining() {

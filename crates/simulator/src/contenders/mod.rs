@@ -19,7 +19,7 @@ use programs::{Program, ProgramEvent, live};
 
 /// Interval at which the clock of an idle process advances.
 const TICK: Micros = 5 * MS;
-/// Disturbances per thousand ticks. Each process is disturbed about every two seconds.
+/// Number of disturbances per thousand ticks. Each process is disturbed about every two seconds.
 const DISTURBED_PER_MILLE: usize = 3;
 /// Minimum progress (grants, puts or takes) of each process after the faults, before it is asked to
 /// end.
@@ -56,7 +56,7 @@ pub(crate) struct Contenders {
 }
 
 impl Contenders {
-    /// Draws the contenders of a seed: some for each of two recipes.
+    /// Draws the contenders of a seed: several for each of two recipes.
     pub(crate) fn drawn(random: &mut Random, only: Option<Recipe>) -> Self {
         let mut recipes = BTreeSet::new();
         match only {
@@ -88,7 +88,7 @@ impl Contenders {
         }
     }
 
-    /// Schedules the start of all contenders, from which their clocks advance.
+    /// Schedules the start of all contenders, after which their clocks advance.
     pub(crate) fn begin(&mut self, world: &mut World) {
         for number in 0..self.all.len() {
             let delay = world.random.range(0, SECOND);
@@ -222,7 +222,7 @@ impl Contenders {
         world.checks.hold(recipes::NAME, held);
     }
 
-    /// Returns the process at this place if it still runs.
+    /// Returns the process at this position if it still runs.
     fn process(&self, place: Endpoint) -> Option<(usize, &Process)> {
         let Endpoint::Application { number, life } = place else {
             return None;
@@ -270,7 +270,7 @@ impl Contenders {
         }
     }
 
-    /// Disturbs one process, most often one that holds something.
+    /// Disturbs one process, most often one that holds a grant.
     fn disturb(&mut self, world: &mut World) {
         let holders = self.judged.holders();
         let anybody = world.random.below(self.all.len());
@@ -308,8 +308,8 @@ impl Contenders {
             _ => {
                 for connection in process.sockets.open() {
                     world.say(name_of(number), || "loses its connection".into());
-                    // Packets that it has sent may still arrive, even after it has reconnected to
-                    // another server.
+                    // Packets that the process has sent may still arrive, even after it has
+                    // reconnected to another server.
                     world.network.slow_down(connection, 0, lag);
                     let event = Event::Broken { connection, end: 1 };
                     world.queue.after(2 * lag, event);
@@ -329,7 +329,7 @@ impl Contenders {
     }
 
     /// Checks that every contender has made progress since the end of the faults. A candidate that
-    /// waits forever is found when all others have ended.
+    /// waits indefinitely is found when all others have ended.
     pub(crate) fn get_on(&self) -> Result<(), String> {
         // A slower candidate may never win an unfair election while other candidates exist.
         let is_unfair = |contender: &Contender| contender.recipe == Recipe::UnfairElection;
@@ -351,7 +351,7 @@ impl Contenders {
         }
     }
 
-    /// Asks all contenders to end in an orderly way.
+    /// Requests that all contenders end in an orderly way.
     pub(crate) fn end(&mut self) {
         self.is_ending = true;
         let processes = self.all.iter().filter_map(|one| one.process.as_ref());
@@ -370,7 +370,7 @@ impl Contenders {
         }
     }
 
-    /// Checks what the contenders left in the tree, after all sessions are over.
+    /// Checks what the contenders have left in the tree after all sessions are over.
     pub(crate) fn judge_leftovers(&self, world: &mut World) {
         let held = self.judged.at_the_end(&world.checks.history);
         world.checks.hold(recipes::NAME, held);

@@ -1,5 +1,4 @@
-//! The programs of the contenders. They use the shipped recipes repeatedly, as an application
-//! would.
+//! Programs of the contenders. They use the shipped recipes repeatedly, as an application would.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,19 +19,19 @@ use crate::invariants::recipes::{FENCED, LEASES};
 /// Recipes for which processes compete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recipe {
-    /// Exclusive lock.
+    /// An exclusive lock.
     Mutex,
-    /// Lock that readers share.
+    /// A lock that readers share.
     ReadWriteLock,
-    /// Semaphore with two leases.
+    /// A semaphore with two leases.
     Semaphore,
-    /// Election in which the leader stays.
+    /// An election in which the leader stays.
     LeaderLatch,
-    /// Election in which leaders take turns.
+    /// An election in which leaders take turns.
     LeaderSelector,
-    /// Election on one znode.
+    /// An election on one znode.
     UnfairElection,
-    /// Queue whose items go to any free consumer.
+    /// A queue whose items go to any free consumer.
     Queue,
 }
 
@@ -48,7 +47,7 @@ impl Recipe {
         Self::Queue,
     ];
 
-    /// Returns the directory or the znode of the recipe.
+    /// Returns the directory or the znode that the recipe uses.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Mutex => "/mutex",
@@ -62,16 +61,16 @@ impl Recipe {
     }
 }
 
-/// Events that a process reports.
+/// Event that a process reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProgramEvent {
     /// The process waits for a grant.
     Waits,
-    /// The process stopped waiting.
+    /// The process has stopped waiting.
     WaitsNoMore,
     /// The process holds this znode from now on.
     Granted { path: String, token: i64 },
-    /// The process does not hold the znode any more, or is not certain.
+    /// The process no longer holds the znode, or is not certain.
     Yielded,
     /// The item is in the queue.
     Put(String),
@@ -83,7 +82,7 @@ pub(super) enum ProgramEvent {
     Over,
 }
 
-/// The program of one process, and its reported events.
+/// Program of one process, and its reported events.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) recipe: Recipe,
@@ -112,7 +111,7 @@ impl Program {
     }
 }
 
-/// Runs the process, from its start to its orderly end.
+/// Runs the process from its start to its orderly end.
 pub(super) async fn live(program: Arc<Program>, sockets: Sockets) {
     let mut random = Random::new(program.seed);
     let servers: Vec<String> = (0..program.servers).map(name_of).collect();
@@ -133,12 +132,12 @@ pub(super) async fn live(program: Arc<Program>, sockets: Sockets) {
         random,
         items: 0,
     };
-    // The server refuses this create if the znode exists. After a lost reply the client creates it
+    // The server refuses this create if the znode exists. After a lost reply, the client creates it
     // again.
     let _ = client.create(FENCED, "", &Create::persistent()).await;
     while !program.is_ending() {
         contender.pause(5, 100).await;
-        // A failed attempt is not fatal: the process tries again, like every long-running
+        // A failed attempt is not fatal. The process tries again, like every long-running
         // application.
         let _ = contender.contend().await;
         program.tell(ProgramEvent::WaitsNoMore);
@@ -201,12 +200,13 @@ impl Contender<'_> {
         }
     }
 
-    /// Deletes a znode of any contender, as an operator may.
+    /// Deletes a znode of any contender, as an operator might.
     async fn meddle(&mut self) -> Result<()> {
         let path = self.program.recipe.path();
         let directory = match self.program.recipe {
             Recipe::Semaphore => format!("{path}/leases"),
-            // Deleting an item would lose it. Here, only the leader itself may delete its znode.
+            // Deleting an item would lose it. In these recipes, only the leader itself may delete
+            // its znode.
             Recipe::Queue | Recipe::UnfairElection => return Ok(()),
             _ => path.to_owned(),
         };
@@ -233,7 +233,7 @@ impl Contender<'_> {
         }
     }
 
-    /// Works for a while. The included write fails if it arrives too late.
+    /// Works for a while. The write in this work fails if it arrives too late.
     async fn work(&mut self, path: &str, check: Option<MultiOp>) {
         self.pause(0, 60).await;
         if let Some(check) = check {
@@ -305,7 +305,7 @@ impl Contender<'_> {
             };
             guard
         };
-        // No check is needed: readers share the lock, so their writes need no order.
+        // No check is needed, because readers share the lock, so their writes need no order.
         let (path, token) = (guard.path(), guard.token());
         self.hold(path, token, None, guard.in_doubt()).await;
         guard.release().await.map(drop)
@@ -347,8 +347,7 @@ impl Contender<'_> {
             let Some(leadership) = self.wait(election.leads()).await? else {
                 break;
             };
-            // The check only proves that some process leads. The check does not prove which process
-            // leads.
+            // The check only proves that some process leads, not which one.
             let (path, token) = (leadership.path(), leadership.token());
             self.hold(path, token, None, election.yields()).await;
         }

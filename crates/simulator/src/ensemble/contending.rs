@@ -1,4 +1,4 @@
-//! The end of a run with recipes. All faults end, every contender makes progress, and then ends.
+//! The end of a run with recipes: all faults end, every contender makes progress and then ends.
 
 use simulation::queue::MS;
 
@@ -24,7 +24,7 @@ impl Ensemble {
         }
     }
 
-    /// Lets time pass until a condition holds. Without a quorum it never will.
+    /// Lets time pass until a condition holds. Without a quorum, it never will.
     fn wait_for(&mut self, is_so: impl Fn(&Self) -> Result<(), String>) {
         let begin = self.servers.world.now();
         let mut last = is_so(self);

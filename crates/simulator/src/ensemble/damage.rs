@@ -9,7 +9,7 @@ use testkit::{Random, SimDisk};
 /// Damage of a machine.
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
-    /// Whether a bit of the disk has flipped. The server may then refuse to start.
+    /// Whether a bit on the disk has flipped. The server may then refuse to start.
     pub(crate) is_rotten: bool,
     /// Member list before its file was corrupted. Other members have a copy.
     pub(super) lost_list: Option<LostList>,
@@ -24,8 +24,8 @@ pub(super) struct LostList {
     pub(super) content: Vec<u8>,
 }
 
-/// Corrupts the list that was proposed last or the list that zoo.cfg names, if there is one, and
-/// returns its old content. The corruption must be detectable: a list has no checksum, so that the
+/// Corrupts either the list that was proposed last or the list that zoo.cfg names, if there is one,
+/// and returns its old content. The corruption must be detectable. A list has no checksum, so the
 /// server accepts every list that it can parse.
 pub(super) fn rot(disk: &SimDisk, random: &mut Random) -> io::Result<Option<LostList>> {
     let proposed = member_files::proposed_list();
@@ -55,7 +55,7 @@ fn rotten(content: &[u8], may_be_empty: bool, random: &mut Random) -> Vec<u8> {
         0 if may_be_empty => rotten.clear(),
         1 => rotten.fill(0),
         _ => {
-            // No key of a list begins with any of the resulting letters.
+            // No key in a list begins with any of the resulting letters.
             if let Some(first) = rotten.first_mut() {
                 *first ^= 1 << random.below(5);
             }

@@ -1,8 +1,8 @@
 //! Leaders that end before their epoch is established.
 //!
-//! Random faults hardly ever cause this order of events: a leader logs a write that no other server
-//! has, is elected again, and stops after a learner has applied the write. The next leader lacks
-//! the write.
+//! Random faults hardly ever cause this sequence of events: a leader logs a write that no other
+//! server has, is elected again, and stops after a learner has applied the write. The next leader
+//! lacks the write.
 
 use host::Wanted;
 use replica::RoleView;
@@ -57,7 +57,7 @@ impl Ensemble {
     }
 
     /// Handles a learner that has applied a write before its leader was established. Stops the
-    /// leader for so long that the others elect another one. May also isolate the learner.
+    /// leader long enough for the others to elect another one. May also isolate the learner.
     pub(super) fn strike_early(&mut self, learner: usize) {
         let plan = &self.servers.world.checks.plan;
         if !plan.ends_early

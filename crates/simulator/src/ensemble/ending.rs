@@ -17,15 +17,15 @@ use proto::{Epoch, SessionId, Sid, Zxid};
 use replica::{RoleView, State};
 use std::collections::BTreeMap;
 
-/// Longest time until everything must be well.
+/// Maximum time until everything must be well.
 pub(super) const PATIENCE: Micros = 60 * SECOND;
-/// Shortest time without faults.
+/// Minimum time without faults.
 pub(super) const FINE: Micros = 4 * SECOND;
-/// Longest delay before a container or TTL znode that is due must be deleted.
+/// Maximum delay before a container or TTL znode that is due must be deleted.
 const SHORT_LIVED_DELAY_MS: i64 = 1500;
 /// Time after which a session without a client must be over, and a due container must be deleted.
 const SESSIONS_END: Micros = 5 * SECOND;
-/// Time that a client must be connected before its session must not expire.
+/// Time for which a client must be connected before its session must not expire.
 const THERE: Micros = SECOND;
 
 impl Ensemble {
@@ -77,7 +77,7 @@ impl Ensemble {
         self.run(SESSIONS_END);
         self.short_lived_are_gone();
         let sessions: Vec<SessionId> = self.clients.iter().map(|client| client.session).collect();
-        // Scripts write in a session that does not belong to a client.
+        // Scripts write in a session that belongs to no client.
         if !sessions.is_empty() {
             self.servers.world.checks.judge_sessions(&sessions);
         }
@@ -116,8 +116,8 @@ impl Ensemble {
     /// Returns whether so many voters have lost acknowledged data that the rest is not a quorum.
     ///
     /// Quorums follow the member lists of the server with the newest history, because no other
-    /// server can be elected. Then no server may lead, and nothing can tell which data is missing.
-    /// The decision belongs to a person.
+    /// server can be elected. In that case no server may lead, and it is unknown which data is
+    /// missing. A person has to decide.
     pub(crate) fn is_stranded(&self) -> bool {
         let mut machines = self.servers.machines.iter().zip(&self.damage);
         let are_all_asked =
@@ -161,7 +161,7 @@ impl Ensemble {
     }
 
     /// Checks that, without a quorum, no server serves more than reads, and that every running
-    /// server reports that it looks for a leader.
+    /// server reports that it is looking for a leader.
     pub(super) fn must_say_so(&mut self) {
         self.is_given_up = true;
         for process in self
@@ -208,7 +208,7 @@ impl Ensemble {
         let progress: Vec<usize> = self.clients.iter().map(|client| client.progress).collect();
         let is_level = |server: &FinalState| server.last == self.servers.world.checks.history_end();
         if !self.clients.iter().all(|client| client.is_quiet) && !servers.iter().all(is_level) {
-            // Something is always pending while clients send requests.
+            // Requests are always pending while clients send new ones.
             let level = servers.into_iter().map(|mut server| {
                 server.last = self.servers.world.checks.history_end();
                 server
@@ -346,20 +346,20 @@ impl Ensemble {
     }
 }
 
-/// Describes the activity of a server in a word.
-/// End of the history of a server, and the proposed member list that it knows.
+/// Describes the activity of a server in a word, with the end of the server's history and the
+/// proposed member list that it knows.
 struct Standing<'a> {
     end: (Epoch, Zxid),
     proposed: Option<&'a Membership>,
 }
 
-/// Returns whether two lists can agree on a leader while the second one is proposed. `newest` is the
-/// voter of the committed list with the newest history.
+/// Returns whether two lists can agree on a leader while the second one is proposed. `newest` is
+/// the voter of the committed list with the newest history.
 ///
 /// A newcomer is a server that votes only by the proposed list. If newcomers alone are a quorum of
 /// that list and have logged more than each voter, they may have committed it. They then vote for
 /// none of the voters, and only voters that know the list can elect them. Apache ZooKeeper has no
-/// leader in this state, either, until a person decides which history counts.
+/// leader in this state either, until a person decides which history is valid.
 fn may_agree(
     committed: &Membership,
     proposed: &Membership,

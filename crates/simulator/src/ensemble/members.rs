@@ -1,4 +1,4 @@
-//! The changes that an operator makes to the members.
+//! Changes that an operator makes to the members.
 
 use config::membership::Membership;
 use config::reconfig::Rules;
@@ -14,8 +14,8 @@ use crate::plan::Plan;
 /// would cut off a remaining server.
 ///
 /// Observers that learn only from followers (`observerMasterPort`) learn nothing while a single
-/// voter leads, not even the next list. With such observers, the operator keeps at least two voters
-/// and names the version of the list that he changes.
+/// voter leads, not even the next list. If there are such observers, the operator keeps at least
+/// two voters and specifies the version of the list that the change is based on.
 pub(crate) fn draw(
     list: Option<&Membership>,
     plan: &Plan,
@@ -39,7 +39,7 @@ pub(crate) fn draw(
                 rules,
             )
         }
-        // An operator who does not know the current members does not remove any.
+        // An operator who does not know the current members removes none.
         (None, None) if request.joining.as_deref().is_some_and(is_voter) => return Some(request),
         (None, None) => return None,
     };
@@ -82,7 +82,7 @@ fn draw_any(plan: &Plan, random: &mut Random) -> ReconfigRequest {
     }
 }
 
-/// The final work of an operator, step by step. It restores the initial role of every server.
+/// Final work of an operator, step by step, which restores the initial role of every server.
 ///
 /// The operator changes one server at a time, because a server must be in sync before it can vote.
 /// An observer does not count for this (Leader.isQuorumSynced). If the observer is needed, it
@@ -129,15 +129,15 @@ impl Restoration {
             (Ok(()), false) => self.next += 1,
             (Err(ErrorCode::NewConfigNoQuorum), false) => self.leaves_first = observes,
             (Err(_), false) => {}
-            // The server could not leave, or it has left.
+            // The server either could not leave or has left.
             (_, true) => self.leaves_first = false,
         }
     }
 }
 
-/// Returns the list that an operator gives a server whose own files do not contain it. This is the
-/// last committed list, with the server added as an unknown newcomer if the list does not contain
-/// it.
+/// Returns the list that an operator provides to a server whose own files do not contain the
+/// server. This is the last committed list, to which the server is added as an unknown newcomer if
+/// the list does not contain it.
 pub(crate) fn list_for(list: &str, server: usize, plan: &Plan) -> String {
     let key = format!("server.{}=", server + 1);
     // The version of a list is only in the name of its file.

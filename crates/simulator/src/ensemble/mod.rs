@@ -1,4 +1,4 @@
-//! An ensemble of servers and clients, with everything between them, from one seed.
+//! An ensemble of servers and clients and everything between them, generated from one seed.
 
 mod contending;
 mod damage;
@@ -25,26 +25,26 @@ use crate::simulated::{Event, OwnEvent, Server, World};
 use crate::trace::Trace;
 use damage::Damage;
 
-/// Error of a server that its member list does not contain (Java's QuorumPeer.start).
+/// Error of a server that is missing in its member list (Java's QuorumPeer.start).
 const NOT_A_MEMBER: &str = "not in the peer list";
 
-/// Advice for a corrupt member list. The simulated operator follows it.
+/// Advice for a corrupt member list, which the simulated operator follows.
 const DAMAGED_LIST: &str = "copy the file of the same name from another member";
 
 pub(crate) struct Ensemble {
     pub(crate) servers: Servers<Checks>,
-    /// Damage of each machine.
+    /// Damage to each machine.
     pub(crate) damage: Vec<Damage>,
     pub(crate) clients: Vec<Client>,
     /// Processes that run recipes.
     pub(crate) contenders: Contenders,
-    /// Server that the oracle named since both servers were last together. No other server may be
-    /// named.
+    /// Server that the oracle has named since both servers were last together. No other server may
+    /// be named.
     entitled: Option<usize>,
     healed_at: Option<Micros>,
     /// Whether too many voters have lost acknowledged data. The ensemble then stays down.
     pub(crate) is_given_up: bool,
-    /// Contents of the change histories, counted when they are compared.
+    /// Counts of the change histories' contents, determined when they are compared.
     pub(crate) recorded: Counts,
 }
 
@@ -190,7 +190,7 @@ impl Ensemble {
         }
     }
 
-    /// Starts a process on a machine without one. If it cannot start, an operator repairs the
+    /// Starts a process on a machine that runs none. If it cannot start, an operator repairs the
     /// machine or waits.
     pub(crate) fn start(&mut self, index: usize) {
         let name = format!("server {}", index + 1);
@@ -226,8 +226,8 @@ impl Ensemble {
         }
     }
 
-    /// Gives a server a member list that contains it, as an operator would. The server has
-    /// restarted after its removal, or does not know that it was added again.
+    /// Provides a server with a member list that contains the server, as an operator would. The
+    /// server has restarted after its removal, or does not know that it was added again.
     fn introduce(&mut self, index: usize) {
         let settings = &self.servers.world.settings;
         let plan = &self.servers.world.checks.plan;

@@ -3,7 +3,7 @@
 //!
 //! The oracle names at most one server. It may name another server only while both are together
 //! with all committed data on both disks, or if neither could continue alone since then. Java has
-//! the same requirement: a server that continued alone has data that the other one lacks.
+//! the same requirement, because a server that continued alone has data that the other one lacks.
 
 use simulation::queue::MS;
 
@@ -11,8 +11,8 @@ use super::Ensemble;
 use crate::simulated::{Event, World};
 
 impl Ensemble {
-    /// Makes the oracle name another server, or none. Usually there is a reason: the two are about
-    /// to be separated.
+    /// Makes the oracle name another server or none. The usual reason is that the two are about to
+    /// be separated.
     pub(super) fn turn_oracle(&mut self) {
         let random = &mut self.servers.world.random;
         let any = random.pick(&[Some(0), Some(1), None]).flatten();
@@ -27,7 +27,7 @@ impl Ensemble {
         }
     }
 
-    /// Makes the oracle name the wanted server, the only entitled one, or none.
+    /// Makes the oracle name the wanted server, the only server that may be named, or none.
     pub(crate) fn name(&mut self, wanted: Option<usize>) {
         if self.are_together() {
             self.entitled = None;
@@ -54,7 +54,7 @@ impl Ensemble {
         }
     }
 
-    /// Returns whether both servers serve in one epoch and have all committed data.
+    /// Returns whether both servers serve in the same epoch and have all committed data.
     fn are_together(&self) -> bool {
         let end = self.servers.world.checks.history_end();
         let epoch_of = |index| {

@@ -37,7 +37,7 @@ impl Ensemble {
         });
     }
 
-    /// Sets a wall clock, or makes it drift.
+    /// Sets a wall clock or makes it drift.
     pub(super) fn set_clock(&mut self) {
         let (index, random) = (self.any_server(), &mut self.servers.world.random);
         let clock = Clock {

@@ -1,4 +1,4 @@
-//! The faults of a run, and their ends.
+//! Faults of a run, and their ends.
 
 use simulation::configured::dirs_of;
 use simulation::queue::{MS, SECOND};
@@ -19,7 +19,7 @@ impl Ensemble {
             .after(SECOND, Event::Own(OwnEvent::Weather));
     }
 
-    /// Causes a fault, or ends one.
+    /// Causes a fault or ends one.
     pub(super) fn blow(&mut self) {
         if self.servers.world.is_healed {
             return;
@@ -147,7 +147,7 @@ impl Ensemble {
         self.break_cut();
     }
 
-    /// Isolates a server, or splits the ensemble in two.
+    /// Isolates a server or splits the ensemble in two.
     fn isolate_one(&mut self) {
         let count = self.servers.machines.len();
         let mut inside: Vec<usize> = vec![self.any_server()];
@@ -213,8 +213,8 @@ impl Ensemble {
         if sleeps {
             client.asleep_until = now + sleep;
         } else if let Some(connection) = client.connection {
-            // Packets that it has sent may still arrive, even after it has reconnected to another
-            // server.
+            // Packets that the client has sent may still arrive, even after it has reconnected to
+            // another server.
             self.servers.world.network.slow_down(connection, 0, lag);
             let event = Event::Broken { connection, end: 1 };
             self.servers.world.queue.after(2 * lag, event);
@@ -247,7 +247,7 @@ impl Ensemble {
         }
     }
 
-    /// Flips a bit on the disk of a server, if few enough disks are corrupt.
+    /// Flips a bit on the disk of a server if few enough disks are corrupt.
     fn rot(&mut self) {
         let index = self.any_server();
         let voters = self.servers.world.checks.plan.voters;
@@ -297,8 +297,8 @@ impl Ensemble {
         }
     }
 
-    /// Raises the accepted epoch of a server above all known epochs. The server notices the raised
-    /// epoch at its next start.
+    /// Raises the accepted epoch of a server above all known epochs. The server notices this at its
+    /// next start.
     fn promise_more(&mut self) {
         let index = self.any_server();
         let [data, _] = dirs_of(&self.servers.world.settings);
@@ -317,5 +317,5 @@ impl Ensemble {
     }
 }
 
-/// Subdirectory of the files in a data directory.
+/// Subdirectory of a data directory that contains the files.
 const VERSION_DIR: &str = "version-2";

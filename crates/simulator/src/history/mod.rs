@@ -1,7 +1,7 @@
 //! The committed transactions as an omniscient observer sees them, and the resulting tree.
 //!
-//! The tree is a separate model: a few maps that grow with every transaction and keep all earlier
-//! states. It can return the state of any znode at any zxid.
+//! The tree is a separate model, which consists of a few maps that grow with every transaction and
+//! keep all earlier states. It can return the state of any znode at any zxid.
 
 pub(crate) mod check;
 
@@ -22,14 +22,14 @@ use crate::plan::Plan;
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) zxid: Zxid,
-    /// Epoch in which the transaction was committed: its own epoch or a later one.
+    /// Epoch in which the transaction was committed, which is its own epoch or a later one.
     pub(crate) epoch: Epoch,
     pub(crate) bytes: Bytes,
     pub(crate) txn: TxnRecord,
 }
 
 impl Entry {
-    /// Returns whether `bytes` are this entry with `SessionMoved` in place of the error of a late
+    /// Returns whether `bytes` are this entry with `SessionMoved` instead of the error of a late
     /// request. A follower sends this form to its observer. Neither form changes the tree.
     fn is_told_as_moved(&self, bytes: &Bytes) -> bool {
         let txn = Txn::error(ErrorCode::SessionMoved);
@@ -46,22 +46,22 @@ impl Entry {
 pub(crate) struct NodeState {
     pub(crate) data: Option<Bytes>,
     pub(crate) version: i32,
-    /// Owner of an ephemeral znode, or 0.
+    /// Owner of an ephemeral znode; 0 for other znodes.
     pub(crate) owner: SessionId,
     pub(crate) acl: Rc<[Acl]>,
     pub(crate) lifetime: Lifetime,
-    /// Time of the last change of the data, by the leader's clock.
+    /// Time of the last data change, by the leader's clock.
     pub(crate) changed_ms: i64,
 }
 
-/// Other reasons for which a znode ends.
+/// Other reason for which a znode ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// None, or the end of its session.
+    /// No other reason, or the end of its session.
     Unbounded,
     /// Deletion of the znode's last child.
     Container,
-    /// This number of ms without a change or a child.
+    /// This number of ms without a change and without a child.
     Ttl(i64),
 }
 
@@ -70,12 +70,12 @@ struct Node {
     /// States of the znode, each with the zxid from which it was valid. `None` means that it did
     /// not exist.
     states: Vec<(Zxid, Option<NodeState>)>,
-    /// Zxids at which the znode was created, deleted or its data set.
+    /// Zxids at which the znode was created or deleted, or its data was set.
     changes: Vec<Zxid>,
     child_changes: Vec<Zxid>,
 }
 
-/// Every committed transaction, and the model of the tree.
+/// All committed transactions, and the model of the tree.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) entries: Vec<Entry>,
@@ -83,7 +83,7 @@ pub(crate) struct History {
     /// Sessions, each with the epoch that created it.
     pub(crate) sessions: BTreeMap<SessionId, Epoch>,
     ephemerals: BTreeMap<SessionId, BTreeSet<String>>,
-    /// First server id that may be an observer of a follower.
+    /// Lowest server id that may be an observer of a follower.
     observers_from: Option<Sid>,
 }
 
@@ -101,8 +101,8 @@ impl History {
         }
     }
 
-    /// Returns whether a server may have these bytes for an entry: the entry itself, or the form
-    /// that an observer receives.
+    /// Returns whether a server may have these bytes for an entry, which are the entry itself or
+    /// the form that an observer receives.
     pub(crate) fn may_have(&self, sid: Sid, entry: &Entry, bytes: &Bytes) -> bool {
         let is_behind_follower = self.observers_from.is_some_and(|first| sid >= first);
         entry.bytes == *bytes || is_behind_follower && entry.is_told_as_moved(bytes)
@@ -126,7 +126,7 @@ impl History {
             })
     }
 
-    /// Returns the parsed form of [`Self::member_list`].
+    /// Returns [`Self::member_list`] in parsed form.
     pub(crate) fn members(&self) -> Option<Membership> {
         Membership::parse(&self.member_list()?, false).ok()
     }
@@ -136,7 +136,7 @@ impl History {
         self.entries.get(at.ok()?)
     }
 
-    /// Returns the last transaction of a tree that ends at `last`. A tree that a server received as
+    /// Returns the last transaction in a tree that ends at `last`. A tree that a server received as
     /// a snapshot before the first transaction of an epoch ends with counter 0 of that epoch.
     pub(crate) fn end_of_tree(&self, last: Zxid) -> Zxid {
         if last.counter() != 0 {
@@ -346,7 +346,7 @@ impl History {
         nodes.filter(is_owned).collect()
     }
 
-    /// Returns the last change of a znode's children.
+    /// Returns the last change of a znode's list of children.
     pub(crate) fn last_child_change(&self, path: &str) -> Option<Zxid> {
         self.nodes.get(path)?.child_changes.last().copied()
     }
@@ -364,8 +364,8 @@ impl History {
         states.get(since.map_or(0, |at| at + 1)).map(|(at, _)| *at)
     }
 
-    /// Returns whether a znode existed at some time in an interval and, at the end of the interval,
-    /// had been unchanged for more than `ms`.
+    /// Returns whether a znode existed at some time in an interval and had been unchanged for more
+    /// than `ms` at the end of the interval.
     pub(crate) fn was_unchanged(&self, path: &str, ms: i64, from_ms: i64, upto_ms: i64) -> bool {
         let states = self.nodes.get(path).map_or(&[][..], |node| &node.states);
         let time_of = |zxid: Zxid| self.at(zxid).map(|entry| entry.txn.header.time_ms);
@@ -377,14 +377,15 @@ impl History {
         })
     }
 
-    /// Returns the changes of a znode after `from` and up to `upto`: it was created, deleted, or
+    /// Returns the changes to a znode after `from` and up to `upto`: it was created or deleted, or
     /// its data was set.
     pub(crate) fn changes(&self, path: &str, from: Zxid, upto: Zxid) -> impl Iterator<Item = Zxid> {
         let node = self.nodes.get(path);
         within(node.map_or(&[][..], |node| &node.changes), from, upto)
     }
 
-    /// Returns the changes of a znode's children in the interval: a child was created or deleted.
+    /// Returns the changes to a znode's list of children in the interval: a child was created or
+    /// deleted.
     pub(crate) fn child_changes(
         &self,
         path: &str,
@@ -395,7 +396,7 @@ impl History {
         within(node.map_or(&[][..], |node| &node.child_changes), from, upto)
     }
 
-    /// Counts the changes of a znode and of all its descendants in the interval.
+    /// Counts the changes to a znode and to all its descendants in the interval.
     pub(crate) fn changes_below(&self, path: &str, from: Zxid, upto: Zxid) -> usize {
         let below = format!("{path}/");
         let nodes = self.nodes.range(path.to_owned()..);
@@ -430,20 +431,21 @@ fn new_node(header: &TxnHeader, data: &Option<Bytes>, acl: &[Acl]) -> NodeState 
     }
 }
 
-/// Returns the zxids after `from` and up to `upto` from an ordered list.
+/// Returns the zxids after `from` and up to `upto` in an ordered list.
 fn within(zxids: &[Zxid], from: Zxid, upto: Zxid) -> impl Iterator<Item = Zxid> {
     let begin = zxids.partition_point(|zxid| *zxid <= from);
     let end = zxids.partition_point(|zxid| *zxid <= upto).max(begin);
     zxids[begin..end].iter().copied()
 }
 
-/// Returns the path of the parent. It is empty for a child of the root.
+/// Returns the path of the parent, which is empty for a child of the root.
 pub(crate) fn parent_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 /// Returns whether a transaction is valid from any session at any time. Any client may end a
-/// session, and may have an empty container deleted. Source: PrepRequestProcessor.pRequest2Txn.
+/// session or request the deletion of an empty container. Source:
+/// PrepRequestProcessor.pRequest2Txn.
 pub(crate) fn needs_no_session(txn: &Txn) -> bool {
     matches!(txn, Txn::CloseSession { .. } | Txn::DeleteContainer { .. })
 }

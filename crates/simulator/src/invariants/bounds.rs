@@ -1,4 +1,4 @@
-//! Bounds of the data that members hold back and of the records that they receive.
+//! Invariants: bounds on the data that members hold back and on the records that they receive.
 
 use proto::Sid;
 use simulation::checks::HeldBack;
@@ -8,10 +8,11 @@ use super::CheckResult;
 
 pub(crate) const NAME: &str = "a member's memory is bounded";
 
-/// Longest possible DIFF for a learner. With recipes, some thousand records are committed while a
-/// learner is disconnected.
+/// Maximum length of a DIFF for a learner. With recipes, several thousand records are committed
+/// while a learner is disconnected.
 const UNSYNCED_MAX: usize = 6000;
-/// Requests that all clients together send before they wait, doubled for broken connections.
+/// Maximum number of requests that all clients together send before they wait, doubled because of
+/// broken connections.
 const REQUESTS_MAX: usize = 64;
 
 /// Checks the length of a proposal against the limit of the members.

@@ -1,5 +1,5 @@
-//! Liveness. After all faults end, there is one leader, and every server is in sync with it. Every
-//! client makes progress, and no session of a connected client expires.
+//! Invariant (liveness): after all faults end, there is one leader, and every server is in sync
+//! with it. Every client makes progress, and no session of a connected client expires.
 
 use proto::{SessionId, Zxid};
 
@@ -17,7 +17,7 @@ pub(crate) struct FinalState {
     pub(crate) last: Zxid,
 }
 
-/// Checks that the ensemble is well by now.
+/// Checks that the ensemble has recovered by now.
 pub(crate) fn is_well(servers: &[FinalState], progress: &[usize], end: Zxid) -> CheckResult {
     let leaders = servers.iter().filter(|server| server.leads).count();
     let has_all = |server: &FinalState| server.serves && server.last == end;

@@ -1,4 +1,4 @@
-//! After all faults end, the ensemble recovers in bounded time.
+//! Invariant: after all faults end, the ensemble recovers in bounded time.
 
 use simulation::queue::{Micros, SECOND};
 
@@ -7,10 +7,10 @@ use crate::plan::Plan;
 
 pub(crate) const NAME: &str = "recovery soon after the faults end";
 
-/// Longest time for elections and synchronisations, of which some fail. Here `initLimit` is two
-/// seconds, and the longest pause between notifications is 1.6 seconds.
+/// Maximum time for elections and synchronisations, some of which fail. `initLimit` is two seconds
+/// here, and the longest pause between notifications is 1.6 seconds.
 const LONGEST: Micros = 30 * SECOND;
-/// Longest time with an operator who changes each member twice, each time with an election.
+/// Maximum time with an operator who changes each member twice, each time with an election.
 const LONGEST_OF_OPERATOR: Micros = 55 * SECOND;
 
 /// Checks the time that the ensemble needed, and its final state.

@@ -1,4 +1,4 @@
-//! A change history whose thread runs only after its member has received two snapshots of its
+//! A change history whose thread only runs after its member has received two snapshots from its
 //! leader.
 
 use crate::ensemble::Ensemble;
@@ -23,7 +23,7 @@ pub(super) fn comes_late(ensemble: &mut Ensemble) {
     comes(ensemble);
 }
 
-/// Starts server 1, which receives a snapshot of its leader, and then writes something.
+/// Starts server 1, which receives a snapshot from its leader. Then writes some transactions.
 fn comes(ensemble: &mut Ensemble) {
     ensemble.start(0);
     ensemble.served_by(&[0]);

@@ -1,4 +1,5 @@
-//! One tree differs from the others: a byte of it was changed without a transaction.
+//! Scripts in which one tree differs from the others, because a byte of it was changed without a
+//! transaction.
 
 use config::OnDigestMismatch;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
@@ -30,7 +31,7 @@ fn with(on_digest_mismatch: OnDigestMismatch, mut plan: Plan) -> Plan {
     plan
 }
 
-/// Server 1 follows with a corrupt tree, and notices this with the next transaction.
+/// Server 1 follows with a corrupt tree and notices this at the next transaction.
 pub(super) fn learner_logs(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
     ensemble.run(2 * SECOND);
@@ -41,7 +42,7 @@ pub(super) fn learner_logs(ensemble: &mut Ensemble) {
     ensemble.start(0);
 }
 
-/// Server 3 leads with a corrupt tree. It learns of this, and continues to lead.
+/// Server 3 leads with a corrupt tree. It learns of this but continues to lead.
 pub(super) fn leader_logs(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     ensemble.run(2 * SECOND);
@@ -52,7 +53,7 @@ pub(super) fn leader_logs(ensemble: &mut Ensemble) {
     ensemble.start(2);
 }
 
-/// Server 1 follows with a corrupt tree, and exits. The others continue.
+/// Server 1 follows with a corrupt tree and exits. The others continue.
 pub(super) fn learner_stops(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
     // Server 1 was started once.
@@ -62,7 +63,7 @@ pub(super) fn learner_stops(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 3 leads with a corrupt tree, and exits. The others continue.
+/// Server 3 leads with a corrupt tree and exits. The others continue.
 pub(super) fn leader_stops(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     let lives: Vec<_> = ensemble
@@ -81,7 +82,7 @@ pub(super) fn leader_stops(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 1 follows with a corrupt tree, and receives the tree of server 3.
+/// Server 1 follows with a corrupt tree and receives the tree of server 3.
 pub(super) fn learner_is_repaired(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 0);
     ensemble.must_be_repaired(0);
@@ -91,8 +92,7 @@ pub(super) fn learner_is_repaired(ensemble: &mut Ensemble) {
     }
 }
 
-/// Server 4 observes a follower. The tree of server 4 is corrupt, and it receives the tree of the
-/// follower.
+/// Server 4 observes a follower. Its tree is corrupt, and it receives the tree of the follower.
 pub(super) fn observer_is_repaired(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2, 3]);
@@ -107,7 +107,7 @@ pub(super) fn observer_is_repaired(ensemble: &mut Ensemble) {
 }
 
 /// Server 3 leads with a corrupt tree, steps down, and receives the tree of the next leader. It
-/// would win each election, and its tree must not reach any other server.
+/// would win each election, but its tree must not reach any other server.
 pub(super) fn leader_is_repaired(ensemble: &mut Ensemble) {
     damage_and_write(ensemble, 2);
     ensemble.must_be_repaired(2);
@@ -170,9 +170,9 @@ pub(super) fn copy_is_no_witness(ensemble: &mut Ensemble) {
     }
 }
 
-/// Damages the tree of a server, and writes something. Server 3 leads. If its tree is the damaged
-/// one, it is damaged before server 3 leads again. Then server 3 prepares transactions with the
-/// damaged tree from the beginning of its epoch.
+/// Corrupts the tree of a server and writes a transaction. Server 3 leads. If the corrupt tree is
+/// server 3's, it is corrupted before server 3 leads again, so server 3 prepares transactions with
+/// the corrupt tree from the beginning of its epoch.
 fn damage_and_write(ensemble: &mut Ensemble, server: usize) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -243,7 +243,7 @@ impl Ensemble {
         self.run(SECOND);
     }
 
-    /// Waits until the process of a server ends. It restarts later.
+    /// Waits until the process of a server has ended. It restarts later.
     fn must_end(&mut self, server: usize, lives: u64) {
         let has_ended = |ensemble: &Self| {
             let machine = &ensemble.servers.machines[server];

@@ -1,4 +1,4 @@
-//! Servers whose files changed after they stopped.
+//! Scripts with servers whose files change after they have stopped.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use testkit::SimDisk;
 
 use crate::ensemble::Ensemble;
 
-/// Observation time of servers without a quorum: several elections.
+/// Time for which servers without a quorum are observed, which covers several elections.
 const WATCHED: i64 = 4 * SECOND;
 
 /// Server 2 has acknowledged data that server 1 lacks, and a record in the middle of its log is
-/// corrupt. The two are not a quorum until server 3 returns.
+/// corrupt. The two do not form a quorum until server 3 returns.
 pub(super) fn log_rots(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

@@ -1,9 +1,9 @@
-//! A write that was never committed, in a snapshot that was begun before it.
+//! Scripts in which a write that was never committed is in a snapshot that began before it.
 //!
 //! Only a leader has logged a write. It leads again, and its learners apply the write before the
-//! epoch is established, while one of them writes a snapshot. The next leader does not have the
-//! write. The snapshot is named after a transaction that both leaders have, so the learner still
-//! loads it after TRUNC.
+//! epoch is established, while one of them writes a snapshot. The next leader lacks the write. The
+//! snapshot is named after a transaction that both leaders have, so the learner still loads it
+//! after TRUNC.
 
 use host::Wanted;
 use proto::Zxid;
@@ -98,8 +98,9 @@ impl Ensemble {
 }
 
 /// Only server 5 has a write, and it leads again together with server 2. The disk of server 2 does
-/// not sync. Server 1 has run all the time and writes a snapshot slowly. It applies the write. Then
-/// servers 2 to 4 elect a leader without the write, and that leader sends TRUNC to server 1.
+/// not sync. Server 1 has been running all the time and writes a snapshot slowly. It applies the
+/// write. Then servers 2 to 4 elect a leader without the write, and that leader sends TRUNC to
+/// server 1.
 pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     let (learner, slow, apart, last) = (0, 1, [2, 3], 4);
     ensemble.led_by(last);
@@ -125,7 +126,7 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     goes_on_without(ensemble, learner, last, slow, &apart);
 }
 
-/// An observer writes a snapshot because it has started. Each piece takes the time of a sync, and
+/// An observer writes a snapshot because it has started. Each piece takes as long as a sync, and
 /// the script does not stall any of them. The observer applies the write before server 1
 /// acknowledges NEWLEADER.
 pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
@@ -144,7 +145,8 @@ pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     goes_on_without(ensemble, observer, last, slow, &apart);
 }
 
-/// Lets the same leader win again once the slow server starts. The servers in `apart` cannot vote.
+/// Lets the same leader win again after the slow server has started. The servers in `apart` cannot
+/// vote.
 fn leads_again(ensemble: &mut Ensemble, leader: usize, slow: usize, apart: &[usize]) {
     apart.iter().for_each(|server| ensemble.cut_off(*server));
     ensemble.kill(slow);
@@ -153,9 +155,9 @@ fn leads_again(ensemble: &mut Ensemble, leader: usize, slow: usize, apart: &[usi
     apart.iter().for_each(|server| ensemble.cut_off(*server));
 }
 
-/// Stops the leader, and drops the data that the slow server has not synced. Isolates the learner
-/// until the others have a leader that has run all the time, because only such a leader sends
-/// TRUNC.
+/// Stops the leader and drops the data that the slow server has not synced. Isolates the learner
+/// until the others have a leader that has been running all the time, because only such a leader
+/// sends TRUNC.
 fn goes_on_without(
     ensemble: &mut Ensemble,
     learner: usize,

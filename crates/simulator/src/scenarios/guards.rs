@@ -1,6 +1,6 @@
 //! Guards in the shipped code that random faults seldom exercise. Each guard has a script, which
-//! reaches the situation on the shortest path. The script passes, and fails with the mutant that
-//! removes the guard.
+//! reaches the situation in as few steps as possible. The script passes, but fails with the mutant
+//! that removes the guard.
 
 use bytes::Bytes;
 use jute::Encode;
@@ -251,7 +251,7 @@ pub const GUARDS: &[Guard] = &[
     },
 ];
 
-/// Only the leader of two servers may continue alone. Then the other server may, and the two are
+/// Only the leader of two servers may continue alone. Later the other server may, and the two are
 /// separated.
 fn word_moves(ensemble: &mut Ensemble) {
     for _ in 0..20 {
@@ -326,8 +326,8 @@ fn clients_lose_connections(ensemble: &mut Ensemble, next: fn(&Ensemble, usize) 
 }
 
 /// The observer receives a snapshot while changes continue, and another follower receives nothing.
-/// Then the observer connects to that follower, which is older than some changes that the snapshot
-/// partly contains.
+/// Then the observer connects to that follower, whose tree is older than some changes that the
+/// snapshot partly contains.
 fn observer_is_ahead(ensemble: &mut Ensemble) {
     const OBSERVER: usize = 3;
     ensemble.served_by(&[0, 1, 2, OBSERVER]);
@@ -438,7 +438,7 @@ impl Ensemble {
         others.find(|other| *other != server)
     }
 
-    /// Returns the connection between a leader and its learner, as the leader knows it.
+    /// Returns the connection between a leader and its learner, as identified by the leader.
     fn learner_link(&self, leader: usize, learner: usize) -> Option<LinkId> {
         let network = &self.servers.world.network;
         let mut numbers = network.between_servers(false).into_iter();

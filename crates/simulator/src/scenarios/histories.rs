@@ -1,4 +1,4 @@
-//! Histories that a member acknowledges before they are on disk.
+//! Scripts with histories that a member acknowledges before they are on disk.
 
 use simulation::queue::{MS, SECOND};
 use simulation::world::HeldWork;
@@ -48,7 +48,7 @@ pub(super) fn snapshot_not_on_disk(ensemble: &mut Ensemble) {
 }
 
 /// Server 1 misses two commits. It loses power during its synchronisation, with the new epoch on
-/// disk, but without the commits. Server 2 has the commits and must lead server 1.
+/// disk but without the commits. Server 2 has the commits and must lead server 1.
 pub(super) fn epoch_before_history(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

@@ -1,8 +1,9 @@
-//! Histories with a hole that no zxid shows, because a later epoch begins after it.
+//! Scripts with histories whose hole is not visible in zxids, because a later epoch begins after
+//! it.
 //!
 //! Servers 1 and 5 stop in epoch 1. Epoch 2 continues without them. Server 5 then receives its end,
 //! and leads in a later epoch. If server 5 was only isolated, its data in memory survives. Then
-//! server 1 returns, and must receive epoch 2 as well.
+//! server 1 returns and must receive epoch 2 as well.
 
 use crate::ensemble::Ensemble;
 
@@ -19,7 +20,7 @@ fn two_are_left_behind(ensemble: &mut Ensemble, leave: fn(&mut Ensemble, usize))
     ensemble.write(3, 3);
 }
 
-/// Server 4 loses its followers, and leads them again with all its data in memory.
+/// Server 4 loses its followers and leads them again with all its data in memory.
 fn another_epoch(ensemble: &mut Ensemble) {
     ensemble.kill(1);
     ensemble.kill(2);
@@ -31,7 +32,7 @@ fn another_epoch(ensemble: &mut Ensemble) {
 }
 
 /// Server 5 returns and receives the first transaction of another epoch. With any later
-/// transaction, its zxid would show that an earlier one is missing.
+/// transaction, its zxid would reveal that an earlier one is missing.
 fn one_is_back_for_the_first_write(ensemble: &mut Ensemble) {
     ensemble.mend();
     ensemble.served_by(&[4]);
@@ -51,7 +52,7 @@ fn the_first_comes_back(ensemble: &mut Ensemble) {
 pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
     ensemble.servers.world.settings.committed_len = 1;
     ensemble.servers.world.settings.use_disk_log = false;
-    // A running server has more in memory.
+    // A running server has more transactions in memory.
     for server in 0..5 {
         ensemble.kill(server);
     }

@@ -1,4 +1,4 @@
-//! Learners that join and leave an ensemble.
+//! Scripts with learners that join and leave an ensemble.
 
 use simulation::queue::{MS, SECOND};
 use simulation::world::HeldWork;
@@ -56,15 +56,15 @@ pub(super) fn proposal_before_new_leader(ensemble: &mut Ensemble) {
     let before = ensemble.committed();
     ensemble.propose(2, 1);
     ensemble.start(0);
-    // The limit ends before the leader drops server 2 because of its slow disk.
+    // The limit expires before the leader drops server 2 because of its slow disk.
     if !ensemble.run_until(900 * MS, |ensemble| ensemble.committed() > before) {
         ensemble.wrong("server 1 should join and acknowledge".into());
     }
 }
 
 /// Server 3 has a proposal that no other server received, and its disk has not finished when its
-/// role ends. Another server leads. Server 3 receives TRUNC, and then acknowledges new proposals.
-/// They must be on its disk when no other server with them remains.
+/// role ends. Another server leads. Server 3 receives TRUNC, then acknowledges new proposals. They
+/// must be on its disk when no other server that has them remains.
 pub(super) fn old_writer(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

@@ -1,9 +1,9 @@
-//! Ordering bugs of Apache ZooKeeper, one script each.
+//! Scripts for ordering bugs of Apache ZooKeeper, one for each bug.
 //!
 //! A script brings an ensemble to the moment of the bug by stalling disks, cutting paths and
-//! stopping servers. With a correct host, the ensemble is well in the end. With the script's
-//! mutant, which behaves as Apache ZooKeeper did, an invariant breaks. Therefore each script
-//! passes, and fails without the guard against its bug. Mutants are patches
+//! stopping servers. With a correct host, the ensemble recovers in the end. With the script's
+//! mutant, which behaves as Apache ZooKeeper did, an invariant is violated. Each script therefore
+//! passes, but fails without the guard against its bug. Mutants are patches
 //! (`crates/simulator/mutants`).
 
 mod change_history;
@@ -151,7 +151,7 @@ pub const SCENARIOS: &[Scenario] = &[
 /// Session of the writes in scripts.
 const WRITER: SessionId = SessionId(0x7e57);
 
-/// Longest time for each expected event.
+/// Maximum time until an expected event.
 const SOON: i64 = 6 * SECOND;
 
 impl Ensemble {
@@ -225,7 +225,7 @@ impl Ensemble {
         }
     }
 
-    /// Makes the leader propose `count` transactions, and waits for their commit.
+    /// Makes the leader propose `count` transactions and waits for their commit.
     fn write(&mut self, leader: usize, count: usize) {
         let wanted = self.servers.world.checks.history.entries.len() + count;
         self.propose(leader, count);

@@ -1,4 +1,4 @@
-//! Compares the contents of a history with the committed transactions.
+//! Comparison of a history's contents with the committed transactions.
 
 use bytes::Bytes;
 use proto::{Sid, Zxid};

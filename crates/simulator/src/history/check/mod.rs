@@ -1,11 +1,11 @@
-//! The change history of every member, recorded by the shipped code and compared with the
-//! committed transactions.
+//! The change history of every member, recorded by the shipped code and compared with the committed
+//! transactions.
 //!
-//! [`host::Recorder`] decides which records a history receives, which parts it reads from log
-//! and snapshots, and where it has a hole. The history is stored in the memory of this simulation
+//! [`host::Recorder`] decides which records a history receives, which parts it reads from log and
+//! snapshots, and where it has a hole. The history is stored in the memory of this simulation
 //! (`store`). Its faults are a late thread, a short queue, a life without a history, and a lost
-//! directory. They are drawn from a separate random sequence, so that the rest of a seed does not
-//! depend on them.
+//! directory. They are drawn from a separate random sequence, so the rest of a seed does not depend
+//! on them.
 
 mod judge;
 mod store;
@@ -28,7 +28,8 @@ use store::{Memory, Recorded};
 
 /// Name of this check in violations.
 pub(crate) const NAME: &str = "the change history contains the committed transactions";
-/// Queued transactions for the thread. Transactions that do not fit are read from the log.
+/// Maximum number of transactions queued for the thread. Transactions that do not fit are read from
+/// the log.
 const QUEUE_MAX: usize = 12;
 /// Number of turns after which a history must be complete.
 const TURNS_AT_THE_END: usize = 20;
@@ -43,9 +44,9 @@ pub(crate) struct Histories {
 /// Numbers of compared transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Transactions that histories contain.
+    /// Number of transactions that histories contain.
     pub(crate) recorded: usize,
-    /// Transactions in the holes of histories.
+    /// Number of transactions in the holes of histories.
     pub(crate) missed: usize,
 }
 
@@ -59,12 +60,12 @@ struct Member {
     stands_still: bool,
 }
 
-/// Recorder state during one life of a process.
+/// State of the recorder during one life of a process.
 #[derive(Debug)]
 struct Life {
     recorder: Recorder<SimDisk>,
     log_end: Arc<LogEnd>,
-    /// Last transaction that was applied as committed. It is 0 before the first one.
+    /// Last transaction that was applied as committed; 0 before the first one.
     committed: Zxid,
     queue: VecDeque<TxnRecord>,
     is_off: bool,
@@ -78,8 +79,8 @@ impl Histories {
         }
     }
 
-    /// Starts the recorder of a process on these files. Data of the last life that was not durable
-    /// is lost.
+    /// Starts the recorder of a process with these files. Data from the last life that was not
+    /// durable is lost.
     pub(crate) fn begin(
         &mut self,
         server: usize,
@@ -103,7 +104,7 @@ impl Histories {
         });
     }
 
-    /// Records that everything up to `last` is committed, and is in the files or will be written
+    /// Records that everything up to `last` is committed and is in the files, or will be written
     /// there.
     pub(crate) fn committed(&mut self, sid: Sid, last: Zxid) {
         if let Some(life) = self.life(sid) {
@@ -127,7 +128,7 @@ impl Histories {
         }
     }
 
-    /// Gives the thread of the recorder a turn, if one is due.
+    /// Lets the thread of the recorder run for a turn, if one is due.
     pub(crate) fn may_turn(&mut self, server: usize, is_healed: bool) {
         let Some(member) = self.members.get_mut(server) else {
             return;
@@ -143,7 +144,7 @@ impl Histories {
         }
     }
 
-    /// Records everything that is available, and then nothing until the faults end.
+    /// Records everything that is available, then nothing more until the faults end.
     pub(crate) fn stand_still(&mut self, server: usize) {
         if let Some(member) = self.members.get_mut(server) {
             member.life.iter_mut().for_each(|life| life.is_off = false);
@@ -154,7 +155,7 @@ impl Histories {
     }
 
     /// Checks, in a quiet ensemble, that each running server has all committed transactions except
-    /// its holes. A log that may be corrupt is not read to its end.
+    /// those in its holes. A log that may be corrupt is not read to its end.
     pub(crate) fn judge(
         &mut self,
         running: &[(usize, bool)],
@@ -197,7 +198,7 @@ impl Member {
         let Err(error) = done else { return };
         self.close();
         if matches!(&error, FillError::History(error) if error.is_unusable()) {
-            // Like the server, moves an unusable history aside and rebuilds it from the files.
+            // Like the server, this moves an unusable history aside and rebuilds it from the files.
             self.memory = Memory::default();
         }
     }
@@ -229,7 +230,8 @@ impl Member {
         Ok(())
     }
 
-    /// Checks that only holes are missing, and that the history does not end with a hole.
+    /// Checks that only transactions in holes are missing, and that the history does not end with a
+    /// hole.
     fn is_up_to_date(&self, committed: &History) -> CheckResult {
         let applied = self.life.as_ref().map_or(Zxid::ZERO, |life| life.committed);
         let head = self.open.as_ref().map(Recorded::last);

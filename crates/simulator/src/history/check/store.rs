@@ -1,4 +1,4 @@
-//! An in-memory store for a change history.
+//! In-memory store for change histories.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use jute::Encode;
 use proto::txn::{TxnHeader, TxnRecord};
 use proto::{Acl, StatPersisted, Zxid};
 
-/// Storage slot of a history.
+/// Storage slot for a history.
 #[derive(Debug, Default)]
 pub(super) struct Memory(RefCell<Option<Recorded>>);
 
 /// A recorded history.
 #[derive(Debug, Clone)]
 pub(super) struct Recorded {
-    /// Eras in order. A gap precedes each era except the first.
+    /// Eras in zxid order. A gap precedes each era except the first.
     pub(super) eras: Vec<Era>,
-    /// Numbers of eras, and of transactions in the last era, that survive a crash.
+    /// Number of eras, and number of transactions in the last era, that survive a crash.
     durable: (usize, usize),
 }
 

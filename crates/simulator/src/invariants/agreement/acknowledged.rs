@@ -1,4 +1,5 @@
-//! No acknowledged write is lost. A write that timed out may or may not have been executed.
+//! Invariant: no acknowledged write is lost. A write that timed out may or may not have been
+//! executed.
 
 use std::collections::BTreeMap;
 

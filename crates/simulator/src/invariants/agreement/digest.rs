@@ -1,4 +1,4 @@
-//! Digests are equal at equal zxids, on all servers that serve.
+//! Invariant: digests are equal at equal zxids on all servers that serve.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +8,15 @@ use tree::Tree;
 
 use crate::invariants::CheckResult;
 
-/// Digest after each transaction, with the first server that reported it.
+/// Digest after each transaction, and the first server that reported it.
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
     known: BTreeMap<Zxid, (Sid, u64)>,
     /// Servers whose tree was corrupted by a script and is not repaired yet.
     damaged: BTreeSet<Sid>,
-    /// Whether a script has corrupted a tree. A transaction may then carry a wrong digest.
+    /// Whether a script has corrupted a tree. A transaction may then contain a wrong digest.
     was_damaged: bool,
-    /// Whether the trees that servers receive from others are corrupt, too.
+    /// Whether the trees that servers receive from others are also corrupt.
     copies_are_damaged: bool,
     /// Servers that have counted a mismatch.
     noticed: BTreeSet<Sid>,

@@ -1,4 +1,5 @@
-//! Acknowledged records are on the learner's disk. They survive a power failure at this moment.
+//! Invariant: acknowledged records are on the learner's disk. They would survive a power failure at
+//! that moment.
 
 use proto::{Sid, Zxid};
 use recovery::recover_tree;
@@ -11,7 +12,7 @@ use crate::invariants::CheckResult;
 
 pub(crate) const NAME: &str = "acknowledged transactions are on disk";
 
-/// One in this many acknowledgements is checked, because each check has to recover the tree.
+/// One in this number of acknowledgements is checked, because each check has to recover the tree.
 pub(crate) const EVERY: u64 = 16;
 
 /// Checks a learner's acknowledgement of `zxid`. A `zxid` with counter 0 acknowledges an epoch and

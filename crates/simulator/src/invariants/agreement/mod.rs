@@ -1,4 +1,4 @@
-//! The members agree, and keep what they have acknowledged.
+//! Invariants: the members agree and keep what they have acknowledged.
 
 pub(crate) mod acknowledged;
 pub(crate) mod digest;

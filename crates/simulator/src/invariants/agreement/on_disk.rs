@@ -1,4 +1,4 @@
-//! The files of a server lead to the common tree, whichever of its snapshots is loaded.
+//! Invariant: the files of a server lead to the common tree, whichever of its snapshots is loaded.
 
 use proto::{Epoch, Sid, Zxid};
 use recovery::recover_tree;
@@ -13,8 +13,8 @@ use crate::invariants::digest::Digests;
 
 pub(crate) const NAME: &str = "snapshots contain only established transactions";
 
-/// Returns the end and the digest of each tree on this disk: each loadable snapshot, with the log
-/// replayed on it.
+/// Returns the end and the digest of each tree on this disk, which is each loadable snapshot with
+/// the log replayed on it.
 ///
 /// The result omits a tree if the log does not cover all changes that its snapshot may partly
 /// contain. It also omits snapshots that another history has replaced.
@@ -29,8 +29,8 @@ fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Vec<(Zxid, u64)> {
         let Some(snapshot) = recovered.snapshot else {
             break;
         };
-        // A leader commits transactions while it sends its tree. Therefore a snapshot received from
-        // a leader contains more than its trailer reports.
+        // A leader commits transactions while it sends its tree. A snapshot received from a leader
+        // therefore contains more than its trailer reports.
         let is_own = seam.is_none_or(|seam| seam < snapshot.zxid);
         let covers = recovered.snapshot_info.covers();
         if is_own && covers.is_none_or(|covers| covers <= recovered.last_zxid) {
@@ -72,7 +72,7 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// Checks the snapshot `zxid` that a server has written of its own history, when its tree ended at
+/// Checks the snapshot `zxid` that a server has written of its own history when its tree ended at
 /// `last`.
 pub(crate) fn written(sid: Sid, zxid: Zxid, last: Zxid, history: &History) -> CheckResult {
     let end = history.end();

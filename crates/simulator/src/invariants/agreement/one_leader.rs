@@ -1,4 +1,4 @@
-//! There is at most one leader per epoch.
+//! Invariant: there is at most one leader per epoch.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Prefix agreement: a serving server delivers exactly the committed transactions, in order and
-//! without a gap.
+//! Invariant (prefix agreement): a serving server delivers exactly the committed transactions, in
+//! order and without a gap.
 
 use proto::{Sid, Zxid};
 use zab::Record;

@@ -1,5 +1,5 @@
-//! Primary order: proposals of a leader are committed in the order in which they were proposed. No
-//! proposal of an earlier leader is committed after proposals of a later leader.
+//! Invariant (primary order): proposals of a leader are committed in the order in which they were
+//! proposed. No proposal of an earlier leader is committed after proposals of a later leader.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl PrimaryOrder {
         Ok(())
     }
 
-    /// Returns the proposals after `end` of a history that ends at `last`. Proposals of earlier
+    /// Returns the proposals after `end` in a history that ends at `last`. Proposals of earlier
     /// epochs were committed or dropped before the first proposal in the epoch of `last`.
     pub(crate) fn between(&self, end: Zxid, last: Zxid) -> Vec<Record> {
         let epoch = last.epoch();
@@ -53,7 +53,7 @@ impl PrimaryOrder {
             .collect()
     }
 
-    /// Forgets the proposals of a restarted standalone server after `last`, where its log ends. The
+    /// Removes the proposals of a restarted standalone server after `last`, where its log ends. The
     /// server uses their zxids again.
     pub(crate) fn forget_after(&mut self, last: Zxid) {
         if let Some((_, proposals)) = self.0.get_mut(&last.epoch()) {

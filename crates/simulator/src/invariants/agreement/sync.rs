@@ -1,4 +1,4 @@
-//! The guarantee of `sync`. After its reply, a client reads from a tree that contains every write
+//! Invariant: after the reply to a `sync`, a client reads from a tree that contains every write
 //! that had been acknowledged to any client when the `sync` was sent.
 //!
 //! The leader replies without a quorum, as Apache ZooKeeper's leader does (Leader.processSync). A
@@ -27,7 +27,7 @@ struct SentSync {
 impl Syncs {
     pub(crate) const NAME: &str = "a sync shows earlier acknowledged writes";
 
-    /// Records a sync of a client.
+    /// Records a sync sent by a client.
     pub(crate) fn asks(&mut self, by: RequestId, epoch: Epoch, acknowledged: Zxid) {
         let asked = SentSync {
             epoch,
@@ -37,8 +37,8 @@ impl Syncs {
         self.0.insert(by, asked);
     }
 
-    /// Checks the reply of a server that is in sync with the leader of `epoch` and whose tree ends
-    /// at `last`.
+    /// Checks the reply from a server that is in sync with the leader of `epoch` and whose tree
+    /// ends at `last`.
     pub(crate) fn answers(
         &mut self,
         sid: Sid,

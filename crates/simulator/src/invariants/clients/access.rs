@@ -1,5 +1,5 @@
-//! Access control: no client can do more than an ACL permits, and permitted requests are not
-//! refused.
+//! Invariant (access control): no client can do more than an ACL permits, and permitted requests
+//! are not refused.
 //!
 //! The check uses a separate rule: an entry of the ACL permits an operation if it names everyone or
 //! one of the client's identities. Super users may do everything.
@@ -39,7 +39,7 @@ impl Identity {
         digest_id(DigestAlgorithm::Sha1, self.credentials().as_bytes())
     }
 
-    /// Returns the number of identities that the client gets by authentication.
+    /// Returns the number of identities that the client receives by authentication.
     pub(crate) fn ids(self) -> usize {
         match self {
             Self::User => 1,
@@ -62,7 +62,7 @@ pub(crate) struct Access {
 impl Access {
     pub(crate) const NAME: &str = "clients do only what the ACLs permit";
 
-    /// Records the identity under which a client sends a request.
+    /// Records the identity with which a client sends a request.
     pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, identity: Option<Identity>) {
         self.asked.insert((session, cxid), identity);
     }
@@ -130,7 +130,7 @@ fn permits(acl: &[Acl], wanted: i32, identity: Option<Identity>) -> bool {
         .any(|entry| Some(&*entry.id.id) == id.as_deref())
 }
 
-/// Checks a reply about an existing znode: its content, or the refusal to read it.
+/// Checks a reply about an existing znode, which is its content or the refusal to read it.
 pub(crate) fn reads(
     path: &str,
     told: ReadReply<'_>,

@@ -1,5 +1,5 @@
-//! Linearizability of some znodes. The replies to all writes of such a znode, and to all its reads
-//! after a `sync`, must agree with one order of execution that respects real time.
+//! Invariant: some znodes are linearizable. The replies to all writes of such a znode, and to all
+//! its reads after a `sync`, must agree with one order of execution that respects real time.
 //!
 //! The check uses only the requests and replies of clients and their times
 //! ([`testkit::linearizability`]). A write has an unknown outcome if its reply is missing or does
@@ -19,7 +19,7 @@ use testkit::linearizability::{Call, Verdict, check};
 
 use crate::invariants::{CheckResult, RequestId};
 
-/// The checked znodes: children of the root, without children, not ephemeral.
+/// Checked znodes: children of the root that have no children and are not ephemeral.
 pub(crate) const REGISTERS: [&str; 2] = ["/r0", "/r1"];
 
 /// Maximum number of steps of a search.
@@ -123,8 +123,8 @@ impl Linearizable {
             .or_insert(next)
     }
 
-    /// Records the reply to a request. `is_current` means that the newest leader answered the sync
-    /// directly before a read.
+    /// Records the reply to a request. `is_current` states whether the newest leader answered the
+    /// sync directly before a read.
     pub(crate) fn answered(
         &mut self,
         by: RequestId,
@@ -152,13 +152,13 @@ impl Linearizable {
             let is_stale = asked.question == Question::Read && !is_current;
             match heard.filter(|_| !is_stale) {
                 Some(answer) => asked.answer = Some((answer, at)),
-                // The call did nothing, or its result is not current.
+                // The call had no effect, or its result is not current.
                 None => *call = None,
             }
         }
     }
 
-    /// Searches for a valid order of the calls. No more replies arrive.
+    /// Searches for a valid order of the calls. No more replies will arrive.
     pub(crate) fn judge(&mut self) -> CheckResult {
         for (path, calls) in &self.calls {
             let says_something = |call: &&Call<Question, Answer>| {
@@ -191,7 +191,7 @@ fn register(path: Option<&str>) -> Option<&'static str> {
         .find(|register| Some(*register) == path)
 }
 
-/// Returns the answer that a reply contains for a call, or `None` if the call did nothing.
+/// Returns the answer that a reply contains for a call, or `None` if the call had no effect.
 fn heard(
     question: &Question,
     result: &Result<Bytes, ErrorCode>,
@@ -221,7 +221,7 @@ fn heard(
     }
 }
 
-/// Returns the answer of a multi, which executes all its operations or none.
+/// Returns the answer for a multi, which executes all its operations or none.
 fn heard_of_multi(result: &Result<Bytes, ErrorCode>) -> Option<Answer> {
     let body = result.as_ref().ok()?;
     let first = MultiHeader::decode(&mut Reader::new(body.clone())).ok()?;

@@ -1,4 +1,4 @@
-//! The replies that clients receive.
+//! Invariants of the replies that clients receive.
 
 pub(crate) mod access;
 pub(crate) mod linearizable;

@@ -1,5 +1,5 @@
-//! A hard quota limits the usage that was applied when a transaction was prepared. It does not
-//! count pending transactions.
+//! Invariant: a hard quota limits the usage that was applied when a transaction was prepared. It
+//! does not count pending transactions.
 //!
 //! As in Apache ZooKeeper (ZooKeeperServer.checkQuota), each znode of a transaction is compared
 //! with the usage in the tree of the leader that prepares it. Proposals that the leader has not
@@ -15,7 +15,7 @@ use proto::txn::{Txn, TxnRecord};
 use crate::history::{History, has_failed};
 use crate::invariants::CheckResult;
 
-/// The znode with the quota, and the znodes that store it.
+/// Znode that has the quota, and the znodes that store the quota.
 const ROOT: &str = "/b";
 const LIMITS: &str = "/zookeeper/quota/b/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/b/zookeeper_stats";
@@ -28,7 +28,7 @@ pub(crate) struct Quota(BTreeMap<Zxid, Zxid>);
 impl Quota {
     pub(crate) const NAME: &str = "a hard quota holds";
 
-    /// Records a proposal of a leader whose tree ends at `applied`.
+    /// Records a proposal by a leader whose tree ends at `applied`.
     pub(crate) fn proposes(&mut self, txn: &TxnRecord, applied: Zxid) {
         if creates_below(txn) {
             self.0.insert(txn.header.zxid, applied);
@@ -43,7 +43,7 @@ impl Quota {
         };
         let limits = history.get(LIMITS, applied);
         let limit = limits.and_then(|node| hard_count(node.data.as_deref()?));
-        // Without stored usage there is no value to compare.
+        // If no usage is stored, there is no value to compare.
         let (Some(limit), Some(_)) = (limit, history.get(STATS, applied)) else {
             return Ok(());
         };

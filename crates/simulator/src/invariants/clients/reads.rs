@@ -1,4 +1,4 @@
-//! A read returns the committed state as of the zxid of its reply.
+//! Invariant: a read returns the committed state as of the zxid in its reply.
 
 use bytes::Bytes;
 use jute::{Decode, Reader};
@@ -19,7 +19,7 @@ pub(crate) const NAME: &str = "reads return committed data";
 /// Subtree in which servers write without a client.
 pub(crate) const SYSTEM: &str = "/zookeeper";
 
-/// A read with its reply.
+/// A read and its reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadReply<'a> {
     pub(crate) session: SessionId,

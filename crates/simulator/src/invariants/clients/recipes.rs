@@ -1,9 +1,9 @@
-//! Guarantees of the recipes. In commit order, no two contenders hold an exclusive grant, no
+//! Invariants of the recipes: in commit order, no two contenders hold an exclusive grant, no
 //! contender holds anything without a connection, and nothing remains at the end.
 //!
 //! Each report of a contender is compared with the history at that moment. A contender with a grant
 //! has seen the deletion of its predecessor, so this deletion is committed. If the contender's own
-//! znode is already deleted by then, the grant came too late. No lock can prevent this: the
+//! znode is already deleted by then, the grant came too late. No lock can prevent this, but the
 //! contender's writes fail.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(crate) const LEASES: usize = 2;
 /// the holder's znode exists.
 pub(crate) const FENCED: &str = "/fenced";
 
-/// Grant of a contender.
+/// A grant of a contender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) recipe: Recipe,
@@ -33,10 +33,10 @@ pub(crate) struct Grant {
     pub(crate) token: i64,
 }
 
-/// Grants, puts and takes so far.
+/// Number of grants, puts and takes so far.
 #[derive(Debug, Default)]
 pub(crate) struct Recipes {
-    /// Current grants by contender, as the contenders report them.
+    /// Current grants by contender, as reported by the contenders.
     held: BTreeMap<usize, Grant>,
     /// Grants that are not known to have ended.
     granted: Vec<(usize, Grant)>,
@@ -56,7 +56,7 @@ struct QueuePosition {
     is_shared: bool,
 }
 
-/// Returns the position that a znode name contains, in the format of Curator and kazoo.
+/// Returns the position in a znode name, in the format of Curator and kazoo.
 fn place_of(name: &str) -> Option<QueuePosition> {
     let at = name.len().checked_sub(10)?;
     let number = name.get(at..)?.parse().ok()?;
@@ -83,7 +83,8 @@ impl Recipes {
             return Ok(());
         }
         self.granted.retain(|(_, other)| other.is_there(history));
-        // A contender does not conflict with itself: its last released znode may still exist.
+        // A contender does not conflict with itself, because its last released znode may still
+        // exist.
         let others = self.granted.iter().filter(|(of, _)| *of != by);
         let others = others.map(|(_, other)| other);
         let others: Vec<&Grant> = others
@@ -116,17 +117,17 @@ impl Recipes {
     }
 
     /// Records that a contender holds nothing any more, by its own report or because its process
-    /// ended.
+    /// has ended.
     pub(crate) fn yielded(&mut self, by: usize) {
         self.held.remove(&by);
     }
 
-    /// Returns the contenders that hold something.
+    /// Returns the contenders that hold a grant.
     pub(crate) fn holders(&self) -> Vec<usize> {
         self.held.keys().copied().collect()
     }
 
-    /// Checks that a disconnected contender, after running all its tasks, holds nothing.
+    /// Checks that a disconnected contender holds nothing after running all its tasks.
     pub(crate) fn is_cut_off(&self, by: usize) -> CheckResult {
         match self.held.get(&by) {
             Some(grant) => Err(format!(
@@ -145,7 +146,7 @@ impl Recipes {
         self.taken.insert(item);
     }
 
-    /// Checks that the queue confirms an item only once to a consumer.
+    /// Checks that the queue confirms an item to a consumer only once.
     pub(crate) fn confirmed(&mut self, item: String) -> CheckResult {
         if self.confirmed.insert(item.clone()) {
             Ok(())
@@ -230,7 +231,7 @@ fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> CheckResult {
 }
 
 /// Checks that no other contender precedes this one in its directory. A later contender with a
-/// lower number does not count: it is a reader that was a writer, or that wanted to become one.
+/// lower number does not count, because it is a reader that was a writer or wanted to become one.
 fn in_turn(path: &str, at: Zxid, history: &History) -> CheckResult {
     let (directory, name) = (parent_of(path), path.rsplit('/').next().unwrap_or_default());
     let Some(own) = place_of(name) else {

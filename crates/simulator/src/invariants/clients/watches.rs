@@ -1,5 +1,5 @@
-//! Watch order. A client receives the event of a watched change before any reply from a server that
-//! has applied the change. For a persistent watch this applies to every change.
+//! Invariant (watch order): a client receives the event of a watched change before any reply from a
+//! server that has applied the change. For a persistent watch this applies to every change.
 
 use proto::watch::EventType;
 use proto::{SessionId, Zxid};
@@ -9,7 +9,7 @@ use crate::invariants::CheckResult;
 
 pub(crate) const NAME: &str = "watch before reveal";
 
-/// Kinds of watches.
+/// Kind of watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchKind {
     /// Set by getData, or by exists on an existing znode.
@@ -18,9 +18,9 @@ pub(crate) enum WatchKind {
     Exist,
     /// Set by getChildren.
     Children,
-    /// Persistent watch of a znode and its children.
+    /// Persistent watch on a znode and its children.
     Persistent,
-    /// Persistent watch of a znode and all its descendants.
+    /// Persistent watch on a znode and all its descendants.
     Recursive,
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn reveals(
 
 /// Checks the reply to checkWatches.
 pub(crate) fn checked(session: SessionId, path: &str, is_there: bool, armed: bool) -> CheckResult {
-    // A lost reply may have set a watch that the client does not know of.
+    // A request whose reply was lost may have set a watch that the client does not know of.
     if is_there || !armed {
         return Ok(());
     }

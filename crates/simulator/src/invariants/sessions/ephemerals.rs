@@ -1,4 +1,5 @@
-//! Ephemerals are deleted with their session, and no ephemeral is created without one.
+//! Invariant: ephemeral znodes are deleted with their session, and none is created without a
+//! session.
 
 use proto::txn::{Txn, TxnRecord};
 use proto::{SessionId, Sid};
@@ -40,7 +41,7 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> CheckResult {
     Ok(())
 }
 
-/// Checks in a quiet ensemble that the owner of each ephemeral exists.
+/// Checks, in a quiet ensemble, that the owner of each ephemeral znode exists.
 pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> CheckResult {
     for (owner, mut paths) in tree.ephemerals() {
         if !history.sessions.contains_key(&owner) {

@@ -1,6 +1,6 @@
-//! Sessions expire in time, and not early. If a client learns that its session is over, the end of
-//! the session was proposed, or the server could not know the session. A session without a client
-//! does not remain.
+//! Invariant: sessions expire in time, and not early. If a client learns that its session is over,
+//! the end of the session has been proposed, or the server could not know the session. A session
+//! without a client does not remain.
 //!
 //! A leader that has lost its quorum without noticing it still answers. It does not know the
 //! sessions of later epochs and reports them as expired, as Apache ZooKeeper's leader does
@@ -22,7 +22,7 @@ pub(crate) struct Ends {
     /// leader does (SessionTrackerImpl.setSessionClosing). Another check covers the commit of the
     /// end.
     proposed: BTreeSet<SessionId>,
-    /// The epoch in which each server serves clients, or served them last.
+    /// Epoch in which each server serves clients, or last served them.
     epochs: BTreeMap<Sid, Epoch>,
 }
 
@@ -39,8 +39,8 @@ impl Ends {
         self.epochs.insert(sid, epoch);
     }
 
-    /// Returns whether a server must know a session: the session is committed, and its epoch is not
-    /// later than the one of the server.
+    /// Returns whether a server must know a session because the session is committed and its epoch
+    /// is not later than the server's.
     pub(crate) fn must_know(&self, sid: Sid, session: SessionId, history: &History) -> bool {
         let created = history.sessions.get(&session);
         created.is_some_and(|created| self.epochs.get(&sid) >= Some(created))
@@ -48,7 +48,7 @@ impl Ends {
 
     /// Checks that a session is over when its client learns this from a server.
     pub(crate) fn told_over(&self, session: SessionId, history: &History) -> CheckResult {
-        // A session without a committed transaction was local, or was created without a leader.
+        // A session without a committed transaction was local or was created without a leader.
         if self.proposed.contains(&session) || !history.sessions.contains_key(&session) {
             return Ok(());
         }
@@ -59,7 +59,7 @@ impl Ends {
 }
 
 /// Checks the remaining sessions after a quiet time longer than every session timeout. The sessions
-/// `of_clients` have clients and may remain.
+/// in `of_clients` have clients and may remain.
 pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> CheckResult {
     let mut left = history.sessions.keys();
     match left.find(|session| !of_clients.contains(session)) {

@@ -1,5 +1,6 @@
-//! FIFO order per session. Requests take effect in the order in which they were sent, each at most
-//! once. Replies arrive in that order, and the zxid that a session has seen never decreases.
+//! Invariant (FIFO order per session): requests take effect in the order in which they were sent,
+//! each at most once. Replies arrive in that order, and the zxid that a session has seen never
+//! decreases.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Sessions and their requests.
+//! Invariants of sessions and their requests.
 
 pub(crate) mod ephemerals;
 pub(crate) mod expired;

@@ -1,5 +1,5 @@
-//! No session has two owners. After a request from the newer connection of a session is committed,
-//! no request from an older connection is committed.
+//! Invariant: no session has two owners. After a request from the newer connection of a session is
+//! committed, no request from an older connection is committed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proto::txn::TxnRecord;
 use crate::history::{has_failed, needs_no_session};
 use crate::invariants::CheckResult;
 
-/// Connection number within its session, for each request.
+/// Number of the connection within its session, for each request.
 #[derive(Debug, Default)]
 pub(crate) struct SessionOwner {
     asked: BTreeMap<(SessionId, i32), u64>,
@@ -19,7 +19,7 @@ pub(crate) struct SessionOwner {
 impl SessionOwner {
     pub(crate) const NAME: &str = "a session has one owner";
 
-    /// Records the nth connection of its session for a request.
+    /// Records, for a request, that its connection is the nth of its session.
     pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, connection: u64) {
         self.asked.insert((session, cxid), connection);
     }

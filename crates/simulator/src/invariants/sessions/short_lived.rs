@@ -1,4 +1,5 @@
-//! Containers and TTL znodes are deleted when they are due, neither early nor much later.
+//! Invariant: containers and TTL znodes are deleted when they are due, neither early nor much
+//! later.
 
 use proto::txn::{Txn, TxnRecord};
 use proto::{SessionId, Zxid};
@@ -8,8 +9,8 @@ use crate::invariants::CheckResult;
 
 pub(crate) const NAME: &str = "containers and TTL znodes are deleted in time";
 
-/// Longest time that a deletion may be in flight. The deletion is executed even if the path changes
-/// meanwhile, provided that the znode is of a suitable kind. Apache ZooKeeper does the same
+/// Maximum time for which a deletion may be in flight. The deletion is executed even if the path
+/// changes meanwhile, provided that the znode is of a suitable kind. Apache ZooKeeper does the same
 /// (PrepRequestProcessor).
 const IN_FLIGHT_MS: i64 = 3000;
 
@@ -58,7 +59,7 @@ fn had_children(path: &str, history: &History) -> bool {
     last.is_some_and(|last| last > since)
 }
 
-/// Checks the tree after a quiet time. `now_ms` is the time, and `delay_ms` the longest duration of
+/// Checks the tree after a quiet time. `now_ms` is the time, and `delay_ms` the maximum duration of
 /// a deletion.
 pub(crate) fn at_the_end(now_ms: i64, delay_ms: i64, history: &History) -> CheckResult {
     for (path, node) in history.paths() {
