@@ -1,4 +1,4 @@
-//! The checks of a simulation. They see each step of each server, and can end the run.
+//! Checks of a simulation. They see each step of each server and can end the run.
 
 use host::Answered;
 use proto::{SessionId, Sid, Zxid};
@@ -12,23 +12,23 @@ use crate::server::Server;
 use crate::settings::EnsembleSettings;
 use crate::world::{Event, World};
 
-/// Amounts of data that a server holds in memory for peers, or for its disk.
+/// Amounts of data that a server holds in memory for peers or for its disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeldBack {
-    /// Records that are not synced yet.
+    /// Number of records that are not synced yet.
     pub unsynced: usize,
-    /// Pending inputs of the replica.
+    /// Number of pending inputs of the replica.
     pub inputs: usize,
-    /// Packets and records that wait for a flush although no flush is scheduled.
+    /// Number of packets and records that wait for a flush although no flush is scheduled.
     pub unflushed: usize,
-    /// Requests of the clients of this server without a reply.
+    /// Number of requests from the clients of this server without a reply.
     pub requests: usize,
 }
 
 /// Checks of a simulation. Every method except [`StepChecks::blank`] and [`StepChecks::fail`]
 /// reports a step.
 pub trait StepChecks: Sized + 'static {
-    /// Event of the owner of the simulation, for example the beginning of a fault.
+    /// Event that the owner of the simulation handles, for example the beginning of a fault.
     type OwnEvent;
     /// Checks of one process of a server.
     type OfProcess: ProcessChecks<Self>;
@@ -42,34 +42,35 @@ pub trait StepChecks: Sized + 'static {
     /// Records the violation of a rule.
     fn fail(&mut self, rule: &'static str, text: String);
 
-    /// An event happens.
+    /// Called when an event happens.
     fn event(&mut self, _now: Micros, _event: &Event<Self>) {}
 
-    /// A message arrives at the end of a connection.
+    /// Called when a message arrives at the end of a connection.
     fn message(&mut self, _now: Micros, _connection: u64, _to: Endpoint, _message: &Message) {}
 
-    /// A server is about to start from this disk.
+    /// Called when a server is about to start from this disk.
     fn starts(_world: &mut World<Self>, _server: usize, _disk: &SimDisk) {}
 
-    /// A server has started, and has not executed anything yet.
+    /// Called when a server has started and has not executed anything yet.
     fn started(_world: &mut World<Self>, _server: &Server<Self>) {}
 
-    /// A server has completed a step.
+    /// Called when a server has completed a step.
     fn stepped(_world: &mut World<Self>, _server: usize) {}
 
-    /// A server holds back this data after a turn.
+    /// Called when a server holds back this data after a turn.
     fn holds_back(&mut self, _sid: Sid, _held_back: HeldBack) {}
 
-    /// A server has written a snapshot that is named after `zxid`. Its tree ends at `last`.
+    /// Called when a server has written a snapshot that is named after `zxid`. Its tree ends at
+    /// `last`.
     fn writes_snapshot(&mut self, _sid: Sid, _zxid: Zxid, _last: Zxid) {}
 }
 
 /// Checks of one process of a server, which report its steps to the world.
 pub trait ProcessChecks<C: StepChecks> {
-    /// The replica requests an effect, with the current state of the disk.
+    /// Called when the replica requests an effect, with the tree and the disk at that time.
     fn effect(&mut self, _effect: &Effect, _tree: &Tree, _disk: &SimDisk, _world: &mut World<C>) {}
 
-    /// The replica has applied a transaction, with the current state of the disk.
+    /// Called when the replica has applied a transaction, with the tree and the disk at that time.
     fn applied(
         &mut self,
         _applied: &Applied<'_>,
@@ -79,13 +80,13 @@ pub trait ProcessChecks<C: StepChecks> {
     ) {
     }
 
-    /// Everything up to `last` is committed on this server.
+    /// Called when everything up to `last` is committed on this server.
     fn established(&self, _last: Zxid, _world: &mut World<C>) {}
 
-    /// The replica reports a notable event.
+    /// Called when the replica reports a notable event.
     fn note(&self, _note: &Note<'_>, _world: &mut World<C>) {}
 
-    /// The server replies to a request of a session.
+    /// Called when the server replies to a request in a session.
     fn answers(&self, _to: SessionId, _what: &Answered, _tree: &Tree, _world: &mut World<C>) {}
 }
 

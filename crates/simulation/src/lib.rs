@@ -2,14 +2,14 @@
 //!
 //! [`Simulation`] runs applications on such an ensemble, with the faults of a [`Plan`].
 //!
-//! The rest of the crate belongs to Zoarium's own tests, and changes with them. Each server runs the
-//! real [`Replica`](replica::Replica) over the real `tree` and `storage`. The host of a replica
-//! ([`server`]) executes the effects of the replica, as the real server does, and does not decide
-//! anything itself. It has no threads, no sockets and no real time.
+//! The rest of the crate is for Zoarium's own tests and changes with them. Each server runs the
+//! real [`Replica`](replica::Replica) with the real `tree` and `storage`. The host of a replica
+//! ([`server`]) executes the effects of the replica, as the real server does, and decides nothing
+//! itself. It has no threads, no sockets and no real time.
 //!
 //! * [`world`] contains the time, the network, the random numbers and the checks.
 //! * [`servers`] contains the machines. Their owner takes the events from the queue.
-//! * [`checks`] see each step of each server.
+//! * [`checks`] observe each step of each server.
 //! * [`application`] runs processes with the shipped client.
 
 pub mod application;

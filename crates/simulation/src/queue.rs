@@ -1,14 +1,14 @@
-//! The queue of future events, with their times.
+//! The queue of future events, ordered by time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Microseconds since the beginning of the simulation.
+/// Time since the beginning of the simulation, microseconds.
 pub type Micros = i64;
 
-/// A millisecond.
+/// Number of microseconds in a millisecond.
 pub const MS: Micros = 1000;
-/// A second.
+/// Number of microseconds in a second.
 pub const SECOND: Micros = 1000 * MS;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl<E> PartialEq for QueuedEvent<E> {
 impl<E> Eq for QueuedEvent<E> {}
 
 impl<E> Ord for QueuedEvent<E> {
-    /// Reversed order, because the heap returns the greatest element first.
+    /// The order is reversed, because the heap returns the greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
@@ -39,7 +39,7 @@ impl<E> PartialOrd for QueuedEvent<E> {
     }
 }
 
-/// Events ordered by time. Events at equal times keep their insertion order.
+/// Events ordered by time. Events with equal times keep their insertion order.
 #[derive(Debug)]
 pub struct Queue<E> {
     entries: BinaryHeap<QueuedEvent<E>>,
@@ -62,7 +62,7 @@ impl<E> Default for Queue<E> {
 }
 
 impl<E> Queue<E> {
-    /// Adds an event at this time, or now if the time is over.
+    /// Adds an event at this time, or now if the time is in the past.
     pub fn at(&mut self, at: Micros, event: E) {
         self.number += 1;
         let (at, number) = (at.max(self.now), self.number);
@@ -74,8 +74,7 @@ impl<E> Queue<E> {
         self.at(self.now + delay, event);
     }
 
-    /// Returns the next event if it happens up to `end`. Advances the time to the event or to
-    /// `end`.
+    /// Returns the next event if it happens by `end`. Advances the time to the event or to `end`.
     pub fn next(&mut self, end: Micros) -> Option<E> {
         match self.entries.peek() {
             Some(entry) if entry.at <= end => {}

@@ -1,4 +1,4 @@
-//! Size and behaviour of an ensemble.
+//! Settings for the size and behaviour of an ensemble.
 
 use config::OnDigestMismatch;
 
@@ -18,21 +18,21 @@ pub struct EnsembleSettings {
     pub voters: usize,
     /// Number of observers.
     pub observers: usize,
-    /// Longest delay of a message. On a slow connection it is up to four times longer.
+    /// Maximum delay of a message. On a slow connection it is up to four times longer.
     pub delay: Micros,
-    /// Longest duration of a sync.
+    /// Maximum duration of a sync.
     pub sync: Micros,
     /// Number of transactions kept in memory.
     pub committed_len: usize,
     /// Number of transactions between two snapshots.
     pub snap_count: u64,
-    /// Bytes per step of a snapshot.
+    /// Number of bytes per step of a snapshot.
     pub chunk_bytes: usize,
     /// Whether a leader sends its tree to every learner.
     pub force_snapshot: bool,
     /// Whether a leader reads its log for learners.
     pub use_disk_log: bool,
-    /// Bytes that a learner holds back during its synchronisation.
+    /// Number of bytes that a learner may hold back during its synchronisation.
     pub held_back_bytes_max: usize,
     /// Whether a power failure may keep any subset of the unsynced sectors.
     pub loses_sectors: bool,
@@ -40,9 +40,9 @@ pub struct EnsembleSettings {
     pub has_log_dir: bool,
     /// Whether disks stall at syncs of visiting threads.
     pub has_stalls: bool,
-    /// `tickTime` in milliseconds.
+    /// Length of a tick (`tickTime`), ms.
     pub tick_ms: i64,
-    /// `zookeeper.DigestAuthenticationProvider.superDigest`.
+    /// Identity of the super user (`zookeeper.DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<String>,
     /// Optional features.
     pub features: Features,
@@ -51,24 +51,25 @@ pub struct EnsembleSettings {
 /// Optional features in the configuration of the servers.
 #[derive(Debug, Clone, Copy)]
 pub struct Features {
-    /// `localSessionsEnabled`, which includes the upgrade to a global session.
+    /// Whether sessions are local at first (`localSessionsEnabled`), with the upgrade to global
+    /// sessions.
     pub local_sessions: bool,
-    /// Time without a leader after which reads are served, ms. `None` disables it.
+    /// Time without a leader after which reads are served, ms; `None` to disable this.
     pub read_only_after_ms: Option<i64>,
-    /// `enforceQuota`.
+    /// Whether hard quotas refuse writes (`enforceQuota`).
     pub enforces_quota: bool,
-    /// Bytes of the longest transaction.
+    /// Maximum length of a transaction, bytes.
     pub record_bytes_max: usize,
     /// Whether an operator changes the members.
     pub reconfigures: bool,
-    /// Whether the first member lists of the other servers omit the servers without an initial
-    /// vote.
+    /// Whether the first member lists of the other servers omit the servers that have no vote
+    /// initially.
     pub grows: bool,
     /// Whether observers learn from followers.
     pub has_observer_masters: bool,
     /// Whether two voters have an oracle (`oraclePath`).
     pub has_oracle: bool,
-    /// `zoarium.onDigestMismatch`.
+    /// Reaction to a wrong digest (`zoarium.onDigestMismatch`).
     pub on_digest_mismatch: OnDigestMismatch,
 }
 

@@ -1,4 +1,4 @@
-//! The shared state of all servers and clients: time, network, random numbers and checks.
+//! State that all servers and clients share: time, network, random numbers and checks.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::settings::EnsembleSettings;
 /// Start time of every simulation.
 const BEGIN_MS: i64 = 1_700_000_000_000;
 
-/// One in this many syncs by visiting threads stalls, if disks stall.
+/// One in this number of syncs by visiting threads stalls, if disks stall.
 const VISITS_TO_STALL: usize = 25;
 
 /// Continuation of a process after an operation that took time.
@@ -39,10 +39,10 @@ pub enum Event<C: StepChecks> {
     Broken {
         /// Number of the connection.
         connection: u64,
-        /// End that learns of it.
+        /// End that learns of this.
         end: usize,
     },
-    /// A server checks its deadlines.
+    /// A server has to check its deadlines.
     Wake {
         /// Process of the server.
         process: Process,
@@ -71,16 +71,16 @@ pub enum Event<C: StepChecks> {
         /// Index of the server.
         server: usize,
     },
-    /// An event of the owner of the simulation.
+    /// An event that the owner of the simulation handles.
     Own(C::OwnEvent),
 }
 
-/// Error of the wall clock of a server. The clock for its deadlines is correct.
+/// Error of a server's wall clock. The clock for its deadlines is correct.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock {
-    /// Difference to the correct time.
+    /// Difference from the correct time.
     pub ahead_ms: i64,
-    /// Additional speed in percent.
+    /// Additional speed, percent.
     pub drift_percent: i64,
 }
 
@@ -98,7 +98,7 @@ pub enum HeldWork {
 }
 
 impl HeldWork {
-    /// Returns the kind of the work, if it can be held back.
+    /// Returns the kind of the work if it can be held back.
     pub(crate) fn of<T>(work: &ToDisk<T>) -> Option<Self> {
         match work {
             ToDisk::Group(_) => Some(Self::Sync),
@@ -108,7 +108,7 @@ impl HeldWork {
     }
 }
 
-/// The shared state of all servers and clients.
+/// State that all servers and clients share.
 pub struct World<C: StepChecks> {
     /// Size and behaviour of the ensemble.
     pub settings: EnsembleSettings,
@@ -120,15 +120,15 @@ pub struct World<C: StepChecks> {
     pub random: Random,
     /// Checks of each step.
     pub checks: C,
-    /// Answers that the schedules of the servers gave.
+    /// Counts of the answers that the servers' schedules gave.
     pub answers: Answers,
     /// Whether each step is printed as a sentence.
     pub prints: bool,
-    /// Work that disks hold back, in scripts.
+    /// Kinds of work that disks hold back, in scripts.
     pub held: BTreeSet<(usize, HeldWork)>,
     /// Wall clock of each server.
     pub clocks: Vec<Clock>,
-    /// Server that the oracle of two voters selects.
+    /// Server that the oracle of two voters names.
     pub oracle: Option<usize>,
     /// Whether all faults have ended.
     pub is_healed: bool,
@@ -159,7 +159,7 @@ impl<C: StepChecks> World<C> {
         self.queue.now
     }
 
-    /// Returns the time since the beginning in milliseconds.
+    /// Returns the time since the beginning, ms.
     pub fn now_ms(&self) -> i64 {
         self.queue.now / 1000
     }
@@ -199,7 +199,7 @@ impl<C: StepChecks> World<C> {
         self.held.contains(&(process.server, work))
     }
 
-    /// Starts an operation of a process with this duration.
+    /// Starts an operation of a process that takes this time.
     pub(crate) fn start(
         &mut self,
         process: Process,
@@ -210,7 +210,7 @@ impl<C: StepChecks> World<C> {
         self.queue.after(delay, Event::JobDone { process, then });
     }
 
-    /// Starts an operation of a disk with this duration.
+    /// Starts an operation of a disk that takes this time.
     pub(crate) fn start_on_disk(
         &mut self,
         process: Process,
@@ -248,27 +248,27 @@ impl<C: StepChecks> World<C> {
         self.read_delay()
     }
 
-    /// Returns whether the disk stalls at the sync of a visiting thread. Without this draw few
+    /// Returns whether the disk stalls at the sync of a visiting thread. Without this draw, few
     /// seeds would have such a stall, because after one stall the log thread syncs for a long time.
     pub(crate) fn stalls_visit(&mut self) -> bool {
         !self.is_healed && self.settings.has_stalls && self.random.below(VISITS_TO_STALL) == 0
     }
 
-    /// Sends a message from this place.
+    /// Sends a message from this endpoint.
     pub fn send(&mut self, from: impl Into<Endpoint>, connection: u64, message: Message) {
         if let Some(end) = self.end(connection, from.into()) {
             self.network.send(connection, end, message, &mut self.queue);
         }
     }
 
-    /// Closes a connection at this place.
+    /// Closes a connection at this endpoint.
     pub fn close(&mut self, at: impl Into<Endpoint>, connection: u64) {
         if let Some(end) = self.end(connection, at.into()) {
             self.network.close(connection, end, &mut self.queue);
         }
     }
 
-    /// Closes all connections at this place.
+    /// Closes all connections at this endpoint.
     pub fn close_all(&mut self, at: Endpoint) {
         for (connection, _) in self.network.of(at) {
             self.close(at, connection);

@@ -1,4 +1,4 @@
-//! Surroundings of an application's process.
+//! The environment of an application's process.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use client::Options;
 
 use super::sockets::{Sockets, name_of};
 
-/// Surroundings of an application's process.
+/// Environment of an application's process.
 #[derive(Debug, Clone)]
 pub struct Environment {
     pub(super) sockets: Sockets,
@@ -24,7 +24,7 @@ impl Environment {
             .with_seed(self.seed)
     }
 
-    /// Returns a random number that the seed of the simulation determines.
+    /// Returns a random number that is determined by the seed of the simulation.
     pub fn seed(&self) -> u64 {
         self.seed
     }

@@ -8,13 +8,13 @@ use super::Target;
 /// Error of a simulation.
 #[derive(Debug)]
 pub enum SimulationError {
-    /// The plan names an application or a server that does not exist.
+    /// The plan refers to an application or a server that does not exist.
     NoTarget(Target),
     /// A server cannot start.
     Server {
         /// Index of the server.
         server: usize,
-        /// Reason.
+        /// Reason why it cannot start.
         why: String,
     },
     /// The runtime of an application cannot be created.

@@ -1,4 +1,4 @@
-//! Faults of a simulation of applications.
+//! Injection of the faults in a simulation of applications.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ impl Simulation {
         }
     }
 
-    /// Makes the leader end a session. Without a leader, tries again later.
+    /// Makes the leader end a session. If there is no leader, tries again later.
     pub(super) fn expire(&mut self, session: SessionId) {
         let leader = self.servers.leader();
         let leader = leader.and_then(|server| self.servers.process(server));
@@ -156,7 +156,7 @@ impl Simulation {
     }
 }
 
-/// Returns a duration of the simulation.
+/// Converts a duration to the unit of the simulation.
 pub(super) fn micros(duration: Duration) -> Micros {
     Micros::try_from(duration.as_micros()).unwrap_or(Micros::MAX / 4)
 }

@@ -21,7 +21,7 @@ use crate::network::{DialAttempts, Endpoint, Message, Port};
 use crate::world::World;
 use sockets::SocketRequest;
 
-/// Executes the requests of a process to the network.
+/// Executes the network requests of a process.
 pub fn carry_out<C: StepChecks>(sockets: &Sockets, place: Endpoint, world: &mut World<C>) {
     for wanted in sockets.take_wanted() {
         match wanted {

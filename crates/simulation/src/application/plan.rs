@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use testkit::Random;
 
-/// Process that a fault hits. Applications and servers are numbered from 0.
+/// Process that is hit by a fault. Applications and servers are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// Application, in the order of [`Simulation::start`](super::Simulation::start).
+    /// An application, in the order of [`Simulation::start`](super::Simulation::start).
     Application(usize),
-    /// Server of the ensemble.
+    /// A server of the ensemble.
     Server(usize),
 }
 
 /// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The process does not run for this time. Its connections stay open.
+    /// A process does not run for this time. Its connections stay open.
     Pause {
         /// Paused process.
         target: Target,
@@ -31,28 +31,28 @@ pub enum Fault {
         /// Duration of the partition.
         lasts: Duration,
     },
-    /// The process is killed, and starts again later.
+    /// A process is killed and starts again later.
     Restart {
         /// Killed process.
         target: Target,
         /// Time without a process.
         lasts: Duration,
     },
-    /// The machine of a server loses power, and its unsynced data. The server starts again later.
+    /// The machine of a server loses power and its unsynced data. The server starts again later.
     PowerFailure {
-        /// The server.
+        /// Server that loses power.
         server: usize,
         /// Time without power.
         lasts: Duration,
     },
     /// The servers end the current session of an application.
     Expiry {
-        /// The application.
+        /// Application whose session ends.
         application: usize,
     },
 }
 
-/// The servers and the faults of a simulation.
+/// Plan of a simulation: its servers and faults.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,7 +1,7 @@
 //! A process with the shipped client, on simulated sockets and time.
 //!
-//! Each process has its own runtime, whose clock stops until the simulation advances it. Between
-//! two events of the simulation, the runtime runs every task that can run.
+//! Each process has its own runtime, whose clock stands still until the simulation advances it.
+//! Between two events of the simulation, the runtime runs every task that can run.
 
 use std::io;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Process {
         now_ms: i64,
     ) -> io::Result<Self> {
         let mut builder = Builder::new_current_thread();
-        // The time driver runs only when no task can run: see `run`.
+        // The time driver runs only when no task can run. See `run`.
         builder.enable_time().event_interval(u32::MAX);
         let runtime = builder.start_paused(true).build()?;
         Ok(Self {
@@ -80,5 +80,5 @@ impl Process {
     }
 }
 
-/// Number of yields that lets tasks that yield, and timers that are due, run.
+/// Number of yields after which tasks that yield, and timers that are due, have run.
 const TURNS: usize = 4;

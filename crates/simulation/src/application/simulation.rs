@@ -19,7 +19,7 @@ use crate::world::World;
 /// Interval at which the clock of an application advances.
 const TICK: Micros = 10 * MS;
 
-/// Task of an application's process.
+/// Main task of an application's process.
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Applications on a simulated ensemble, in one thread, on simulated time.
@@ -31,7 +31,8 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///
 /// In this test, two instances of a job elect a leader. It writes rows to a store outside of
 /// ZooKeeper, which refuses the tokens of earlier leaders. Without this condition, a leader that
-/// was paused writes after its successor, and the test fails with the seed that repeats it.
+/// was paused writes after its successor, and the test fails and reports the seed that repeats the
+/// run.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -98,7 +99,7 @@ impl fmt::Debug for Simulation {
     }
 }
 
-/// An application, which has a process at most times.
+/// An application, which has a process most of the time.
 pub(super) struct Application {
     main: Box<dyn Fn(Environment) -> Task>,
     process: Option<Process>,
@@ -159,7 +160,7 @@ impl Simulation {
         Duration::from_micros(self.servers.world.now().unsigned_abs())
     }
 
-    /// Returns the index of the leader, if there is one.
+    /// Returns the index of the leader, if any.
     pub fn leader(&self) -> Option<usize> {
         self.servers.leader()
     }
@@ -173,8 +174,8 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// If the plan names a target that does not exist, a server cannot start, or a runtime cannot
-    /// be created.
+    /// If the plan refers to a target that does not exist, a server cannot start, or a runtime
+    /// cannot be created.
     ///
     /// # Panics
     ///
@@ -183,7 +184,7 @@ impl Simulation {
         self.run_until(duration, |_| false).map(drop)
     }
 
-    /// Runs until a condition holds, but not longer than `longest`. Returns whether the condition
+    /// Runs until a condition holds, but at most for `longest`. Returns whether the condition
     /// holds.
     ///
     /// # Errors
@@ -255,7 +256,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the process at this place if it still runs.
+    /// Returns the process at this position if it still runs.
     fn process(&self, place: Endpoint) -> Option<(usize, &Process)> {
         let Endpoint::Application { number, life } = place else {
             return None;
@@ -274,7 +275,7 @@ impl Simulation {
         }
     }
 
-    /// Advances the clock of an application, or starts its process.
+    /// Advances the clock of an application or starts its process.
     fn tick(&mut self, number: usize) -> Result<(), SimulationError> {
         let world = &mut self.servers.world;
         let Some(application) = self.applications.get_mut(number).filter(|it| !it.is_over) else {
@@ -329,7 +330,7 @@ impl Application {
         Endpoint::Application { number, life }
     }
 
-    /// Ends the process, and closes its connections.
+    /// Ends the process and closes its connections.
     pub(super) fn kill(&mut self, number: usize, world: &mut World<Steps>) {
         let place = self.place(number);
         self.process = None;

@@ -1,5 +1,5 @@
-//! The sockets of a simulated process: the bytes that its client reads and writes, and the
-//! operations that the simulated network has to execute.
+//! Sockets of a simulated process: the bytes that its client reads and writes, and the operations
+//! that the simulated network has to execute.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -60,11 +60,11 @@ pub(super) enum SocketRequest {
         /// Index of the server.
         server: usize,
     },
-    /// Send a frame without its length prefix.
+    /// Send a frame, given without its length prefix.
     Send {
         /// Number of the connection.
         connection: u64,
-        /// The frame.
+        /// Frame to send.
         frame: Bytes,
     },
     /// Close this connection.
@@ -122,7 +122,7 @@ impl Sockets {
         wanted
     }
 
-    /// Records the connection over which a socket is being dialled.
+    /// Records the connection over which a socket is dialling.
     pub(super) fn dialling(&self, socket: u64, connection: u64) {
         if let Some(of) = self.0.lock().sockets.get_mut(&socket) {
             of.connection = Some(connection);
@@ -211,7 +211,7 @@ impl Dial for Sockets {
     }
 }
 
-/// The client's handle of a socket.
+/// Handle through which the client uses a socket.
 #[derive(Debug)]
 struct Stream {
     sockets: Sockets,
@@ -274,7 +274,7 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    /// The operating system accepts all bytes. Acceptance does not mean delivery.
+    /// The operating system accepts all bytes, but this does not mean that they are delivered.
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Events of a simulation of applications, and the fingerprint of its steps.
+//! Events in a simulation of applications, and the fingerprint of its steps.
 
 use proto::{SessionId, Zxid};
 
@@ -11,7 +11,7 @@ use crate::world;
 
 pub(super) type Event = world::Event<Steps>;
 
-/// Event of the owner of the servers.
+/// Event that the owner of the servers handles.
 #[derive(Debug)]
 pub(super) enum OwnEvent {
     /// The clock of an application advances.
@@ -24,7 +24,7 @@ pub(super) enum OwnEvent {
     Expire { session: SessionId },
 }
 
-/// Fingerprint of the steps of a run.
+/// Fingerprint of the steps in a run.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     pub(super) fingerprint: u64,

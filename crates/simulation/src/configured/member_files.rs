@@ -1,5 +1,5 @@
-//! zoo.cfg and its member lists on a simulated disk. The files and their bytes equal the files of a
-//! server (`zoo.cfg`, `zoo.cfg.dynamic.<version>`, `zoo.cfg.dynamic.next`).
+//! zoo.cfg and its member lists on a simulated disk. The files have the same names and contents as
+//! on a real server (`zoo.cfg`, `zoo.cfg.dynamic.<version>`, `zoo.cfg.dynamic.next`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use testkit::SimDisk;
 const DIR: &str = "/conf";
 const STATIC: &str = "/conf/zoo.cfg";
 
-/// Reads zoo.cfg. If it is missing, first writes it with a dynamic file that contains this list.
+/// Reads zoo.cfg. If it is missing, first writes it, together with a dynamic file that contains
+/// this list.
 pub(crate) fn begin(disk: &SimDisk, text: &str, list: &str) -> io::Result<RawConfig> {
     disk.create_dir_all(Path::new(DIR))?;
     let path = Path::new(STATIC);
@@ -28,7 +29,7 @@ pub(crate) fn begin(disk: &SimDisk, text: &str, list: &str) -> io::Result<RawCon
     RawConfig::parse(path, &bytes).map_err(io::Error::other)
 }
 
-/// Replaces the list that zoo.cfg names.
+/// Replaces the list to which zoo.cfg refers.
 ///
 /// # Errors
 ///
@@ -38,18 +39,18 @@ pub fn introduce(disk: &SimDisk, list: &str) -> io::Result<()> {
     ConfigFiles(disk).name_dynamic(".dynamic", false)
 }
 
-/// Reads a file that zoo.cfg names.
+/// Reads a file to which zoo.cfg refers.
 pub(crate) fn read(disk: &SimDisk, path: &Path) -> io::Result<Vec<u8>> {
     let bytes = disk.read_small(path, MAX_BYTES)?;
     bytes.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Makes a member file of a replica durable.
+/// Makes a replica's member file durable.
 pub(crate) fn write(disk: &SimDisk, file: &MemberFile) -> io::Result<()> {
     file.write(&mut ConfigFiles(disk))
 }
 
-/// The files in the directory of zoo.cfg.
+/// Files in the directory of zoo.cfg.
 struct ConfigFiles<'a>(&'a SimDisk);
 
 impl MemberFiles for ConfigFiles<'_> {
@@ -82,7 +83,7 @@ pub fn proposed_list() -> PathBuf {
     beside(".dynamic.next")
 }
 
-/// Returns the path of the member list that zoo.cfg names.
+/// Returns the path of the member list to which zoo.cfg refers.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The member lists that the servers have at their first start.
+//! Member lists that the servers have at their first start.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ pub fn first_list(index: usize, settings: &EnsembleSettings) -> String {
     text
 }
 
-/// Returns the line of a server in a list.
+/// Returns the line for a server in a list.
 pub fn line(server: usize, role: Role, features: Features) -> String {
     let number = server + 1;
     let role = match role {

@@ -32,7 +32,7 @@ pub fn index_of(sid: Sid) -> usize {
     usize::try_from(sid.0 - 1).unwrap_or(usize::MAX)
 }
 
-/// Returns the first message of a server in elections, with its identity and address.
+/// Returns the first message that a server sends in elections, with its identity and address.
 pub(crate) fn hello_of(index: usize) -> Hello {
     let at = Endpoint {
         host: format!("10.0.0.{}", index + 1),
@@ -55,7 +55,7 @@ pub(crate) fn server_at(address: &HostPort) -> Option<(usize, Port)> {
     Some((server, port))
 }
 
-/// Address of all clients.
+/// Address that all clients have.
 pub(crate) const CLIENT_ADDRESS: &str = "10.1.0.1";
 
 /// Returns the rules for the handshakes of clients.
@@ -139,7 +139,7 @@ pub(crate) fn config_of(
 /// Port on which followers serve observers, if the plan enables it.
 pub(crate) const OBSERVER_MASTER_PORT: u16 = 2191;
 
-/// Other files that a server reads together with its configuration file.
+/// Access to other files that a server reads together with its configuration file.
 struct Files<'a>(usize, &'a SimDisk);
 
 impl Surroundings for Files<'_> {
@@ -155,7 +155,7 @@ impl Surroundings for Files<'_> {
     }
 }
 
-/// Returns the function that recovers the tree. A member can receive the tree of its leader.
+/// Returns the function that recovers the tree. A member can receive its leader's tree.
 pub(crate) fn recover_of(settings: &EnsembleSettings) -> host::Recover<SimDisk> {
     if settings.is_standalone() {
         recover_tree
@@ -205,7 +205,7 @@ pub(crate) fn log_pages(history: &DurableLog<SimDisk>, page_bytes: usize) -> Log
     }
 }
 
-/// Returns the settings for writing files. Logs are short, so that one seed creates many of them.
+/// Returns the settings for writing files. Logs are short, so one seed creates many of them.
 pub fn history_settings(db_autocreate: bool, settings: &EnsembleSettings) -> DurableLogSettings {
     DurableLogSettings {
         log: LogSettings {

@@ -9,7 +9,7 @@ use proto::notification::Notification;
 pub struct Process {
     /// Index of the server.
     pub server: usize,
-    /// Number of the process among the processes of this server.
+    /// Number of the process among the server's processes.
     pub life: u64,
 }
 
@@ -18,13 +18,13 @@ pub struct Process {
 pub enum Endpoint {
     /// A process of a server.
     Server(Process),
-    /// A client that is not a process, by its number.
+    /// A client that is not a process, identified by its number.
     Client(usize),
     /// A process of an application with the shipped client. It is restarted after a kill.
     Application {
         /// Number of the application.
         number: usize,
-        /// Number of the process among the processes of this application.
+        /// Number of the process among the application's processes.
         life: u64,
     },
 }
@@ -36,7 +36,7 @@ impl From<Process> for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the index of the server, if this is a server.
+    /// Returns the index of the server, if this end is a server.
     pub fn server(self) -> Option<usize> {
         match self {
             Self::Server(Process { server, .. }) => Some(server),
@@ -59,7 +59,7 @@ pub enum Port {
 /// Content of a message.
 #[derive(Debug, Clone)]
 pub enum Message {
-    /// First message on a connection for elections.
+    /// First message on an election connection.
     Hello(Hello),
     /// Notification of an election.
     Vote(Box<Notification>),
@@ -67,15 +67,15 @@ pub enum Message {
     Packets(Bytes),
     /// Some bytes of the tree after a SNAP packet, and whether they are the last ones.
     Tree(Bytes, bool),
-    /// A frame of a client, without its length prefix.
+    /// A frame from a client, without its length prefix.
     ToServer(Bytes),
     /// Frames for a client.
     ToClient(Bytes),
-    /// The sender closed the connection.
+    /// Notice that the sender has closed the connection.
     End,
 }
 
-/// One end of a connection, as the server there knows it.
+/// One end of a connection, as seen by the server at that end.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionEnd {
     /// Number of the connection.

@@ -1,8 +1,8 @@
-//! Simulated connections. Messages of one connection arrive in order. Messages of different
+//! Simulated connections. Messages on one connection arrive in order. Messages on different
 //! connections arrive in any order.
 //!
-//! A path between two servers can be cut, also in one direction only. Messages in flight then stay
-//! where they are until the path heals or the connection breaks, as with TCP. The close of a
+//! A path between two servers can be cut in one or both directions. Messages in flight then stay
+//! where they are until the path is restored or the connection breaks, as with TCP. The close of a
 //! connection does not pass a cut either.
 
 mod ends;
@@ -29,24 +29,24 @@ struct Lane {
 pub struct Connection {
     /// Port that was dialled.
     pub port: Port,
-    /// The end that dialled, and the other end.
+    /// End that dialled, and the other end.
     pub ends: [Endpoint; 2],
     /// Whether each end is open.
     pub is_open: [bool; 2],
     lanes: [Lane; 2],
-    /// Longest delay of a message.
+    /// Maximum delay of a message.
     delay: Micros,
     /// Pauses before further attempts to reach the other end.
     pauses: std::slice::Iter<'static, Micros>,
 }
 
-/// Number of attempts of a dial.
+/// Number of attempts that a dial makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DialAttempts {
-    /// One attempt.
+    /// A single attempt.
     Once,
-    /// Repeated attempts for a while, after an initial pause. A newly elected server may not listen
-    /// yet.
+    /// Repeated attempts for a while, after an initial pause, because a newly elected server may
+    /// not listen yet.
     Tries(Micros),
 }
 
@@ -69,10 +69,10 @@ pub struct Network {
     last_number: u64,
     /// Cut paths, as pairs of sender and receiver.
     cuts: BTreeSet<(usize, usize)>,
-    /// Applications without a path to any server.
+    /// Applications that have no path to any server.
     isolated: BTreeSet<usize>,
     random: Random,
-    /// Longest delay of a message on a fast connection.
+    /// Maximum delay of a message on a fast connection.
     pub delay: Micros,
 }
 
@@ -146,7 +146,7 @@ impl Network {
         self.connections.get(&number)
     }
 
-    /// Opens a connection after a successful dial. It leads to the process with this life.
+    /// Opens a connection after a successful dial. It leads to the process with this number.
     pub fn open(&mut self, number: u64, at: Endpoint) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.ends[1] = at;
@@ -154,7 +154,7 @@ impl Network {
         }
     }
 
-    /// Forgets a connection whose dial failed.
+    /// Removes a connection whose dial failed.
     pub fn forget(&mut self, number: u64) {
         self.connections.remove(&number);
     }
@@ -187,13 +187,13 @@ impl Network {
         }
     }
 
-    /// Returns the number of messages that the other end has not taken.
+    /// Returns the number of messages that the other end has not received yet.
     pub fn backlog(&self, number: u64, from_end: usize) -> usize {
         let connection = self.connections.get(&number);
         connection.map_or(0, |connection| connection.lanes[from_end].messages.len())
     }
 
-    /// Closes one end. The other end learns of it after the earlier messages.
+    /// Closes one end. The other end learns of this after the earlier messages.
     pub fn close<C: StepChecks>(&mut self, number: u64, end: usize, queue: &mut Queue<Event<C>>) {
         self.send(number, end, Message::End, queue);
         if let Some(connection) = self.connections.get_mut(&number) {
@@ -207,7 +207,7 @@ impl Network {
     pub fn vanish(&mut self, number: u64, end: usize) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.is_open[end] = false;
-            // Messages that this end sent before still arrive.
+            // Messages that this end has sent still arrive.
             connection.lanes[1 - end].messages.clear();
             self.drop_if_closed(number);
         }
@@ -235,9 +235,10 @@ impl Network {
     }
 
     /// Returns the message that arrives now and its destination, or `None` if no message can be
-    /// taken yet.
+    /// received yet.
     ///
-    /// `may_take` states whether the receiver reads. If not, [`Network::resume`] is called later.
+    /// `may_take` states whether the receiver reads. If it does not, [`Network::resume`] is called
+    /// later.
     pub fn arrive<C: StepChecks>(
         &mut self,
         number: u64,
@@ -309,12 +310,12 @@ impl Network {
         }
     }
 
-    /// Returns whether messages from one server to another one do not arrive.
+    /// Returns whether messages from one server do not reach another one.
     pub fn is_cut(&self, from: usize, to: usize) -> bool {
         self.cuts.contains(&(from, to))
     }
 
-    /// Cuts the path from one server to another one.
+    /// Cuts the path from one server to another.
     pub fn cut(&mut self, from: usize, to: usize) {
         self.cuts.insert((from, to));
     }
@@ -374,7 +375,7 @@ impl Network {
         })
     }
 
-    /// Returns the connections with an end in this process, and the number of that end.
+    /// Returns the connections that have an end in this process, each with the number of that end.
     pub fn of(&self, place: Endpoint) -> Vec<(u64, usize)> {
         let ends = |(number, connection): (&u64, &Connection)| {
             let end = connection.ends.iter().position(|end| *end == place)?;
@@ -383,7 +384,7 @@ impl Network {
         self.connections.iter().filter_map(ends).collect()
     }
 
-    /// Returns the open connections between servers, or only those over a cut path.
+    /// Returns the open connections between servers, or only the ones over a cut path.
     pub fn between_servers(&self, only_cut: bool) -> Vec<u64> {
         let wanted = |(number, connection): (&u64, &Connection)| {
             let one = connection.ends[0].server()?;

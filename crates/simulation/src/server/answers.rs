@@ -1,5 +1,5 @@
-//! Counts the answers that the schedules of a run gave, and the answers that the simulator executed
-//! while a disk was stalled.
+//! Counts of the answers that the schedules gave in a run, and of the answers that the simulator
+//! executed while a disk was stalled.
 
 use std::collections::BTreeMap;
 

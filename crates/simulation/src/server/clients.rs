@@ -1,5 +1,5 @@
-//! Connections of clients: frames in and out. `replica::connection` decides the order of the work,
-//! and [`host`] the state of a connection.
+//! Connections of clients, with incoming and outgoing frames. `replica::connection` decides the
+//! order of the work, and [`host`] implements the state of a connection.
 
 use std::collections::VecDeque;
 use std::ops::DerefMut;
@@ -49,7 +49,7 @@ impl Guarded for Waiting {
     }
 }
 
-/// Effects of the requests of a connection.
+/// Effects that the requests of a connection have.
 struct Requests<'a> {
     state: &'a ServerState,
     inputs: &'a mut VecDeque<Input>,
@@ -114,7 +114,7 @@ impl<C: StepChecks> SimHost<C> {
         self.state.watches().remove_watcher(connection.id);
     }
 
-    /// Sends the contents of the outboxes, and ends the closed connections.
+    /// Sends the contents of the outboxes and ends the closed connections.
     pub(crate) fn flush_clients(&mut self) {
         for connection in self.clients.all() {
             let number = connection.id.0;
@@ -143,7 +143,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Decodes and queues a request, or drops it without a reply after the end of the session.
+    /// Decodes and queues a request. Drops it without a reply after the end of the session.
     fn take_request(&mut self, connection: &Connection, frame: Bytes) -> bool {
         let decoded = {
             let incoming = &mut connection.lock().incoming;

@@ -1,4 +1,4 @@
-//! The log thread and the snapshot thread of a server, as jobs that take time.
+//! The log thread and the snapshot thread of a server, simulated as jobs that take time.
 
 use host::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, write_group};
 use recovery::DurableLog;
@@ -13,13 +13,13 @@ use crate::configured::member_files;
 use crate::configured::{SNAPSHOTS_KEPT, sid_of};
 use crate::world::HeldWork;
 
-/// The files of a server, and the work of its disk.
+/// Files of a server, and the work of its disk.
 pub struct DiskWork {
-    /// The log.
+    /// Log of the server.
     pub history: DurableLog<SimDisk>,
     pub(super) queue: DiskQueue<Vec<Record>>,
     pub(super) at_work: Option<ToDisk<Vec<Record>>>,
-    /// The snapshot thread.
+    /// Work of the snapshot thread.
     pub snapshots: SnapshotWork<SimDisk>,
 }
 
@@ -80,7 +80,7 @@ impl<C: StepChecks> SimHost<C> {
         Ok(())
     }
 
-    /// Requests a snapshot, or reports that one is due.
+    /// Requests a snapshot or reports that one is due.
     pub fn request_snapshot(&mut self, wanted: Wanted) {
         let now_ms = self.world.now_ms();
         if wanted != Wanted::Due || self.disk.snapshots.due().lock().begin(now_ms) {

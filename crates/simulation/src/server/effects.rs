@@ -1,4 +1,4 @@
-//! The effects of the replica. They are first reported to the checks, and then executed.
+//! Effects of the replica, which are first reported to the checks and then executed.
 
 use host::{
     Delivering as _, ServerState, ToAnswer, ToDisk, answer_sync, carry_out_effect, deliver,

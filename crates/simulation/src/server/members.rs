@@ -24,7 +24,7 @@ use crate::network::{DialAttempts, LinkEvent, Message, Port};
 use crate::queue::{MS, Micros};
 use crate::world::World;
 
-/// The connections to other members.
+/// Connections to other members.
 #[derive(Default)]
 pub(crate) struct Members {
     /// Ports on which the server listens for learners.
@@ -58,7 +58,7 @@ impl MemberLink {
 }
 
 impl Members {
-    /// Returns whether a message on this connection can be taken now.
+    /// Returns whether a message on this connection can be received now.
     pub(crate) fn may_take(&self, connection: u64) -> bool {
         let link = self.links.get(&connection);
         link.is_none_or(|link| !link.is_waiting)
@@ -127,7 +127,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Handles a connection that has ended, or that must end.
+    /// Handles a connection that has ended or must end.
     fn lose_link(&mut self, number: u64) {
         let link = self.members.links.get(&number);
         self.inputs
@@ -200,7 +200,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Reads some records for a learner: few or many at a time.
+    /// Reads records for a learner, few or many at a time.
     pub(super) fn read_page(&mut self, link: LinkId, from: Zxid, upto: Zxid) {
         let page_bytes = pace::page_bytes(&mut self.world.random);
         let pages = log_pages(&self.disk.history, page_bytes);

@@ -1,4 +1,4 @@
-//! One process of a server. It hosts the shipped replica and does not decide anything.
+//! One process of a server. It hosts the shipped replica and decides nothing itself.
 //!
 //! It starts from its disk and executes effects. `disk` contains the log thread and the snapshot
 //! thread, `members` the connections to other servers, and `clients` the connections of clients.
@@ -40,7 +40,7 @@ use turns::Core;
 
 /// One process of a server.
 pub struct Server<C: StepChecks> {
-    /// The shipped replica.
+    /// Shipped replica.
     pub replica: Replica<SimHost<C>>,
     /// The host of the replica.
     pub host: SimHost<C>,
@@ -51,26 +51,26 @@ pub struct Server<C: StepChecks> {
 pub struct SimHost<C: StepChecks> {
     /// Number of the process.
     pub process: Process,
-    /// The world while it is lent to this process, and a blank one otherwise.
+    /// World, while it is lent to this process; otherwise a blank one.
     world: World<C>,
     /// State that the replica shares with the connections of clients.
     pub state: Arc<ServerState>,
     /// Next inputs of the replica.
     pub inputs: VecDeque<Input>,
     core: Core,
-    /// The files of the server, and the work of its disk.
+    /// Files of the server, and the work of its disk.
     pub disk: DiskWork,
     pub(crate) members: Members,
     clients: Registry<Connection>,
     /// Checks of this process.
     pub observed: C::OfProcess,
-    /// Reason why the process must end.
+    /// Reason why the process must end, if there is one.
     pub(crate) ended: Option<String>,
 }
 
 impl<C: StepChecks> Server<C> {
-    /// Starts a process on this disk. It does nothing before [`Server::begin`]. `may_be_empty`
-    /// means that an empty directory belongs to a new member (`initialize`, or a first start).
+    /// Starts a process with this disk. It does nothing before [`Server::begin`]. `may_be_empty`
+    /// states whether an empty directory belongs to a new member (`initialize`, or a first start).
     pub(crate) fn boot(
         process: Process,
         may_be_empty: bool,

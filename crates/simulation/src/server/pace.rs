@@ -8,17 +8,17 @@ use testkit::Random;
 
 use crate::queue::Micros;
 
-/// Messages to a member that may be in flight before more are written.
+/// Number of messages to a member that may be in flight before more are written.
 pub(super) const BACKLOG_MAX: usize = 1000;
 
-/// Bounds of the queue for a member. They are smaller than on a real server, so that some members
-/// are too slow. Each packet is a separate write, which takes time.
+/// Bounds of the queue for a member. They are lower than on a real server, so that some members are
+/// too slow. Each packet is a separate write, which takes time.
 pub(super) const LINK_BOUNDS: QueueBounds = QueueBounds {
     bytes_max: 256 << 10,
     write_bytes: 1,
 };
 
-/// Returns the delay of the next piece for a member after this one, if there is a delay.
+/// Returns the delay before the next piece for a member, if there is a delay.
 pub(super) fn behind_piece(piece: &Piece, random: &mut Random) -> Option<Micros> {
     match piece {
         Piece::Head => Some(500),
@@ -27,7 +27,7 @@ pub(super) fn behind_piece(piece: &Piece, random: &mut Random) -> Option<Micros>
     }
 }
 
-/// Sends a packet. The socket usually takes all of it immediately, but takes nothing if other
+/// Sends a packet. The socket usually accepts all of it immediately, but accepts nothing if other
 /// packets are queued. The rest is queued.
 pub(super) fn push(
     queue: &mut PacketQueue,
@@ -47,18 +47,19 @@ pub(super) fn push(
     Ok(Some(Bytes::copy_from_slice(taken)))
 }
 
-/// Returns the bytes of records that are read together for a learner: few or many.
+/// Returns the number of bytes of records that are read together for a learner, which is low or
+/// high.
 pub(super) fn page_bytes(random: &mut Random) -> usize {
     random.pick(&[1, 300, 1 << 20]).unwrap_or(1)
 }
 
-/// Pace before a write, which handles all deferred work.
+/// Pace before a write, at which all deferred work is handled.
 pub(super) const BEFORE_WRITE: Pace = Pace {
     refuses: true,
     ..Pace::UNBOUNDED
 };
 
-/// Returns the pace of the task of a connection.
+/// Returns the pace for the task of a connection.
 pub(super) fn of_task(random: &mut Random) -> Pace {
     Pace {
         room: room(random),
@@ -68,7 +69,7 @@ pub(super) fn of_task(random: &mut Random) -> Pace {
     }
 }
 
-/// Returns the pace after a write that was applied.
+/// Returns the pace after a write has been applied.
 pub(super) fn behind_write(random: &mut Random) -> Pace {
     Pace {
         room: room(random),
@@ -78,7 +79,7 @@ pub(super) fn behind_write(random: &mut Random) -> Pace {
     }
 }
 
-/// Returns the space in bytes for replies. A reply that does not fit has to wait.
+/// Returns the space for replies, bytes. A reply that does not fit has to wait.
 fn room(random: &mut Random) -> usize {
     random
         .pick(&[100, usize::MAX, usize::MAX])

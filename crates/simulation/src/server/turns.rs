@@ -1,9 +1,9 @@
-//! The times at which the core of a simulated server runs, syncs and flushes, as the shipped
-//! schedule decides.
+//! The times at which the core of a simulated server runs, syncs and flushes, decided by the
+//! shipped schedule.
 //!
 //! A thread that visits the core runs it at the moment of an event. The core's own thread must
 //! first be woken, and inputs accumulate meanwhile. A flush after the replies of a step takes time,
-//! so that a server can die between the two. A sync in place keeps the core from all other work.
+//! so a server can die between the two. A sync in place keeps the core from all other work.
 
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ use crate::queue::{MS, Micros, SECOND};
 use crate::settings::EnsembleSettings;
 use crate::world::Event;
 
-/// Longest wake-up of a thread.
+/// Maximum duration of a thread's wake-up.
 const WAKE_UP_MAX: Micros = 100;
 
-/// Duration of the disk's work above which the disk counts as stalled.
+/// Duration of the disk's work above which the disk is considered stalled.
 const STALL: Micros = 200 * MS;
 
-/// Maximum inputs of one turn. The others wait in the inbox.
+/// Maximum number of inputs in one turn. The others wait in the inbox.
 const TURN_INPUTS_MAX: usize = 16;
 
 /// Work that keeps the thread that runs the core from the next input.
@@ -44,25 +44,25 @@ enum Busy {
     Syncing,
 }
 
-/// The state of the core without its replica.
+/// State of the core, without its replica.
 #[derive(Debug)]
 pub(crate) struct Core {
     schedule: Schedule,
     busy: Option<Busy>,
-    /// The thread that syncs the current group of the disk.
+    /// Thread that syncs the current group of the disk.
     syncer: Syncer,
-    /// Whether a thread is ready to run the core: its own thread after a wake-up, or the log thread
-    /// after a sync.
+    /// Whether a thread is ready to run the core, which is the core's own thread after a wake-up,
+    /// or the log thread after a sync.
     has_runner: bool,
     /// Whether a wake-up of the core's own thread is pending.
     is_waking: bool,
-    /// Time at which the disk began its work.
+    /// Time at which the disk began its current work.
     pub(crate) disk_begun_at: Micros,
-    /// Time since which the last records wait for more.
+    /// Time since which the last records have been waiting for more.
     gathers_since_ms: Option<i64>,
     /// Packets that wait for the next flush, with their connections.
     staged: Vec<(u64, QuorumPacket)>,
-    /// The connection on which requests arrived last.
+    /// Connection on which requests arrived last.
     asked_last: u64,
 }
 
@@ -88,7 +88,7 @@ impl Core {
         }
     }
 
-    /// Returns whether inputs wait for a thread, and not for the core.
+    /// Returns whether inputs wait for a thread instead of the core.
     pub(super) fn is_away(&self) -> bool {
         self.is_waking || self.busy.is_some()
     }
@@ -98,7 +98,7 @@ impl Core {
         self.staged.push((to, packet));
     }
 
-    /// Takes the packets that wait for a flush, in their order of sending.
+    /// Removes and returns the packets that wait for a flush, in sending order.
     pub(super) fn take_staged(&mut self) -> Vec<(u64, QuorumPacket)> {
         let mut staged = std::mem::take(&mut self.staged);
         staged.sort_by_key(|(to, _)| Schedule::place_of_member(*to == self.asked_last));
@@ -168,7 +168,7 @@ impl<C: StepChecks> SimHost<C> {
         self.sync_due();
     }
 
-    /// Lets time pass for the replies of a step, and then flushes.
+    /// Lets time pass for the replies of a step, then flushes.
     fn flush_after_replies(&mut self) {
         self.core.busy = Some(Busy::Replying);
         let delay = self.world.random.range(1, WAKE_UP_MAX);
@@ -193,7 +193,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Offers the last group to the schedule. No further record is appended for now.
+    /// Offers the last group to the schedule, because no further record is appended for now.
     pub(super) fn offer_group(&mut self) {
         let (group, now_ms) = (self.waiting_group(), self.world.now_ms());
         if self.core.schedule.flush_group(&group, now_ms) != Syncer::CoreThread {
@@ -201,7 +201,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Syncs the last group in place, if that is due.
+    /// Syncs the last group in place if that is due.
     fn sync_due(&mut self) {
         let group = self.waiting_group();
         if self.core.schedule.sync_due(|| group) && self.ended.is_none() {
@@ -210,8 +210,8 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Takes the records that were appended last, unless they wait for more records or for their
-    /// flush.
+    /// Removes and returns the records that were appended last, unless they wait for more records
+    /// or for their flush.
     pub(super) fn take_group(&mut self) -> Option<ToDisk<Vec<Record>>> {
         if self.core.busy == Some(Busy::Replying) {
             return None;
@@ -243,8 +243,7 @@ impl<C: StepChecks> SimHost<C> {
         None
     }
 
-    /// Handles the sync of a group by any thread. The core handles its own sync before all other
-    /// inputs.
+    /// Handles a group's sync by any thread. The core handles its own sync before all other inputs.
     pub(super) fn sync_group(&mut self, txns: usize) -> Result<Done, StorageError> {
         let synced = sync(&mut self.disk.history)?.1;
         let took = self.world.now() - self.core.disk_begun_at;
@@ -269,7 +268,8 @@ impl<C: StepChecks> SimHost<C> {
         Ok(Done::from(synced))
     }
 
-    /// Returns whether a thread runs the core now. Otherwise wakes its own thread if there is work.
+    /// Returns whether a thread runs the core now. Otherwise wakes the core's own thread if there
+    /// is work.
     fn has_runner(&mut self) -> bool {
         let is_ready = std::mem::take(&mut self.core.has_runner);
         let is_busy = self.core.busy.is_some();
@@ -281,7 +281,8 @@ impl<C: StepChecks> SimHost<C> {
         }
         if self.core.schedule.runner_of_message() == Runner::VisitingThread {
             self.note(Answer::Run(Runner::VisitingThread));
-            // The task that receives packets of the leader hands over its reading before it syncs.
+            // The task that receives packets from the leader hands over its reading before it
+            // syncs.
             let brings_packets = matches!(
                 self.inputs.front(),
                 Some(Input::Leader {
@@ -350,7 +351,8 @@ impl<C: StepChecks> Server<C> {
             self.host.flush_clients();
         }
         self.host.show_held_back();
-        // The next wake-up is always later than now: work that is due and not done waits a little.
+        // The next wake-up is always later than now, so work that is due and not done waits a
+        // little.
         let soonest = self.host.world.now() + 1000;
         let at_deadline = |ms: i64| ms.saturating_mul(1000).max(soonest);
         let at = self.replica.deadline_ms().map(at_deadline);

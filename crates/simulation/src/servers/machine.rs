@@ -1,4 +1,4 @@
-//! The machines of the servers: starts, kills and power failures.
+//! Machines of the servers: starts, kills and power failures.
 
 use testkit::SimDisk;
 
@@ -11,13 +11,14 @@ use crate::world::{Event, World};
 
 /// A machine: a disk, and the process that runs on it, if any.
 pub struct Machine<C: StepChecks> {
-    /// The disk.
+    /// Disk of the machine.
     pub disk: SimDisk,
-    /// The running process.
+    /// Running process, if any.
     pub process: Option<Box<Server<C>>>,
     /// Number of processes so far.
     pub lives: u64,
-    /// Whether the disk was replaced. The server must then not vote before it has synchronised.
+    /// Whether the disk was replaced. In that case, the server must not vote before it has
+    /// synchronised.
     pub was_wiped: bool,
     /// End of a pause of the process.
     pub stands_until: Micros,
@@ -125,7 +126,7 @@ impl<C: StepChecks> Servers<C> {
         disk.lose_power(&mut self.world.random, loses_sectors);
     }
 
-    /// Returns the process of a server, if it runs.
+    /// Returns the process of a server if it runs.
     pub fn process(&self, index: usize) -> Option<&Server<C>> {
         self.machines.get(index)?.process.as_deref()
     }

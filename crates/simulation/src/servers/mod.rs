@@ -12,8 +12,8 @@ use crate::server::Server;
 use crate::world::{Event, World};
 use replica::Input;
 
-/// The servers of an ensemble with their machines. Their owner takes the events from the queue of
-/// the world.
+/// Servers of an ensemble with their machines. Their owner removes the events from the queue of the
+/// world.
 pub struct Servers<C: StepChecks> {
     /// Time, network, random numbers and checks.
     pub world: World<C>,
@@ -24,14 +24,14 @@ pub struct Servers<C: StepChecks> {
 /// Part of an event that the owner of the servers has to handle.
 #[derive(Debug)]
 pub enum Remaining<E> {
-    /// A stopped server starts.
+    /// A stopped server has to start.
     Start {
         /// Index of the server.
         server: usize,
     },
     /// A client's dial has succeeded or failed.
     Dialled {
-        /// The client.
+        /// Client that dialled.
         at: Endpoint,
         /// Number of the connection.
         connection: u64,
@@ -40,26 +40,26 @@ pub enum Remaining<E> {
     },
     /// A message has arrived at a client.
     Message {
-        /// The client.
+        /// Client that receives the message.
         at: Endpoint,
         /// Number of the connection.
         connection: u64,
-        /// The message.
+        /// Received message.
         message: Message,
     },
     /// A client learns that its connection is broken.
     Broken {
-        /// The client.
+        /// Client whose connection is broken.
         at: Endpoint,
         /// Number of the connection.
         connection: u64,
     },
-    /// The event belongs to the owner.
+    /// The event concerns only the owner.
     Own(E),
 }
 
 impl<C: StepChecks> Servers<C> {
-    /// Returns the servers of a world. All machines are off.
+    /// Creates the servers of a world. All machines are off.
     pub fn new(world: World<C>) -> Self {
         let machines = (0..world.settings.servers()).map(|_| Machine::default());
         Self {
@@ -76,7 +76,7 @@ impl<C: StepChecks> Servers<C> {
         }
     }
 
-    /// Handles an event, and returns the part that the owner has to handle.
+    /// Handles an event. Returns the part that the owner has to handle.
     pub fn happen(&mut self, event: Event<C>) -> Option<Remaining<C::OwnEvent>> {
         if let Some(until) = self.stalled_until(&event) {
             self.world.queue.at(until, event);

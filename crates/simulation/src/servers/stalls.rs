@@ -6,8 +6,7 @@ use crate::queue::Micros;
 use crate::world::Event;
 
 impl<C: StepChecks> Servers<C> {
-    /// Returns the time until which an event has to wait, because its receiver is paused or
-    /// stalled.
+    /// Returns the time until which an event has to wait because its receiver is paused or stalled.
     pub(super) fn stalled_until(&self, event: &Event<C>) -> Option<Micros> {
         let until = match *event {
             Event::Wake { process } | Event::Oracle { process } => {
