@@ -1,4 +1,4 @@
-//! Actions of an election for its host.
+//! Actions that an election requests from its host.
 
 use std::fmt;
 
@@ -9,33 +9,33 @@ use proto::{ConfigVersion, ElectionRound, Sid};
 use crate::vote::state_name;
 use crate::{Ballot, MemberList, Vote};
 
-/// An action of [`crate::Election`] that the host must execute, in order.
+/// Action of [`crate::Election`] that the host must execute, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Send a notification. If the receiver is this server, pass it to the election immediately,
-    /// after the notifications that wait already. Only the newest notification to a server matters,
+    /// after the notifications that already wait. Only the newest notification to a server matters,
     /// so an older unsent one may be dropped.
     Send {
-        /// The receiver. It may be a server without a vote or without a connection.
+        /// Server that receives the notification. It may have no vote or no connection.
         to: Sid,
-        /// The notification.
+        /// Notification to send.
         notification: Notification,
     },
     /// The election is over. From now on, this vote is the answer to servers that look.
     Elected {
-        /// The role: leading, following or observing.
+        /// Role of this server: leading, following or observing.
         state: PeerState,
-        /// The elected leader, with the zxid and epoch of its vote.
+        /// Elected leader, with the zxid and epoch of its vote.
         vote: Vote,
-        /// The round.
+        /// Election round.
         round: ElectionRound,
     },
-    /// A server has committed a newer member list than this one, which is looking for a leader. The
-    /// notification was not handled further. Install the list. If more than the version differs,
-    /// reset the election ([`crate::Election::reset`]) and start again. Otherwise only pass the
-    /// list ([`crate::Election::set_electorate`]) and pass the notification again.
+    /// A server has committed a newer member list than this server, which is looking for a leader.
+    /// The notification was not handled further. Install the list. If more than the version
+    /// differs, reset the election ([`crate::Election::reset`]) and start again. Otherwise only
+    /// pass the list ([`crate::Election::set_electorate`]) and pass the notification again.
     ConfigSeen {
-        /// The other server.
+        /// Server that sent the list.
         from: Sid,
         /// Version of its list.
         version: ConfigVersion,
@@ -45,22 +45,23 @@ pub enum Action {
     /// A server that voted for this leader is looking for a leader again. A leader without an
     /// established epoch may then step down early (`leader.maxTimeToWaitForEpoch`, ZOOKEEPER-3109).
     SupporterLooks {
-        /// The server.
+        /// Server that looks for a leader.
         sid: Sid,
     },
     /// A quorum agrees, but a live leader with a different member list has answered, so there would
-    /// be two leaders. Reported once for each such leader and list. The server continues to look.
+    /// be two leaders. Reported once for each such leader and list. The server continues to look
+    /// for a leader.
     Refused {
-        /// The server that would lead by this server's list.
+        /// Server that would lead by this server's list.
         candidate: Sid,
         /// The current leader.
         leader: Sid,
-        /// The server that reported the current leader: the leader itself, or a follower of a
-        /// leader outside this server's list.
+        /// Server that reported the current leader: the leader itself, or a follower of a leader
+        /// outside this server's list.
         witness: Sid,
-        /// The current leader's list.
+        /// List of the current leader.
         theirs: MemberList,
-        /// This server's list.
+        /// List of this server.
         ours: MemberList,
     },
 }

@@ -7,7 +7,7 @@ use proto::Sid;
 use crate::Ballot;
 use crate::limits::{ANSWER_INTERVAL_MS, ANSWERED_MAX};
 
-/// The last answer to each server, for as long as it must not be repeated.
+/// Last answer to each server, kept for as long as it must not be repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     last: BTreeMap<Sid, SentAnswer>,
@@ -20,7 +20,7 @@ struct SentAnswer {
 }
 
 impl Answers {
-    /// Returns whether this answer may be sent, and stores it if so.
+    /// Returns whether this answer may be sent. If so, stores it.
     pub(crate) fn admit(&mut self, to: Sid, ballot: Ballot, now_ms: i64) -> bool {
         let is_recent = |answer: &SentAnswer| now_ms - answer.at_ms < ANSWER_INTERVAL_MS;
         let last = self.last.get(&to);
@@ -37,7 +37,7 @@ impl Answers {
         true
     }
 
-    /// Forgets a server's last answer: its new connection may belong to a new process.
+    /// Removes a server's last answer, because its new connection may belong to a new process.
     pub(crate) fn forget(&mut self, sid: Sid) {
         self.last.remove(&sid);
     }

@@ -14,9 +14,9 @@ use crate::{Action, Ballot, Electorate, MemberList, Oracle, Vote};
 /// Role of a server in its own member list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Votes, if the list contains it. Follows or leads.
+    /// Votes if the list contains it. Follows or leads.
     Participant,
-    /// Does not vote, and cannot be elected.
+    /// Does not vote and cannot be elected.
     Observer,
 }
 
@@ -25,14 +25,15 @@ pub enum Role {
 pub struct Settings {
     /// First pause before the vote is sent again (`fastleader.minNotificationInterval`), ms.
     pub notification_interval_min_ms: i64,
-    /// Maximum of the pause, which doubles (`fastleader.maxNotificationInterval`), ms.
+    /// Maximum pause before the vote is sent again, ms. The pause doubles each time
+    /// (`fastleader.maxNotificationInterval`).
     pub notification_interval_max_ms: i64,
     /// Time for which a quorum waits for a better vote (`finalizeWait`), ms.
     pub settle_ms: i64,
     /// Whether this server adopts newer member lists of other servers (`reconfigEnabled`).
     pub reconfig_enabled: bool,
     /// Whether a leader with a different member list keeps this server from electing a second one.
-    /// ZooKeeper does not have such a guard.
+    /// ZooKeeper has no such guard.
     pub membership_guard: bool,
 }
 
@@ -48,23 +49,23 @@ impl Default for Settings {
     }
 }
 
-/// State of a server's log for an election.
+/// State of a server's log that matters in an election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
-    /// The last zxid in the log, committed or not. `None` if the data is not trusted (an empty
-    /// directory without its `initialize` file). The server then only joins an ensemble with a
+    /// Last zxid in the log, committed or not. `None` if the data is not trusted (an empty
+    /// directory without its `initialize` file). The server then only joins an ensemble that has a
     /// leader.
     pub zxid: Option<Zxid>,
     /// The current epoch.
     pub peer_epoch: Epoch,
 }
 
-/// A received notification, with the host's decoding of its configuration.
+/// A received notification, with its configuration as decoded by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
-    /// The notification.
+    /// Received notification.
     pub notification: Notification,
-    /// Member list of the notification; `None` if it is missing or invalid, which does not
+    /// Member list in the notification; `None` if it is missing or invalid, which does not
     /// invalidate the other fields.
     pub members: Option<MemberList>,
 }
@@ -83,8 +84,8 @@ impl From<Notification> for Heard {
 ///
 /// Invariants:
 ///
-/// - While the server is looking for a leader, the round never falls. (Joining an ensemble adopts
-///   its round, whatever it is.)
+/// - While the server is looking for a leader, the round never decreases. (When it joins an
+///   ensemble, it adopts the ensemble's round, whatever it is.)
 /// - Within a round, only a better vote replaces the proposal.
 /// - A role needs a quorum of ballots that agree, or a grant of an oracle.
 #[derive(Debug)]
@@ -95,27 +96,27 @@ pub struct Election {
     pub(crate) electorate: Electorate,
     pub(crate) oracle: Option<Oracle>,
     pub(crate) round: ElectionRound,
-    /// Set while the server takes part in a round.
+    /// State of the round in which the server takes part, if any.
     pub(crate) looking: Option<Looking>,
-    /// The role; `Looking` before the first round.
+    /// Role of the server; `Looking` before the first round.
     pub(crate) state: PeerState,
-    /// The outcome of the last election, sent to servers that do not need a vote.
+    /// Outcome of the last election, which is sent to servers that do not need a vote.
     pub(crate) published: Ballot,
-    /// The last ballot of each voter of this round (`recvset`).
+    /// Last ballot of each voter in this round (`recvset`).
     pub(crate) ballots: BTreeMap<Sid, Ballot>,
-    /// The last ballot of each voter that follows or leads (`outofelection`).
+    /// Last ballot of each voter that follows or leads (`outofelection`).
     pub(crate) settled: BTreeMap<Sid, Ballot>,
     /// Servers whose votes made this server the leader.
     pub(crate) supporters: BTreeSet<Sid>,
     pub(crate) other_leaders: OtherLeaders,
-    /// See [`Election::take_no_list_before`].
+    /// Minimum version of member lists. See [`Election::take_no_list_before`].
     overtaken_before: ConfigVersion,
     answers: Answers,
-    /// Notifications of voters before the first round. The voters do not repeat them for a while.
+    /// Notifications from voters before the first round. The voters do not repeat them for a while.
     early: VecDeque<(Sid, Heard)>,
-    /// The last notification of each voter that looked for a leader while this server had a role,
-    /// with its time. These voters noticed first that the leader has stopped, and would repeat it
-    /// only after their pause.
+    /// Last notification of each voter that looked for a leader while this server had a role, with
+    /// its time. These voters were the first to notice that the leader had stopped, and would
+    /// repeat the notification only after their pause.
     lookers: BTreeMap<Sid, (Heard, i64)>,
     presence: BTreeMap<Sid, Presence>,
 }
@@ -123,7 +124,7 @@ pub struct Election {
 /// State of the connection to a voter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// There is a connection.
+    /// The voter is connected.
     Up,
     /// The connection has closed.
     Lost,
@@ -162,7 +163,7 @@ impl Election {
         }
     }
 
-    /// Begins a round, at the start of the server and whenever its role has ended.
+    /// Begins a round when the server starts and whenever its role has ended.
     ///
     /// `candidate` must describe the current log, including uncommitted transactions.
     pub fn start(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<Action>) {
@@ -177,7 +178,7 @@ impl Election {
         self.looking = Some(Looking::new(own, is_trusted, interval_ms, now_ms));
         self.tell_all(out);
         for (from, (heard, at_ms)) in std::mem::take(&mut self.lookers) {
-            // Voters of an older round have just received everything that an answer would contain.
+            // Voters in an older round have just received everything that an answer would contain.
             let is_of_round = heard.notification.round >= self.round;
             if is_of_round && now_ms.saturating_sub(at_ms) <= LOOKER_KEPT_MS {
                 self.handle_notification(from, &heard, now_ms, out);
@@ -211,7 +212,8 @@ impl Election {
             self.tell_list(from, now_ms, out);
         }
         if !self.electorate.is_voter(from) {
-            // Answer immediately in every state: this may be the only notification of that server.
+            // The answer is sent immediately in every state, because this may be the only
+            // notification from that server.
             self.answer(from, self.present_ballot(), now_ms, out);
         } else if matches!(notification.state, PeerState::Unknown(_)) {
         } else if self.looking.is_some() {
@@ -243,8 +245,7 @@ impl Election {
         true
     }
 
-    /// Handles the notification of a voter that is looking for a leader while this server has a
-    /// role.
+    /// Handles the notification of a voter that looks for a leader while this server has a role.
     fn hear_looker(&mut self, from: Sid, heard: &Heard, now_ms: i64, out: &mut Vec<Action>) {
         let notification = &heard.notification;
         if self.electorate.is_voter(notification.leader) {
@@ -270,20 +271,21 @@ impl Election {
         self.early.push_back((from, heard.clone()));
     }
 
-    /// Handles the deadline of [`Election::next_deadline`].
+    /// Handles the deadline returned by [`Election::next_deadline`].
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         self.conclude_if_due(now_ms, out);
         self.stand_if_due(now_ms, out);
         self.tell_again_if_due(now_ms, out);
     }
 
-    /// Returns the time at which to call [`Election::handle_deadline`], without an earlier event.
+    /// Returns the time at which to call [`Election::handle_deadline`] if no event occurs earlier,
+    /// ms.
     pub fn next_deadline(&self) -> Option<i64> {
         self.looking.as_ref().map(Looking::deadline)
     }
 
-    /// Handles a new connection to a server, possibly in place of an older one. Notifications on
-    /// the old one may be lost, and the peer will not request them again.
+    /// Handles a new connection to a server, which may replace an older one. Notifications on the
+    /// old connection may be lost, and the peer will not request them again.
     pub fn handle_peer_up(&mut self, sid: Sid, out: &mut Vec<Action>) {
         self.answers.forget(sid);
         if self.electorate.is_voter(sid) {
@@ -300,8 +302,8 @@ impl Election {
 
     /// Handles a closed connection to a server.
     ///
-    /// A vote on it may be lost, so it is sent again, which makes the host dial. If that server has
-    /// stopped, the dial is refused, and this server does not wait for its vote.
+    /// A vote on it may be lost, so the vote is sent again, which makes the host dial. If that
+    /// server has stopped, the dial is refused, and this server does not wait for its vote.
     pub fn handle_peer_down(&mut self, sid: Sid, now_ms: i64, out: &mut Vec<Action>) {
         self.answers.forget(sid);
         self.lookers.remove(&sid);
@@ -321,8 +323,8 @@ impl Election {
         }
     }
 
-    /// Handles a refused connection: the host responds, but the process has stopped. If the server
-    /// was connected before, its vote is not awaited until it is back.
+    /// Handles a refused connection, which means that the host responds but the process has
+    /// stopped. If the server was connected before, its vote is not awaited until it has returned.
     pub fn handle_peer_refused(&mut self, sid: Sid, now_ms: i64) {
         if let Some(presence @ Presence::Lost) = self.presence.get_mut(&sid) {
             *presence = Presence::Gone;
@@ -336,19 +338,19 @@ impl Election {
     }
 
     /// Sets the version of a list in this server's log. Older lists of other servers are then
-    /// obsolete: their members may lack later commits.
+    /// obsolete, because their members may lack later commits.
     pub fn take_no_list_before(&mut self, version: ConfigVersion) {
         self.overtaken_before = version;
     }
 
-    /// Sets the oracle's current answer. Call it before each [`Election::handle_deadline`].
+    /// Sets the oracle's current answer. Call it before each call to [`Election::handle_deadline`].
     pub fn handle_oracle(&mut self, oracle: Option<Oracle>, now_ms: i64) {
         self.oracle = oracle;
         self.weigh(now_ms);
     }
 
-    /// Stores the leader's epoch once it is established. Later answers contain it, so that servers
-    /// which join later receive equal votes (ZOOKEEPER-1732).
+    /// Stores the leader's epoch once it is established. Later answers contain it, so servers that
+    /// join later receive equal votes (ZOOKEEPER-1732).
     pub fn handle_epoch_active(&mut self, epoch: Epoch) {
         self.published.vote.peer_epoch = epoch;
     }
@@ -362,29 +364,29 @@ impl Election {
         self.supporters.clear();
     }
 
-    /// Ends the role without beginning the next round, because the log may not be on disk yet.
-    /// Voters do not receive an answer, as before the first round, so this server does not claim to
-    /// lead. Their notifications are kept for the round.
+    /// Ends the role without beginning the next round, because the log may not be on disk yet. As
+    /// before the first round, voters receive no answer, so this server does not claim to lead.
+    /// Their notifications are kept for the round.
     pub fn end_role(&mut self) {
         self.looking = None;
         self.state = PeerState::Looking;
         self.supporters.clear();
     }
 
-    /// Sets this server's part in the member list, without a new election.
+    /// Sets this server's role in the member list, without a new election.
     pub fn set_role(&mut self, role: Role) {
         self.role = role;
     }
 
-    /// Uses other configurations, without a new election: one was proposed, or was committed while
-    /// this server has a role.
+    /// Uses other configurations without a new election, because one was proposed, or was committed
+    /// while this server had a role.
     pub fn set_electorate(&mut self, electorate: Electorate, now_ms: i64) {
         self.electorate = electorate;
         self.weigh(now_ms);
     }
 
     /// Restarts with a different configuration that was installed during the election.
-    /// Notifications under the old configuration are void, and rounds are counted from the
+    /// Notifications under the old configuration are invalid, and rounds are counted from the
     /// beginning.
     pub fn reset(&mut self, role: Role, electorate: Electorate, candidate: Candidate) {
         let (me, settings, oracle) = (self.me, self.settings, self.oracle);
@@ -420,7 +422,7 @@ impl Election {
         self.published.vote
     }
 
-    /// Returns the last ballot of each voter, of this round if there is one.
+    /// Returns the last ballot of each voter, from this round if there is one.
     pub fn votes(&self) -> BTreeMap<Sid, Ballot> {
         let mut all = self.settled.clone();
         all.extend(&self.ballots);
@@ -449,8 +451,8 @@ impl Election {
         }
     }
 
-    /// Answers a server. An observer does not answer: its ballot does not count, and it would
-    /// exchange immediate answers with a voter without end. [`Election::tell_list`] is the
+    /// Answers a server. An observer does not answer, because its ballot does not count, and it
+    /// would exchange immediate answers with a voter indefinitely. [`Election::tell_list`] is the
     /// exception.
     fn answer(&mut self, to: Sid, ballot: Ballot, now_ms: i64, out: &mut Vec<Action>) {
         if self.role == Role::Participant && self.answers.admit(to, ballot, now_ms) {
@@ -467,9 +469,9 @@ impl Election {
             && theirs.is_some_and(|theirs| theirs < self.electorate.members().version)
     }
 
-    /// Sends the newer list to a server, even if this one is an observer. If all voters in the
-    /// receiver's own list were replaced, this server may be the only one that can. A server that
-    /// has adopted the list does not ask with an older one again.
+    /// Sends the newer list to a server, even if this server is an observer. If all voters in the
+    /// receiver's own list were replaced, this server may be the only one that can do so. A server
+    /// that has adopted the list does not send an older one again.
     fn tell_list(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         let ballot = self.present_ballot();
         if self.answers.admit(to, ballot, now_ms) {
@@ -477,7 +479,7 @@ impl Election {
         }
     }
 
-    /// Answers a voter of an earlier round that is looking for a leader.
+    /// Answers a voter in an earlier round that is looking for a leader.
     pub(crate) fn answer_with_proposal(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         if let Some(looking) = &self.looking {
             let ballot = Ballot::looking(looking.proposal, self.round);

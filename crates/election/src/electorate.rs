@@ -1,4 +1,4 @@
-//! Voters, and quorums of them.
+//! Voters, and quorums of voters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,12 +9,12 @@ use proto::{ConfigVersion, Sid};
 
 use crate::Ballot;
 
-/// The part of a configuration that an election needs: its version and its voters.
+/// Part of a configuration that an election needs: its version and its voters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberList {
-    /// The version.
+    /// Version of the configuration.
     pub version: ConfigVersion,
-    /// The participants.
+    /// Participants in the configuration.
     pub voters: BTreeSet<Sid>,
 }
 
@@ -28,18 +28,18 @@ impl fmt::Display for MemberList {
     }
 }
 
-/// Answer of the oracle of an ensemble of two (`oraclePath`, since 3.7). The host reads the file.
+/// Answer from the oracle of an ensemble of two (`oraclePath`, since 3.7). The host reads the file.
 ///
 /// Source: QuorumOracleMaj.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oracle {
-    /// Whether the oracle is needed. True initially; a leader updates it whenever a follower joins.
+    /// Whether the oracle is needed. Initially true; a leader updates it whenever a follower joins.
     pub is_needed: bool,
-    /// Whether this server may continue alone: the file begins with `1`.
+    /// Whether this server may continue alone, which is the case if the file begins with `1`.
     pub grants: bool,
 }
 
-/// The configurations in which a decision needs a quorum: the committed one and, during a
+/// Configurations in which a decision needs a quorum: the committed one and, during a
 /// reconfiguration, the proposed one.
 #[derive(Debug)]
 pub struct Electorate {
@@ -71,15 +71,15 @@ impl Electorate {
         }
     }
 
-    /// Adds the last seen configuration, if it is newer than the committed one. From now on,
-    /// quorums of both are needed, and voters of both take part.
+    /// Adds the last seen configuration if it is newer than the committed one. From now on, quorums
+    /// of both are needed, and voters in both take part.
     pub fn with_proposed(mut self, proposed: impl QuorumVerifier + 'static) -> Self {
         self.voters.extend(proposed.voters());
         self.proposed = Some(Box::new(proposed));
         self
     }
 
-    /// Voters of at least one of the configurations, in order.
+    /// Returns the voters in at least one of the configurations, in order.
     pub fn voters(&self) -> &BTreeSet<Sid> {
         &self.voters
     }
@@ -98,12 +98,12 @@ impl Electorate {
         &self.config
     }
 
-    /// Returns whether a server may lead, judged by its weight.
+    /// Returns whether a server may lead, judging by its weight.
     pub(crate) fn may_lead(&self, sid: Sid) -> bool {
         self.committed.weight(sid) > 0 || self.is_newcomer(sid)
     }
 
-    /// Returns whether a server without a vote in the committed configuration has one in the
+    /// Returns whether a server that has no vote in the committed configuration has one in the
     /// proposed one, with a weight above zero.
     pub(crate) fn is_newcomer(&self, sid: Sid) -> bool {
         let proposed = self.proposed.as_ref();
@@ -111,7 +111,7 @@ impl Electorate {
             && proposed.is_some_and(|proposed| proposed.is_voter(sid) && proposed.weight(sid) > 0)
     }
 
-    /// Returns whether the ballots that agree with `ballot` decide.
+    /// Returns whether the ballots that agree with `ballot` decide the election.
     pub(crate) fn is_decided(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
@@ -122,9 +122,9 @@ impl Electorate {
         is_enough(self.committed.as_ref()) && self.proposed.as_deref().is_none_or(is_enough)
     }
 
-    /// Returns whether the candidate of `ballot` has everything that can be committed. Its voters
-    /// are a quorum of the committed configuration, and the proposed one does not have a quorum
-    /// without them. Votes of newcomers do not show their logs.
+    /// Returns whether the candidate of `ballot` has everything that can be committed. This is the
+    /// case if its voters are a quorum of the committed configuration and the proposed one has no
+    /// quorum without them. Votes of newcomers do not prove anything about their logs.
     pub(crate) fn is_covered(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
             let cast = ballots.get(sid);
@@ -137,7 +137,7 @@ impl Electorate {
             })
     }
 
-    /// Returns whether the committed configuration decides, and the proposed one does not.
+    /// Returns whether the committed configuration decides and the proposed one does not.
     pub(crate) fn is_held_up(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
@@ -149,10 +149,10 @@ impl Electorate {
         is_enough(self.committed.as_ref()) && !proposed.is_none_or(is_enough)
     }
 
-    /// Returns whether the servers with a leader already decide that server `me` follows it, too. A
-    /// server without a vote in the committed configuration does not add to its quorum. A proposed
-    /// configuration that needs its vote may have been abandoned. The leader then does not know it,
-    /// and waiting for it would not end.
+    /// Returns whether the servers that have a leader already decide that server `me` also follows
+    /// it. A server without a vote in the committed configuration does not add to its quorum. A
+    /// proposed configuration that needs its vote may have been abandoned. The leader then does not
+    /// know that configuration, and the wait for it would never end.
     pub(crate) fn is_settled(
         &self,
         me: Sid,
@@ -167,7 +167,7 @@ impl Electorate {
         }
     }
 
-    /// Servers whose ballots agree with `ballot`.
+    /// Returns the servers whose ballots agree with `ballot`.
     pub(crate) fn supporters(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
@@ -178,7 +178,7 @@ impl Electorate {
     }
 }
 
-/// Returns whether the voters of a configuration that agree with `ballot` decide.
+/// Returns whether the voters in a configuration that agree with `ballot` decide.
 fn agree(
     verifier: &dyn QuorumVerifier,
     ballots: &BTreeMap<Sid, Ballot>,

@@ -1,4 +1,4 @@
-//! The membership guard: it prevents a second leader when two servers have different member lists.
+//! The membership guard, which prevents a second leader if servers have different member lists.
 //!
 //! ZooKeeper does not compare the lists in files. For example, servers 1 and 3 of three can elect
 //! 3, while 2, 4 and 5, started with a list of five, elect 5. Both quorums are correct by their own
@@ -10,12 +10,12 @@
 //!
 //! A leader's own answer counts. A follower's answer counts only if its leader is outside this
 //! server's list, because the leader itself is not queried then. Versions order the lists of
-//! reconfigurations: a leader with an older one cannot commit any more, and does not keep a server
-//! with the newer one from electing.
+//! reconfigurations: a leader with an older list can no longer commit, and does not keep a server
+//! with the newer list from electing.
 //!
-//! The guard does not affect growth in the correct order. New servers follow the leader that
-//! answers them by a quorum of *their* list. When that leader stops, other servers do not answer in
-//! its name.
+//! The guard does not affect the correct procedure for growth. New servers follow the leader that
+//! answers them, by a quorum of *their* list. When that leader stops, other servers do not answer
+//! for it.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ use crate::{Electorate, MemberList};
 #[derive(Debug, Default)]
 pub(crate) struct OtherLeaders {
     by_witness: BTreeMap<Sid, OtherLeader>,
-    /// The last reported leader and list, so that each is reported once.
+    /// Last reported leader and list, so that each is reported once.
     reported: Option<(Sid, MemberList)>,
 }
 
@@ -72,7 +72,7 @@ impl OtherLeaders {
         }
     }
 
-    /// Forgets a witness whose connection has closed.
+    /// Removes a witness whose connection has closed.
     pub(crate) fn forget(&mut self, witness: Sid) {
         self.by_witness.remove(&witness);
     }
@@ -93,7 +93,7 @@ impl OtherLeaders {
             .retain(|_, other| other.heard_at_ms >= heard_since);
     }
 
-    /// Returns the next leader to be reported as the reason of a refusal.
+    /// Returns the next leader to be reported as the reason for a refusal.
     pub(crate) fn next_report(&mut self) -> Option<(Sid, OtherLeader)> {
         let (witness, other) = self.by_witness.first_key_value()?;
         let key = (other.leader, other.theirs.clone());

@@ -2,10 +2,9 @@
 //!
 //! Each voter votes for the server with the newest log that it knows, initially itself, and sends
 //! its vote to the others. A server that sees a quorum agree with it waits a moment for a better
-//! vote, then takes its role. Zab, not the election, makes the result safe: a wrong leader does not
-//! find a quorum of followers, and all servers look for a leader again. The election makes it
-//! *likely* that the server with the newest log leads, and that servers which start later find the
-//! leader.
+//! vote, then enters its role. Zab, not the election, makes the result safe: a wrong leader finds
+//! no quorum of followers, and all servers look for a leader again. The election makes it *likely*
+//! that the server with the newest log leads, and that servers that start later find the leader.
 //!
 //! ```text
 //!                 start: round + 1, own vote sent to all voters
@@ -32,7 +31,7 @@
 //!
 //! [`Election`] is the machine above. [`links::Links`] decides which connections between servers
 //! are kept and when one is dialled. Both receive time as a number of milliseconds and append
-//! actions as values. They do not read a clock or a socket.
+//! actions as values. They read no clock and no socket.
 //!
 //! # Driving it
 //!

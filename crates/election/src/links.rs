@@ -1,8 +1,9 @@
 //! Connections between servers: which one is kept, and when one is dialled.
 //!
-//! Two servers share one connection, to the election address. The server with the greater sid owns
-//! it, so that two simultaneous dials do not result in two connections or none. The other server
-//! can only *knock*: it connects, introduces itself and closes. The owner calls back.
+//! Two servers share one connection, to the election address. The server with the higher sid owns
+//! it, so two simultaneous dials do not result in two connections or none. The other server can
+//! only *knock*: it connects, introduces itself and closes the connection. The owner then calls
+//! back.
 //!
 //! ```text
 //!            send, connection missing               this side owns it: hello written
@@ -34,7 +35,7 @@ use proto::notification::Notification;
 use crate::Ballot;
 use crate::limits::{DIAL_PAUSE_MAX_MS, DIAL_PAUSE_MIN_MS, STRANGERS_MAX};
 
-/// The host's number for a connection. Numbers are not reused.
+/// Number that the host assigned to a connection. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
@@ -47,13 +48,13 @@ impl fmt::Display for ConnectionId {
 /// Reason to close a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The dialer has this server's sid: two servers have one `myid`.
+    /// The dialler has this server's sid, because two servers have the same `myid`.
     OwnSid,
-    /// The other server has the greater sid and calls back.
+    /// The other server has the higher sid and calls back.
     Knocked,
-    /// The dialer has the smaller sid. This server calls it back.
+    /// The dialler has the lower sid. This server calls it back.
     CallBack,
-    /// A newer connection of the server replaces this one.
+    /// A newer connection to the server replaces this one.
     Replaced,
     /// Too many servers outside the member list are connected.
     TooManyStrangers,
@@ -71,41 +72,41 @@ impl fmt::Display for CloseReason {
     }
 }
 
-/// An action of [`Links`] that the host must execute, in order.
+/// Action of [`Links`] that the host must execute, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkAction {
     /// Connect, authenticate by SASL if configured, and write the hello. Then call
     /// [`Links::handle_dialled`] or [`Links::handle_dial_failed`].
     Dial {
-        /// The server.
+        /// Server to connect to.
         sid: Sid,
-        /// The address that the server reported. If empty, use the address of the configuration.
+        /// Address that the server reported. If empty, use the address in the configuration.
         at: Vec<Endpoint>,
     },
-    /// Pass notifications on this connection to the election, and report the peer as up.
+    /// Pass notifications on this connection to the election, and report that the peer is up.
     Keep {
-        /// The connection.
+        /// Connection to use.
         connection: ConnectionId,
-        /// The connected server.
+        /// Server at its other end.
         sid: Sid,
     },
-    /// Close the connection. Do not report events of it any more.
+    /// Close the connection. Do not report its events any more.
     Close {
-        /// The connection.
+        /// Connection to close.
         connection: ConnectionId,
-        /// The reason.
+        /// Reason for the log.
         reason: CloseReason,
     },
-    /// Report the peer to the election as down.
+    /// Report to the election that the peer is down.
     Down {
-        /// The server.
+        /// Server that is down.
         sid: Sid,
     },
-    /// Write this notification. It replaces an unwritten one.
+    /// Write this notification. It replaces one that is not written yet.
     Write {
-        /// The connection.
+        /// Connection to write to.
         connection: ConnectionId,
-        /// The notification.
+        /// Notification to write.
         notification: Notification,
     },
 }
@@ -128,16 +129,16 @@ impl fmt::Display for LinkAction {
     }
 }
 
-/// The connections of one server to all others.
+/// Connections of one server to all others.
 ///
 /// Invariant: at most one connection and one dial for each server.
 #[derive(Debug)]
 pub struct Links {
     me: Sid,
     members: BTreeSet<Sid>,
-    /// Members, and servers outside the list that are connected or being called back.
+    /// State of members, and of servers outside the list that are connected or being called back.
     peers: BTreeMap<Sid, Peer>,
-    /// The next sid for an observer without a sid: -1, -2 and so on.
+    /// Next sid for an observer without a sid: -1, -2 and so on.
     next_anonymous: i64,
 }
 
@@ -145,10 +146,10 @@ pub struct Links {
 struct Peer {
     connection: Option<ConnectionId>,
     is_dialling: bool,
-    /// Time before which it is not dialled, unless it knocks.
+    /// Time before which the server is not dialled, unless it knocks, ms.
     dial_at_ms: Option<i64>,
     pause_ms: i64,
-    /// The address that it reported, until it was reached there.
+    /// Address that the server reported, until it has been reached there.
     at: Vec<Endpoint>,
     waiting: Option<Notification>,
 }
@@ -165,8 +166,8 @@ impl Links {
         }
     }
 
-    /// Sends a notification, or stores it and dials. For a server outside the list without a
-    /// connection, it is dropped, because the address is unknown.
+    /// Sends a notification, or stores it and dials. A notification for an unconnected server
+    /// outside the list is dropped, because the address is unknown.
     pub fn send(
         &mut self,
         to: Sid,
@@ -191,7 +192,7 @@ impl Links {
         }
     }
 
-    /// Handles a successful dial. The hello is written.
+    /// Handles a successful dial, in which the hello was written.
     pub fn handle_dialled(
         &mut self,
         sid: Sid,
@@ -207,7 +208,8 @@ impl Links {
         let reason = CloseReason::Knocked;
         out.push(LinkAction::Close { connection, reason });
         if peer.connection.is_none() {
-            // It calls back. If it does not call back, the knock was lost, like a failed dial.
+            // The server should call back. If it does not, the knock was lost, as after a failed
+            // dial.
             peer.pause(now_ms);
         }
         self.forget_stranger(sid);
@@ -255,7 +257,7 @@ impl Links {
         self.forget_stranger(sid);
     }
 
-    /// Handles the end of a kept connection, closed by either side.
+    /// Handles the end of a connection in use, closed by either side.
     pub fn handle_closed(&mut self, connection: ConnectionId, out: &mut Vec<LinkAction>) {
         let mut peers = self.peers.iter_mut();
         let Some((sid, peer)) = peers.find(|(_, peer)| peer.connection == Some(connection)) else {
@@ -267,7 +269,7 @@ impl Links {
         self.forget_stranger(sid);
     }
 
-    /// Handles the deadline of [`Links::next_deadline`].
+    /// Handles the deadline returned by [`Links::next_deadline`].
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<LinkAction>) {
         for (sid, peer) in &mut self.peers {
             if peer.wants_dial().is_some_and(|at_ms| at_ms <= now_ms) {
@@ -276,7 +278,7 @@ impl Links {
         }
     }
 
-    /// Returns the time of the next dial.
+    /// Returns the time of the next dial, ms.
     pub fn next_deadline(&self) -> Option<i64> {
         self.peers.values().filter_map(Peer::wants_dial).min()
     }
@@ -287,7 +289,7 @@ impl Links {
         peer.is_some_and(|peer| peer.connection.is_some())
     }
 
-    /// Sets the members. Connections stay, because a removed server may still ask.
+    /// Sets the members. Connections remain open, because a removed server may still need answers.
     pub fn set_members(&mut self, members: BTreeSet<Sid>) {
         self.members = members;
         let members = &self.members;
@@ -336,7 +338,7 @@ impl Peer {
         self.dial_at_ms = Some(now_ms.saturating_add(self.pause_ms));
     }
 
-    /// Returns the time of a dial for a waiting notification.
+    /// Returns the time at which to dial for a waiting notification, ms.
     fn wants_dial(&self) -> Option<i64> {
         let is_wanted = !self.is_busy() && self.waiting.is_some();
         self.dial_at_ms.filter(|_| is_wanted)

@@ -6,10 +6,10 @@
 //!
 //! The quorum settles immediately if a voter has stopped and all others agree.
 //!
-//! Differs from Java. Notifications that arrive while the quorum settles count like others. (Java
-//! drops those without a better vote.) The pause starts when the vote was last sent. (Java's
-//! restarts with every message, so a busy peer delays the vote to the others.) A later round is
-//! adopted even from a voter without a candidate.
+//! Differs from Java. Notifications that arrive while the quorum settles are counted like all
+//! others. (Java drops those without a better vote.) The pause starts when the vote was last sent.
+//! (Java's restarts with every message, so a busy peer delays the vote to the others.) A later
+//! round is adopted even from a voter without a candidate.
 //!
 //! Source: FastLeaderElection.lookForLeader.
 
@@ -25,14 +25,14 @@ use crate::{Action, Ballot, Election, Role, Vote};
 /// State of a server while it is looking for a leader.
 #[derive(Debug)]
 pub(crate) struct Looking {
-    /// Vote of this server without knowledge of other servers.
+    /// Initial vote of this server, without knowledge of other servers.
     own: Vote,
     is_trusted: bool,
     pub(crate) proposal: Vote,
     tell_again_at_ms: i64,
     interval_ms: i64,
     settling: Option<Settling>,
-    /// Time since which the voters agree on a candidate that this newcomer cannot vote for, ms.
+    /// Time since which the voters agree on a candidate for whom this newcomer cannot vote, ms.
     held_up_since_ms: Option<i64>,
     /// Servers that were sent the vote again after their connection closed, with the number of
     /// times.
@@ -43,14 +43,14 @@ pub(crate) struct Looking {
 #[derive(Debug, Clone, Copy)]
 struct Settling {
     until_ms: i64,
-    /// Time at which the guard queried other leaders, if it did.
+    /// Time at which the guard queried other leaders, ms; `None` if it has not.
     asked_at_ms: Option<i64>,
 }
 
 impl Looking {
     /// Returns whether a server whose connection closed is sent the vote immediately, before the
-    /// pause ends. Permitted [`TOLD_ANEW_MAX`] times per round, so that a server that closes every
-    /// connection is not dialled constantly.
+    /// pause ends. This is permitted [`TOLD_ANEW_MAX`] times per round, so that a server that
+    /// closes every connection is not dialled constantly.
     pub(crate) fn may_tell_anew(&mut self, sid: Sid) -> bool {
         let told = self.told_anew.entry(sid).or_default();
         let may = *told < TOLD_ANEW_MAX;
@@ -93,7 +93,7 @@ impl Looking {
         }
     }
 
-    /// Ends the wait for witnesses, because none is left.
+    /// Ends the wait for witnesses, because none remains.
     pub(crate) fn stop_asking(&mut self, now_ms: i64) {
         if let Some(settling) = &mut self.settling
             && settling.asked_at_ms.is_some()
@@ -138,9 +138,9 @@ impl Election {
         }
     }
 
-    /// Adopts the later round of a voter that must not lead by the committed list and does not know
-    /// a candidate. With its old round, this server's votes would be obsolete for that voter, and a
-    /// proposed list can need its vote. Java keeps its round.
+    /// Adopts the later round of a voter that must not lead by the committed list and knows no
+    /// candidate. In its old round, this server's votes would be obsolete for that voter, whose
+    /// vote a proposed list may need. Java keeps its round.
     fn catch_up(&mut self, notification: &Notification, now_ms: i64, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
@@ -195,10 +195,10 @@ impl Election {
         self.weigh_and_ask(now_ms, out);
     }
 
-    /// Votes for a candidate with a shorter log if all commits are covered. A newcomer, which votes
-    /// only by the proposed list, may have logged more than any voter, but these records are
+    /// Votes for a candidate with a shorter log if the log contains all commits. A newcomer, which
+    /// votes only by the proposed list, may have logged more than any voter, but these records are
     /// uncommitted. It may vote for a candidate if the servers that agree must know everything that
-    /// can be committed. In Java it never does, and such an ensemble may stay without a leader.
+    /// can be committed. In Java it never does, and such an ensemble may remain without a leader.
     fn vote_behind_if_covered(&mut self, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
@@ -221,8 +221,9 @@ impl Election {
         }
     }
 
-    /// Like [`Election::weigh`]. Once a quorum agrees, the guard queries the other servers: one of
-    /// them may have become a leader by a different list since it received this vote.
+    /// Compares the votes like [`Election::weigh`]. Once a quorum agrees, the guard queries the
+    /// other servers, because one of them may have become a leader by a different list since it
+    /// received this vote.
     fn weigh_and_ask(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let has_agreed = self.weigh(now_ms);
         let Some(proposal) = self.proposal().filter(|_| has_agreed) else {
@@ -240,7 +241,7 @@ impl Election {
         }
     }
 
-    /// Checks whether the votes of this round agree. Returns true if they did not agree before.
+    /// Checks whether the votes in this round agree. Returns `true` if they did not agree before.
     pub(crate) fn weigh(&mut self, now_ms: i64) -> bool {
         let Some(looking) = &mut self.looking else {
             return false;
@@ -271,7 +272,7 @@ impl Election {
         has_agreed
     }
 
-    /// Returns whether a voter has stopped and all others agree, as after the death of a leader. A
+    /// Returns whether a voter has stopped and all others agree, as after a leader has died. A
     /// better vote cannot arrive then, and clients wait for the new leader.
     fn is_left_by_a_voter(&self, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
@@ -320,8 +321,8 @@ impl Election {
         }
     }
 
-    /// Returns whether the oracle refuses this server of two, which then follows the other without
-    /// a quorum.
+    /// Returns whether the oracle refuses this server of two, which then follows the other one
+    /// without a quorum.
     fn oracle_says_follow(&self) -> bool {
         let oracle = self.oracle;
         oracle.is_some_and(|oracle| oracle.is_needed && !oracle.grants)
@@ -331,7 +332,7 @@ impl Election {
         self.settings.membership_guard && !self.other_leaders.is_empty()
     }
 
-    /// Returns whether a quorum names this leader, and the leader itself agrees: followers may name
+    /// Returns whether a quorum names this leader and the leader itself agrees. Followers may name
     /// a leader that has stopped (ZOOKEEPER-1514).
     fn joins(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let leader = ballot.vote.leader;
@@ -398,11 +399,11 @@ impl Election {
     }
 
     /// Tracks whether the election waits for this newcomer. A newcomer does not vote before it
-    /// knows a candidate, as in Java. If the voters agree on a candidate that it cannot vote for,
+    /// knows a candidate, as in Java. If the voters agree on a candidate for whom it cannot vote,
     /// and need its vote, only the newcomer can be elected. In Java it never becomes a candidate,
-    /// and such an ensemble stays without a leader. It must not become one unnecessarily either: a
-    /// Java server votes for a newcomer, but does not find its address (QuorumPeer.getView contains
-    /// only the committed list).
+    /// and such an ensemble remains without a leader. It must not become one unnecessarily either,
+    /// because a Java server votes for a newcomer but does not find its address (QuorumPeer.getView
+    /// contains only the committed list).
     fn watch_hold_up(&mut self, now_ms: i64) {
         let is_held_up = self.role == Role::Participant
             && self.electorate.is_newcomer(self.me)

@@ -5,13 +5,13 @@ use std::fmt;
 use proto::notification::{Notification, PeerState};
 use proto::{ElectionRound, Epoch, Sid, Zxid};
 
-/// A candidate with the state of its log. Prints as `(peer epoch, zxid, sid)`: the order in which
-/// votes are compared.
+/// A candidate and the state of its log. Printed as `(peer epoch, zxid, sid)`, which is the order
+/// in which votes are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vote {
-    /// The candidate.
+    /// Sid of the candidate.
     pub leader: Sid,
-    /// The last zxid in that server's log, committed or not.
+    /// Last zxid in the candidate's log, committed or not.
     pub zxid: Zxid,
     /// Current epoch of the candidate.
     pub peer_epoch: Epoch,
@@ -25,11 +25,11 @@ impl Vote {
         peer_epoch: Epoch(i64::MIN),
     };
 
-    /// The zxid of a server whose data is not trusted. Such a vote does not count.
+    /// Zxid of a server whose data is not trusted. Such a vote does not count.
     pub const UNTRUSTED: Zxid = Zxid(-1);
 
-    /// Returns whether this vote is better: the newer epoch, then the greater zxid, then the
-    /// greater sid, all as signed numbers. The electorate handles weights.
+    /// Returns whether this vote is better. The newer epoch wins, then the higher zxid, then the
+    /// higher sid, all as signed numbers. The electorate handles weights.
     pub fn is_better_than(&self, other: &Self) -> bool {
         self.rank() > other.rank()
     }
@@ -38,7 +38,7 @@ impl Vote {
         (self.peer_epoch, self.zxid, self.leader)
     }
 
-    /// Returns whether a candidate is not known yet.
+    /// Returns whether no candidate is known yet.
     pub(crate) fn is_for_nobody(self) -> bool {
         self.leader == Self::NOBODY.leader
     }
@@ -73,13 +73,13 @@ impl fmt::Display for Vote {
 /// A vote of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ballot {
-    /// The vote.
+    /// Vote of the server.
     pub vote: Vote,
-    /// The round.
+    /// Round of the server.
     pub round: ElectionRound,
     /// State of the server.
     pub state: PeerState,
-    /// Version of its message format; 0 for the oldest format, and for messages of the receiver's
+    /// Version of the message format; 0 for the oldest format and for messages of the receiver's
     /// own round.
     pub(crate) version: i32,
 }
@@ -103,9 +103,9 @@ impl Ballot {
         }
     }
 
-    /// Returns whether two ballots agree. Ballots of looking servers must be equal. Servers of a
-    /// settled ensemble have different rounds and zxids, so only the leader and its epoch are
-    /// compared. With the oldest format, only the leader is compared.
+    /// Returns whether two ballots agree. Ballots of servers that look for a leader must be equal.
+    /// Servers of a settled ensemble have different rounds and zxids, so only the leader and its
+    /// epoch are compared. With the oldest format, only the leader is compared.
     ///
     /// Source: Vote.equals, ZOOKEEPER-1732, 1805.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
@@ -125,7 +125,7 @@ impl fmt::Display for Ballot {
     }
 }
 
-/// Returns ZooKeeper's name of a state.
+/// Returns ZooKeeper's name for a state.
 pub(crate) fn state_name(state: PeerState) -> &'static str {
     match state {
         PeerState::Looking => "LOOKING",
