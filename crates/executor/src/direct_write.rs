@@ -8,15 +8,15 @@ use crate::threads::Threads;
 /// The right to write to a socket. The lock of the outbox guards this value, and is not held during
 /// a write.
 ///
-/// A task that waits for its client must be woken for each reply. The thread that has made the
-/// reply may write it instead, while the task does not have other work.
+/// A task that waits for its client must be woken for each reply. The thread that has created the
+/// reply may write it instead, while the task has no other work.
 #[derive(Debug)]
 pub struct DirectWrite<P: Primitives = Threads> {
-    /// Another thread writes.
+    /// Whether another thread is writing.
     is_under_way: bool,
-    /// The task has output to write and waits for the end of the direct write.
+    /// Whether the task has output to write and waits for the end of the direct write.
     is_awaited: bool,
-    /// The task waits for its client only.
+    /// Whether the task waits only for its client.
     is_task_idle: bool,
     primitives: PhantomData<P>,
 }
@@ -33,7 +33,7 @@ impl<P: Primitives> Default for DirectWrite<P> {
 }
 
 impl<P: Primitives> DirectWrite<P> {
-    /// Records that the task is about to wait: for its client only, or for other work too.
+    /// Records that the task is about to wait, either only for its client or also for other work.
     pub fn task_waits(&mut self, is_task_idle: bool) {
         self.is_task_idle = is_task_idle;
     }
@@ -45,7 +45,7 @@ impl<P: Primitives> DirectWrite<P> {
         !self.is_under_way
     }
 
-    /// Returns whether another thread may write, as far as the task is concerned.
+    /// Returns whether the task permits another thread to write.
     pub fn may_begin(&self) -> bool {
         self.is_task_idle
     }
@@ -55,8 +55,8 @@ impl<P: Primitives> DirectWrite<P> {
         self.is_under_way = true;
     }
 
-    /// Records that the direct write has ended. `is_all` states whether all output is written.
-    /// Returns whether the task need not be woken.
+    /// Records that the direct write has ended. `is_all` states whether all output has been
+    /// written. Returns whether the task need not be woken.
     pub fn end(&mut self, is_all: bool) -> bool {
         self.is_under_way = false;
         let is_awaited = std::mem::take(&mut self.is_awaited);

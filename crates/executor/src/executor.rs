@@ -8,22 +8,23 @@ use std::time::Duration;
 use crate::primitives::{Atomic, Lock, Parker, Primitives, Queue};
 use crate::threads::Threads;
 
-/// Handles messages, on one thread at a time. It takes them from the inbox of its [`Executor`].
+/// State machine that handles messages, on one thread at a time. It removes them from the inbox of
+/// its [`Executor`].
 pub trait Machine: Send {
-    /// A message for it.
+    /// Message that the machine handles.
     type Message: Send;
 
-    /// A thread that visits the machine, as far as the machine must know it.
+    /// Information about a visiting thread that the machine needs.
     type Visitor: Copy;
 
-    /// Handles some of the messages, and everything that is due. Without a visitor, the machine's
-    /// own thread runs it.
+    /// Handles some of the messages, and everything that is due. If there is no visitor, the
+    /// machine's own thread runs the machine.
     fn turn(&mut self, visitor: Option<Self::Visitor>);
 
-    /// Returns whether the machine has ended. It must not get another turn then.
+    /// Returns whether the machine has ended. In that case, it must not be run again.
     fn has_ended(&self) -> bool;
 
-    /// Returns the time by [`Settings::now_ms`] at which the machine needs a turn although no
+    /// Returns the time by [`Settings::now_ms`] at which the machine needs a turn even if no
     /// message arrives.
     fn deadline_ms(&self) -> Option<i64>;
 
@@ -34,9 +35,9 @@ pub trait Machine: Send {
 /// Settings of an executor.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Turns after which a visiting thread leaves the rest to the machine's own thread.
+    /// Number of turns after which a visiting thread leaves the rest to the machine's own thread.
     pub inline_turns_max: usize,
-    /// Number of times that the machine's own thread lets others run before it parks.
+    /// Number of times that the machine's own thread yields to others before it parks.
     pub yields_before_park: usize,
     /// A monotonic clock.
     pub now_ms: fn() -> i64,
@@ -46,19 +47,19 @@ pub struct Settings {
 pub struct Executor<M: Machine, P: Primitives = Threads> {
     settings: Settings,
     inbox: P::Queue<M::Message>,
-    /// `None` before the machine begins and after it has ended.
+    /// The machine; `None` before it begins and after it has ended.
     machine: P::Lock<Option<M>>,
     has_ended: P::Flag,
-    /// The machine's last answer to [`Machine::allows_inline`].
+    /// Last result of [`Machine::allows_inline`].
     allows_inline: P::Flag,
     parker: P::Parker,
-    /// Time until which the machine's own thread parks. The lock guards it.
+    /// Time until which the machine's own thread parks. It is guarded by the lock.
     parked_until_ms: P::Number,
     primitives: PhantomData<P>,
 }
 
 impl<M: Machine, P: Primitives> Executor<M, P> {
-    /// Creates an executor without a machine. Messages may arrive already.
+    /// Creates an executor without a machine. Messages may already arrive.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -72,18 +73,18 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         }
     }
 
-    /// Returns the queue from which the machine takes its messages.
+    /// Returns the queue from which the machine removes its messages.
     pub fn inbox(&self) -> &P::Queue<M::Message> {
         &self.inbox
     }
 
-    /// Begins with this machine. [`Executor::run`] follows.
+    /// Begins with this machine. [`Executor::run`] must follow.
     pub fn begin(&self, machine: M) {
         *self.machine.lock() = Some(machine);
     }
 
-    /// Sends a message and wakes the machine's own thread. The message is dropped once the machine
-    /// has ended.
+    /// Sends a message and wakes the machine's own thread. If the machine has ended, the message is
+    /// dropped.
     pub fn send(&self, message: M::Message) {
         self.put(message);
         self.wake();
@@ -103,7 +104,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     }
 
     /// Runs the machine on this thread for the waiting messages, or wakes its own thread if the
-    /// machine does not allow that. The caller must not hold a lock that the machine takes.
+    /// machine does not permit that. The caller must not hold a lock that the machine acquires.
     pub fn run_inline(&self, visitor: M::Visitor) {
         if self.allows_inline.load(Ordering::Relaxed) {
             self.run_inline_always(visitor)
@@ -173,7 +174,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         self.drain();
     }
 
-    /// Runs turns until no message has arrived for a short time. Meanwhile senders need not wake
+    /// Runs turns until no message has arrived for a short time. Meanwhile, senders need not wake
     /// this thread.
     fn run_turns(&self, machine: &mut M) {
         while !machine.has_ended() {
@@ -194,9 +195,9 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         Duration::from_millis(left_ms.unsigned_abs())
     }
 
-    /// Releases the machine. The caller must check the inbox next. A thread that has sent a message
-    /// and found the lock held relies on that. Either that thread sees that the lock is free, or
-    /// this one sees the message: the two fences guarantee it.
+    /// Releases the machine. The caller must then check the inbox. A thread that has sent a message
+    /// and found the lock held relies on this. Either that thread sees that the lock is free, or
+    /// this one sees the message, as the two fences guarantee.
     fn release(&self, held: MachineGuard<'_, M, P>) {
         let allows_inline = held.as_ref().is_some_and(M::allows_inline);
         self.allows_inline.store(allows_inline, Ordering::Relaxed);
@@ -227,7 +228,7 @@ impl<M: Machine, P: Primitives> std::fmt::Debug for Executor<M, P> {
     }
 }
 
-/// The machine, held by one thread.
+/// A machine that one thread holds.
 struct MachineGuard<'a, M: Machine + 'a, P: Primitives>(
     <P::Lock<Option<M>> as Lock<Option<M>>>::Guard<'a>,
 );
@@ -247,7 +248,8 @@ impl<M: Machine, P: Primitives> DerefMut for MachineGuard<'_, M, P> {
 }
 
 impl<M: Machine, P: Primitives> Drop for MachineGuard<'_, M, P> {
-    /// After a panic the state of the machine is unknown: it has ended. Its parts are not dropped.
+    /// After a panic, the state of the machine is unknown, so it is considered ended. Its parts are
+    /// not dropped.
     fn drop(&mut self) {
         if std::thread::panicking() {
             std::mem::forget(self.0.take());

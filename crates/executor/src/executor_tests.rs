@@ -1,4 +1,4 @@
-//! Rules of the executor on real threads. `tests/` checks all interleavings.
+//! Tests of the executor's rules on real threads. `tests/` checks all interleavings.
 
 use std::sync::{Arc, LazyLock, mpsc};
 use std::thread::{self, JoinHandle};
@@ -25,7 +25,7 @@ fn executor() -> Executor<Bench> {
 }
 
 enum Message {
-    /// The next message of this thread.
+    /// Next message from this thread.
     Next {
         of: usize,
         number: usize,
@@ -94,7 +94,7 @@ impl Machine for Bench {
     }
 }
 
-/// A machine, its thread, and the messages that it has handled.
+/// A machine, its thread, and the messages that the machine has handled.
 struct Shop {
     executor: Arc<Executor<Bench>>,
     thread: JoinHandle<()>,
@@ -129,8 +129,8 @@ impl Shop {
         }
     }
 
-    /// Like [`Shop::open`], but waits until the executor knows whether it allows inline turns, and
-    /// its thread sleeps.
+    /// Opens an executor like [`Shop::open`], but waits until it knows whether the machine permits
+    /// inline turns and the machine's thread sleeps.
     fn open_and_asleep(allows_inline: bool) -> Self {
         let shop = Self::open(allows_inline);
         let begun = Instant::now();
@@ -142,7 +142,7 @@ impl Shop {
     }
 
     fn is_asleep(&self) -> bool {
-        // From here on it only releases the machine and sleeps.
+        // From here on, the thread only releases the machine and sleeps.
         let until_ms = self.executor.parked_until_ms.load(Ordering::SeqCst);
         let stat = std::fs::read_to_string(self.task.join("stat")).unwrap();
         until_ms == i64::MAX && stat.contains(") S ")

@@ -5,14 +5,14 @@
 //! ```
 //!
 //! A message that arrives alone must wake the machine's own thread, and a wake-up takes longer than
-//! most messages. Therefore a thread that brings a message may run the machine itself, if the
-//! machine allows it and no other thread holds the lock. Only the machine's own thread ever waits
+//! most messages. A thread that delivers a message may therefore run the machine itself if the
+//! machine permits it and no other thread holds the lock. Only the machine's own thread ever waits
 //! for the lock.
 //!
 //! Each thread that releases the lock checks the inbox once more. A message is therefore seen by
 //! its sender, by the thread that held the lock meanwhile, or by the machine's own thread.
 //!
-//! [`Executor`] is generic over its lock, its queue, its way to sleep and its atomics
+//! [`Executor`] is generic over its lock, its queue, its parker and its atomics
 //! ([`Primitives`]). [`Threads`] is the shipped set. The tests run the same code with the
 //! primitives of `loom` and `shuttle`.
 

@@ -6,20 +6,20 @@ use crate::primitives::{Lock, Parker, Primitives};
 use crate::threads::Threads;
 
 /// A value with room for every pending request. A sender changes the value and never waits for the
-/// receiver: a request that arrives while an equal one is pending takes the same slot.
+/// receiver, because a request that arrives while an equal one is pending uses the same slot.
 #[derive(Debug)]
 pub struct Mailbox<S: Send, P: Primitives = Threads> {
     slots: P::Lock<Slots<S>>,
-    /// The receiver's parker.
+    /// Parker of the receiver.
     parker: P::Parker,
     primitives: PhantomData<P>,
 }
 
 #[derive(Debug)]
 struct Slots<S> {
-    /// The slots; `None` once the mailbox is closed.
+    /// Slots for requests; `None` once the mailbox is closed.
     open: Option<S>,
-    /// No further request follows.
+    /// Whether no further request follows.
     is_finished: bool,
 }
 
@@ -43,13 +43,14 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
         posted
     }
 
-    /// Takes a request out of the slots, if there is one. Returns `None` if the mailbox is closed.
+    /// Removes and returns a request from the slots, if there is one. Returns `None` if the mailbox
+    /// is closed.
     pub fn try_take<T>(&self, take: impl FnOnce(&mut S) -> Option<T>) -> Option<T> {
         self.slots.lock().open.as_mut().and_then(take)
     }
 
-    /// Waits until `take` finds a request. Returns `None` once the mailbox is closed, or when it is
-    /// finished and `take` does not find a request. At most one thread may call it.
+    /// Waits until `take` finds a request. Returns `None` if the mailbox is closed, or if it is
+    /// finished and `take` finds no request. Only one thread at a time may call this function.
     pub fn take<T>(&self, mut take: impl FnMut(&mut S) -> Option<T>) -> Option<T> {
         self.parker.register();
         loop {
@@ -64,7 +65,7 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
         }
     }
 
-    /// Finishes the mailbox: the receiver takes the pending requests and ends.
+    /// Finishes the mailbox: the receiver handles the pending requests and ends.
     pub fn finish(&self) {
         self.slots.lock().is_finished = true;
         self.parker.unpark();

@@ -1,4 +1,4 @@
-//! The shipped primitives: `parking_lot`, `crossbeam` and the standard library.
+//! Shipped primitives: `parking_lot`, `crossbeam` and the standard library.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::primitives::{Atomic, Lock, Parker, Primitives, Queue};
 
-/// Threads of this process.
+/// Primitives for the threads of this process.
 #[derive(Debug)]
 pub enum Threads {}
 
@@ -82,7 +82,7 @@ impl<T: Send> Lock<T> for Mutex<T> {
     }
 }
 
-/// An unbounded channel, both ends together.
+/// An unbounded channel with both its ends.
 #[derive(Debug)]
 pub struct Channel<T> {
     sender: Sender<T>,
@@ -105,7 +105,7 @@ impl<T: Send> Queue<T> for Channel<T> {
     }
 
     fn push(&self, value: T) {
-        // The send cannot fail, because `self` has a receiver.
+        // The send cannot fail, because `self` contains a receiver.
         let _ = self.sender.send(value);
     }
 
@@ -122,7 +122,7 @@ impl<T: Send> Queue<T> for Channel<T> {
     }
 }
 
-/// The handle of a thread, once it is known.
+/// Handle of a thread, once the thread is known.
 #[derive(Debug)]
 pub struct ThreadParker {
     thread: OnceLock<Thread>,
