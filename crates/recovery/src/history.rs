@@ -1,7 +1,7 @@
-//! The history on disk of a running server, as its log thread writes it.
+//! The history on the disk of a running server, as written by its log thread.
 //!
-//! The host decides about threads, groups and the order of the work. This module decides, once for
-//! all hosts, in which order the files are changed.
+//! The host decides about threads, groups and the order of the work. This module decides, for all
+//! hosts, in which order the files are changed.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct DurableLogSettings {
     pub tree: Arc<TreeSettings>,
 }
 
-/// The log that is being written, and the other files of the history.
+/// Log that is being written, and the other files of the history.
 #[derive(Debug)]
 pub struct DurableLog<D: Disk> {
     disk: Arc<D>,
@@ -34,7 +34,7 @@ pub struct DurableLog<D: Disk> {
     settings: DurableLogSettings,
     writer: LogWriter<D>,
     trigger: SnapTrigger,
-    /// The last appended transaction, which counts only after it is durable.
+    /// Last appended transaction, which counts only after it is durable.
     appended: Zxid,
     end: Arc<LogEnd>,
 }
@@ -42,13 +42,13 @@ pub struct DurableLog<D: Disk> {
 /// Result of reloading the history.
 #[derive(Debug)]
 pub enum Reloaded {
-    /// The log cannot be truncated as requested; nothing is changed.
+    /// The log cannot be truncated as requested. Nothing has been changed.
     NotCut(StorageError),
     /// The tree, and the end of its history.
     Loaded {
         /// Content of the files.
         found: Box<RecoveredTree>,
-        /// The last transaction of the history.
+        /// Last transaction of the history.
         end: Zxid,
     },
 }
@@ -73,12 +73,12 @@ impl<D: Disk> DurableLog<D> {
         }
     }
 
-    /// Returns the disk with the files.
+    /// Returns the disk that contains the files.
     pub fn disk(&self) -> &Arc<D> {
         &self.disk
     }
 
-    /// Returns the directories of the files.
+    /// Returns the directories that contain the files.
     pub fn dirs(&self) -> &DataDirs {
         &self.dirs
     }
@@ -88,7 +88,7 @@ impl<D: Disk> DurableLog<D> {
         &self.end
     }
 
-    /// Appends a transaction to the group. Returns whether a snapshot is due. The log then
+    /// Appends a transaction to the group. Returns whether a snapshot is due. If so, the log
     /// continues in a new file, and `seed` determines when the next snapshot is due.
     ///
     /// # Errors
@@ -142,13 +142,13 @@ impl<D: Disk> DurableLog<D> {
         Epochs::store_current(&*self.disk, &self.dirs, epoch)
     }
 
-    /// Reloads the tree. With `keep`, first truncates the log after it. No snapshot may get its
-    /// name in the meantime.
+    /// Reloads the tree. If `keep` is set, first truncates the log after it. No snapshot may
+    /// receive its name in the meantime.
     ///
     /// # Errors
-    /// If the files do not load, or if a truncation was begun and not finished. The content of the
-    /// disk is then unknown, and the process must exit. A log that cannot be truncated is not an
-    /// error.
+    /// If the files cannot be loaded, or if a truncation was begun and not finished. The content of
+    /// the disk is then unknown, and the process must exit. A log that cannot be truncated is not
+    /// an error.
     pub fn reload(&mut self, keep: Option<Zxid>) -> Result<Reloaded, StorageError> {
         self.renew_writer();
         if let Some(keep) = keep {
@@ -169,7 +169,7 @@ impl<D: Disk> DurableLog<D> {
 
     /// Prepares for a leader's history that replaces this one and whose snapshot is about to be
     /// written. Removes the log after `last`, and makes the next record begin a new file. No
-    /// snapshot may get its name in the meantime.
+    /// snapshot may receive its name in the meantime.
     ///
     /// # Errors
     /// If the log cannot be read or truncated.
@@ -183,7 +183,7 @@ impl<D: Disk> DurableLog<D> {
             return Ok(());
         }
         match storage::truncate(disk, dirs, last, limits) {
-            // Only snapshots after `last` load, until the leader's snapshot is written.
+            // Until the leader's snapshot is written, only snapshots after `last` can be loaded.
             Err(StorageError::Truncate { .. }) => {
                 storage::cut_log(disk, dirs, last, limits).map(drop)
             }

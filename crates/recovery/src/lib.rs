@@ -1,10 +1,10 @@
-//! Recovery of a tree from files, and writing a tree to files: the connection of `storage` and
+//! Recovery of a tree from files, and writing of a tree to files. This crate connects `storage` and
 //! `tree`.
 //!
 //! A server that starts calls [`recover_tree`], or [`recover_member`] if it is a member of an
 //! ensemble, and then [`complete_start`]. [`Restore`] builds the tree; it is also used to read a
-//! single snapshot, or one that a leader sends. [`DurableLog`] contains the file operations of a
-//! running server, and [`NewSnapshot`] writes a snapshot in the meantime.
+//! single snapshot, or one received from a leader. [`DurableLog`] implements the file operations of
+//! a running server, and [`NewSnapshot`] writes a snapshot at the same time.
 //!
 //! Source: FileTxnSnapLog.restore, DataTree.compareDigest.
 
@@ -35,7 +35,7 @@ pub use snapshots::{
 /// Content of a data directory.
 #[derive(Debug)]
 pub struct RecoveredTree {
-    /// The tree after the last transaction.
+    /// Tree after the last transaction.
     pub tree: Tree,
     /// Source of the tree.
     pub recovered: Recovered,
@@ -46,7 +46,7 @@ pub struct RecoveredTree {
 /// Loads the newest intact snapshot and replays the log after it.
 ///
 /// # Errors
-/// If data is corrupted or missing; see [`storage::recover`].
+/// If data is corrupted or missing. See [`storage::recover`].
 pub fn recover_tree<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -68,18 +68,18 @@ pub fn recover_tree<D: Disk>(
     })
 }
 
-/// Recovers a server that can get its leader's data. Corrupted data does not prevent its start, but
-/// costs its vote.
+/// Recovers a server that can receive its leader's data. Corrupted data does not prevent its start
+/// but costs its vote.
 ///
-/// If logs or snapshots are corrupted or partly missing ([`StorageError::is_damage`]), all of them are
-/// moved aside. The result is the
-/// empty tree of an [`Untrusted`](storage::Empty::Untrusted) database. All further starts have this
-/// result until a leader's snapshot has replaced the files. A power failure that wrote the sectors
-/// of the last group out of order counts as corruption too. Its bytes are identical to those of an
-/// acknowledged group that lost its sectors later, so the two cases cannot be distinguished.
+/// If logs or snapshots are corrupted or partly missing ([`StorageError::is_damage`]), all of them
+/// are moved aside. The result is the empty tree of an [`Untrusted`](storage::Empty::Untrusted)
+/// database. All further starts have this result until a leader's snapshot has replaced the files.
+/// A power failure during which the sectors of the last group were written out of order also counts
+/// as corruption. Its bytes are identical to those of an acknowledged group that lost its sectors
+/// later, so the two cases cannot be distinguished.
 ///
 /// # Errors
-/// For errors that a leader's copy does not resolve, and if the files cannot be moved.
+/// If an error occurs that a leader's copy does not resolve, or if the files cannot be moved.
 pub fn recover_member<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -105,7 +105,7 @@ pub fn recover_member<D: Disk>(
 
 /// Completes a start after the files are recovered and [durable](storage::make_durable), before
 /// anything is appended. A log without a snapshot cannot be recovered, so `write_first` writes the
-/// first snapshot if there is none. A snapshot that did not load is protected from being
+/// first snapshot if there is none. A snapshot that could not be loaded is protected from being
 /// overwritten. Returns whether a snapshot is due, which makes the next start shorter.
 ///
 /// # Errors
@@ -132,25 +132,25 @@ pub fn complete_start<D: Disk>(
     Ok(is_due)
 }
 
-/// Removes seams after `end`. The server itself does not need this. Otherwise the change history
-/// would wait for a seam that was never completed, or have an unnecessary hole.
+/// Removes seams after `end`. The server itself does not need this. However, the change history
+/// would otherwise wait for a seam that was never completed, or have an unnecessary hole.
 pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
     if let Err(error) = forget_seams_behind(disk, dirs, end) {
         tracing::warn!(err = %error, "cannot update the file of history boundaries");
     }
 }
 
-/// A member's own history at its start.
+/// History of a member at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnLog {
-    /// Epochs of the epoch files.
+    /// Epochs in the epoch files.
     pub epochs: Epochs,
-    /// The last transaction of the log.
+    /// Last transaction in the log.
     pub last_logged: Zxid,
-    /// Zxid from which the log files have no hole. The loaded snapshot may contain transactions
+    /// Zxid from which on the log files have no gap. The loaded snapshot may contain transactions
     /// that were never logged here.
     pub log_whole_from: Zxid,
-    /// False for a data directory that is empty for an unknown reason. The member then has no vote.
+    /// Whether the member may vote. False for a data directory that is empty for an unknown reason.
     pub is_trusted: bool,
 }
 
@@ -158,7 +158,7 @@ impl OwnLog {
     /// Loads the history of a member whose start is [complete](complete_start).
     ///
     /// # Errors
-    /// If the epoch files cannot be read or written, or contradict the history.
+    /// If the epoch files cannot be read or written, or if they contradict the history.
     pub fn load<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
@@ -174,17 +174,17 @@ impl OwnLog {
     }
 }
 
-/// Builds a tree from the data that [`storage`] reads.
+/// Builder of a tree from the data that [`storage`] reads.
 pub struct Restore {
     settings: Arc<TreeSettings>,
     stage: Stage,
-    /// Digest of the snapshot, compared after its transaction has been replayed.
+    /// Digest in the snapshot, compared after its transaction has been replayed.
     expected_digest: Option<SnapshotDigest>,
-    /// Whether the tree may be newer than the log although its snapshot does not show this. Until
-    /// the log has caught up, digests differ.
+    /// Whether the tree may be newer than the log although its snapshot does not show this. Digests
+    /// differ until the log has caught up.
     may_be_ahead: bool,
     digest_mismatches: u64,
-    /// Number of digests that differed while the tree may have been newer; 0 once a digest was
+    /// Number of digests that differed while the tree may have been newer; 0 after a digest was
     /// equal.
     unmatched_digests: u64,
     events: Vec<tree::Event>,
@@ -196,12 +196,12 @@ enum Stage {
     Loading(Box<TreeLoader>),
     /// Transactions are being replayed.
     Replaying(Box<Tree>),
-    /// Between the two, or after a snapshot that failed.
+    /// Between the two states, or after a snapshot that failed.
     Empty,
 }
 
 impl Restore {
-    /// Constructs an empty database.
+    /// Creates an empty database.
     pub fn new(settings: Arc<TreeSettings>) -> Self {
         let stage = Stage::Loading(Box::new(TreeLoader::new(settings.clone())));
         Self {
@@ -216,7 +216,7 @@ impl Restore {
         }
     }
 
-    /// Finishes after [`storage::read_body`], and returns the tree. The body of a snapshot contains
+    /// Finishes after [`storage::read_body`] and returns the tree. The body of a snapshot contains
     /// neither its zxid nor a mark that it is complete.
     ///
     /// # Errors
@@ -241,7 +241,7 @@ impl Restore {
         }
     }
 
-    /// Returns the tree for replaying; an empty one if there was no snapshot.
+    /// Returns the tree into which transactions are replayed. It is empty if there was no snapshot.
     fn tree(&mut self) -> &mut Tree {
         if !matches!(self.stage, Stage::Replaying(_)) {
             self.stage = Stage::Replaying(Box::new(Tree::new(self.settings.clone())));
@@ -254,8 +254,8 @@ impl Restore {
         }
     }
 
-    /// Compares digests from the zxid in a fuzzy snapshot's trailer on or, without one, after a
-    /// digest was equal. Before that the tree is newer than the log. Source:
+    /// Compares digests, starting at the zxid in a fuzzy snapshot's trailer or, if there is none,
+    /// after a digest was equal. Before that, the tree is newer than the log. Source:
     /// DataTree.compareDigest.
     fn check_digest(&mut self, record: &TxnRecord) {
         let zxid = record.header.zxid;
@@ -347,13 +347,13 @@ impl State for Restore {
         let tree = loader
             .finish(zxid)
             .map_err(|error| ContentError::new(error.to_string()))?;
-        // A trailer of zxid 0 was written by a server that had not applied anything yet. Either it
-        // had just recovered, and the tree is exactly the tree of its zxid. Or it had just received
-        // the tree of a leader that continued to write.
+        // A trailer with zxid 0 was written by a server that had not applied anything yet. Either
+        // the server had just recovered, and the tree is exactly the tree at its zxid. Or it had
+        // just received the tree from a leader that continued to write.
         let expected = digest.filter(|digest| digest.zxid >= zxid && digest.zxid > Zxid::ZERO);
         self.may_be_ahead = expected.is_none() && zxid > Zxid::ZERO;
         match expected {
-            // Not a fuzzy snapshot, so it can be compared immediately.
+            // The snapshot is not fuzzy, so digests can be compared immediately.
             Some(expected) if expected.zxid == zxid => {
                 if self.settings.digest_enabled {
                     self.compare(zxid, expected.version, expected.digest, tree.digest());

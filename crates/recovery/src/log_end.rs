@@ -1,10 +1,10 @@
-//! The end of the log on disk, for readers that run concurrently with its writer.
+//! End of the log on disk, for readers that run concurrently with its writer.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use proto::Zxid;
 
-/// The last transaction in the log, or in the snapshot after which the log continues.
+/// Last transaction in the log, or in the snapshot after which the log continues.
 ///
 /// A transaction may be committed and applied before this member has written it, because other
 /// members form a quorum. To a reader, a record that is being written looks like corruption.
@@ -12,7 +12,7 @@ use proto::Zxid;
 pub struct LogEnd(AtomicI64);
 
 impl LogEnd {
-    /// Constructs the end of a log that was just read.
+    /// Creates the end of a log that was just read.
     pub fn new(end: Zxid) -> Self {
         Self(AtomicI64::new(end.0))
     }

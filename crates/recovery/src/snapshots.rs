@@ -1,12 +1,12 @@
 //! Snapshots of a tree that continues to change, for the disk and for learners.
 //!
-//! A snapshot is made in pieces with short holds of the tree's lock, and is fuzzy: it contains
+//! A snapshot is created in pieces during short holds of the tree's lock, and is fuzzy: it contains
 //! everything up to its zxid and parts of later transactions. All pieces must come from one
 //! [`Generation`]. A snapshot that began in an earlier generation is discarded.
 //!
 //! A snapshot is written to the disk only from a [`DurableReader`]. TRUNC removes the snapshots
-//! whose names are above the target. A snapshot with a lower name is kept, with all its content.
-//! Therefore it may contain parts of later transactions only if these are committed.
+//! whose names are above the target. A snapshot with a lower name is kept with all its content. It
+//! may therefore contain parts of later transactions only if these are committed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub struct TreeReader {
     generation: Generation,
 }
 
-/// The tree no longer contains the history in which the snapshot was begun.
+/// The tree no longer contains the history in which the snapshot began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the tree was replaced, or contains uncommitted transactions")]
 pub struct TreeReplaced;
 
 impl TreeReader {
-    /// Begins with the current tree.
+    /// Begins to read the current tree.
     pub fn new(tree: &Tree, generation: Generation) -> Self {
         Self {
             cursor: tree.start_snapshot(),
@@ -73,7 +73,7 @@ impl TreeReader {
 #[error("this member is not in a quorum, so its data may be uncommitted")]
 pub struct NotEstablished;
 
-/// A tree that may become durable. A snapshot on the disk can only be written from this type.
+/// A tree that may become durable. A snapshot on disk can only be written from this type.
 #[derive(Debug)]
 pub struct DurableReader(TreeReader);
 
@@ -105,8 +105,8 @@ impl DurableReader {
         Ok(Self(reader))
     }
 
-    /// Begins with a tree that does not change before its snapshot has its name. The snapshot then
-    /// does not contain later transactions.
+    /// Begins with a tree that does not change before its snapshot has its name. The snapshot
+    /// therefore contains no later transactions.
     pub fn still(tree: &Tree, generation: Generation) -> Self {
         Self(TreeReader::new(tree, generation))
     }
@@ -117,7 +117,7 @@ impl DurableReader {
     }
 }
 
-/// Settings for writing snapshots to the disk.
+/// Settings for writing snapshots to disk.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotSettings {
     /// Compression of the files.
@@ -173,7 +173,7 @@ impl<D: Disk> NewSnapshot<D> {
         self.writer.bytes()
     }
 
-    /// Reads the next piece as [`TreeReader::read`] does. Write it after releasing the tree's lock.
+    /// Reads the next piece like [`TreeReader::read`]. Write it after releasing the tree's lock.
     ///
     /// # Errors
     /// If the generation has changed.
@@ -217,11 +217,11 @@ impl<D: Disk> NewSnapshot<D> {
         })
     }
 
-    /// Gives the snapshot its final name. With `takes_over` it is a leader's history that replaces
-    /// this server's own, whose snapshots are removed.
+    /// Renames the snapshot to its final name. If `takes_over` is set, it is a leader's history
+    /// that replaces this server's own, whose snapshots are removed.
     ///
     /// # Errors
-    /// If the snapshot cannot be written, or other snapshots cannot be removed.
+    /// If the snapshot cannot be written, or if other snapshots cannot be removed.
     pub fn finish(
         self,
         trailer: SnapshotTrailer,
@@ -267,5 +267,5 @@ pub fn write_snapshot<D: Disk>(
     snapshot.finish(trailer, false)
 }
 
-/// Bytes of a piece when no other thread waits for the tree.
+/// Size of a piece while no other thread waits for the tree, bytes.
 const CHUNK_BYTES: usize = 1 << 20;

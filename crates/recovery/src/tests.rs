@@ -44,7 +44,7 @@ fn open(dir: &Path) -> DataDirs {
     DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap()
 }
 
-/// Recovers a directory with the snapshot of `tree` and transactions of the given zxids and
+/// Recovers a directory with the snapshot of `tree` and transactions with the given zxids and
 /// digests.
 fn recover_from(
     tree: &Tree,
@@ -253,8 +253,8 @@ fn a_member_refuses_corruption_that_its_leader_cannot_repair() {
 }
 
 /// Transactions that were appended and never committed are applied to the tree when a role ends,
-/// and a leader may order their truncation. A snapshot that began before must not be finished with
-/// them.
+/// and a leader may order that they be truncated. A snapshot that began before must not be
+/// completed with them.
 #[test]
 fn a_snapshot_in_progress_is_abandoned_when_its_history_may_change() {
     let dir = tempfile::tempdir().unwrap();
@@ -298,7 +298,7 @@ fn a_snapshot_in_progress_is_abandoned_when_its_history_may_change() {
 }
 
 /// A leader's history replaces one that ends at a later zxid. The transactions after its end are
-/// removed, and the previous writer does not write any more.
+/// removed, and the previous writer writes nothing more.
 #[test]
 fn the_log_is_cut_for_the_snapshot_that_replaces_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -325,7 +325,7 @@ fn the_log_is_cut_for_the_snapshot_that_replaces_it() {
         panic!("nothing was to be cut")
     };
     assert_eq!((found.recovered.last_zxid, end), (Zxid(4), Zxid(4)));
-    // The server's own snapshot is beyond that end. The log is truncated nevertheless, and the
+    // The server's own snapshot is after that end. The log is truncated nevertheless, and the
     // snapshot is kept until the leader's snapshot exists.
     history.cut_for_snapshot(Zxid(1)).unwrap();
     assert!(storage::list_logs(&RealDisk, &dirs.log).unwrap().is_empty());
@@ -336,7 +336,7 @@ fn the_log_is_cut_for_the_snapshot_that_replaces_it() {
 }
 
 /// An unfinished truncation is not treated as refused. The page cache may show data that the disk
-/// does not have, and truncated records could reappear after the next history of this process.
+/// lacks, and truncated records could reappear after the next history of this process.
 #[test]
 fn a_cut_that_cannot_be_made_durable_ends_the_process() {
     let (disk, dir) = (Arc::new(SimDisk::default()), Path::new("/data"));
@@ -360,7 +360,7 @@ fn a_cut_that_cannot_be_made_durable_ends_the_process() {
         history.append(Zxid(zxid), &record, || 0).unwrap();
     }
     history.commit().unwrap();
-    // Nothing is changed yet.
+    // Nothing has been changed yet.
     disk.fail_next_reads(1);
     let kept = history.reload(Some(Zxid(4)));
     assert!(matches!(kept, Ok(Reloaded::NotCut(_))), "{kept:?}");
