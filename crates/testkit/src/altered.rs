@@ -1,4 +1,4 @@
-//! Random changes of bytes, as by a faulty disk.
+//! Random changes to bytes, as caused by a faulty disk.
 
 use crate::Random;
 
@@ -41,8 +41,8 @@ fn alter(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Returns the bytes with one to three random changes: other bits or bytes, removed or inserted bytes,
-/// zeros, a plausible length, or an earlier end.
+/// Returns the bytes with one to three random changes, which may be different bits or bytes,
+/// removed or inserted bytes, zeros, a plausible length, or an earlier end.
 pub fn altered(original: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..=random.below(3) {

@@ -10,17 +10,17 @@ use rcgen::{
     date_time_ymd,
 };
 
-/// Maximum number of bytes of a serial number (RFC 5280, 4.1.2.2).
+/// Maximum length of a serial number (RFC 5280, 4.1.2.2), bytes.
 const SERIAL_BYTES_MAX: usize = 20;
 
-/// Certificate authority.
+/// A certificate authority.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
 }
 
-/// Certificate with its key.
+/// A certificate with its key.
 #[derive(Debug)]
 pub struct Signed {
     /// Certificate, which is public.
@@ -30,13 +30,13 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// Returns the key and the certificate after it as PEM.
+    /// Returns the key, followed by the certificate, as PEM.
     pub fn pem(&self) -> String {
         self.key.serialize_pem() + &self.certificate.pem()
     }
 }
 
-/// Certificate of X.509 version 1 with its key.
+/// A certificate of X.509 version 1 with its key.
 #[derive(Debug)]
 pub struct SignedVersion1 {
     /// Certificate in DER encoding.
@@ -55,12 +55,12 @@ impl SignedVersion1 {
         format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
     }
 
-    /// Returns the key and the certificate after it as PEM.
+    /// Returns the key, followed by the certificate, as PEM.
     pub fn pem(&self) -> String {
         self.key.serialize_pem() + &self.certificate_pem()
     }
 
-    /// Creates an authority with the key of this certificate. `params` are the parameters of the
+    /// Creates an authority that has this certificate's key. `params` are the parameters of the
     /// certificate.
     pub fn into_authority(self, params: CertificateParams) -> Authority {
         let pem = self.certificate_pem();
@@ -138,7 +138,7 @@ impl Authority {
     }
 }
 
-/// Removes the version and the extensions of a certificate, and signs it again.
+/// Removes the version and the extensions from a certificate, and signs it again.
 fn to_version1(certificate: &[u8], key: &KeyPair) -> Vec<u8> {
     let (_, signed, _) = element(certificate);
     let (_, data, rest) = element(signed);
@@ -162,7 +162,7 @@ fn to_version1(certificate: &[u8], key: &KeyPair) -> Vec<u8> {
     with_tag(0x30, &signed)
 }
 
-/// Returns tag and content of the first element, and the bytes after it.
+/// Returns the tag and content of the first element, and the bytes after it.
 fn element(bytes: &[u8]) -> (u8, &[u8], &[u8]) {
     let (tag, first) = (bytes[0], bytes[1]);
     let (len, start) = match first {

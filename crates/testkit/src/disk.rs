@@ -1,4 +1,4 @@
-//! Simulated disk in memory that distinguishes written data from synced data.
+//! Simulated disk in memory, which distinguishes written data from synced data.
 //!
 //! Written bytes and changed names are pending until they are synced. Names are synced per
 //! directory. A killed process keeps everything that it wrote. After a power failure, a file keeps
@@ -35,13 +35,13 @@ struct Inode {
 enum Naming {
     Link(PathBuf, usize),
     Unlink(PathBuf),
-    /// Atomic rename, as in file systems with a journal.
+    /// A rename is atomic, as in file systems with a journal.
     Move(PathBuf, PathBuf, usize),
 }
 
 #[derive(Debug, Clone, Default)]
 struct Inner {
-    /// Whether every write is synced immediately, so that a power failure is harmless.
+    /// Whether every write is synced immediately, so a power failure is harmless.
     is_always_safe: bool,
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
@@ -77,7 +77,7 @@ pub enum SyncFault {
     FailsAndShows,
 }
 
-/// Persistent failure, until it is cleared.
+/// Persistent fault, which lasts until it is cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// Every sync of a file fails.
@@ -96,7 +96,7 @@ pub enum Failure {
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk(Arc<Mutex<Inner>>);
 
-/// Open file.
+/// File that is open on this disk.
 #[derive(Debug)]
 pub struct SimFile {
     disk: SimDisk,
@@ -347,7 +347,7 @@ impl DiskFile for SimFile {
 
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         {
-            // The write during a power failure is partly executed.
+            // The write during a power failure is executed partly.
             let inner = &mut *self.disk.0.lock();
             if let Some((0, arriving)) = inner.dies_after.filter(|_| !inner.is_dead) {
                 let arriving = arriving.min(bytes.len());

@@ -23,7 +23,7 @@ pub use disk::{Failure, INJECTED, SimDisk, SimFile, SyncFault};
 pub use random::Random;
 
 /// Limits of a server without `jute.maxbuffer` in its configuration. Shipped code must not have a
-/// default, so this constant belongs to a crate that only tests may import.
+/// default, so this constant is in a crate that only tests may import.
 pub const LIMITS: jute::Limits = jute::Limits {
     field_bytes_max: 2 * 0xf_ffff,
 };

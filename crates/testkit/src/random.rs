@@ -2,12 +2,12 @@
 
 use fastrand::Rng;
 
-/// Stream of numbers.
+/// A stream of pseudo-random numbers.
 #[derive(Debug, Clone)]
 pub struct Random(Rng);
 
 impl Random {
-    /// Creates the stream of a seed.
+    /// Creates the stream for a seed.
     pub fn new(seed: u64) -> Self {
         Self(Rng::with_seed(seed))
     }
@@ -33,7 +33,7 @@ impl Random {
         self.0.i64(from..end.max(from.saturating_add(1)))
     }
 
-    /// Returns true with a probability of `percent` in a hundred.
+    /// Returns `true` with a probability of `percent` percent.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

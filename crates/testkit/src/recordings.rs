@@ -4,11 +4,12 @@ use std::env;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Variable with the folder that contains `vectors` and `conformance`. `.cargo/config.toml` sets it
+/// Variable that names the folder with `vectors` and `conformance`. `.cargo/config.toml` sets it
 /// for every run of cargo, unless the environment already contains it.
 pub const VARIABLE: &str = "ZOARIUM_RECORDINGS";
 
-/// Variable that makes a test fail instead of being skipped if its value is `1`. `.ci/run` sets it.
+/// Variable that makes a test fail instead of being skipped, if its value is `1`. `.ci/run` sets
+/// it.
 const FORBID_SKIP: &str = "ZOARIUM_FORBID_SKIP";
 
 /// Returns a folder or file of the recordings, such as `vectors/ensemble`. If it is missing,
@@ -32,7 +33,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
         !forbidden,
         "tests of recordings must not be skipped: {missing}"
     );
-    // The test runner would suppress output of eprintln in a passing test.
+    // The test runner would suppress the output of eprintln in a passing test.
     let line = format!("SKIPPED a test of recordings: {missing}\n");
     std::io::stderr().write_all(line.as_bytes()).ok();
     None

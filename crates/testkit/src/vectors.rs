@@ -1,4 +1,4 @@
-//! The directories that Apache ZooKeeper 3.9.5 wrote, and the data that it reads from them.
+//! Directories that Apache ZooKeeper 3.9.5 wrote, and the data that it reads from them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,14 +48,14 @@ pub fn all() -> Vec<(String, Vector)> {
         .collect()
 }
 
-/// Makes a writable copy of a directory tree.
+/// Creates a writable copy of a directory tree.
 pub fn copy(from: &Path) -> TempDir {
     let to = tempfile::tempdir().expect("a temporary directory");
     copy_into(from, to.path());
     to
 }
 
-/// Copies a directory tree into a directory, so that the copies are writable.
+/// Copies a directory tree into a directory and makes the copies writable.
 pub fn copy_into(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a new directory");
     for path in entries(from) {
@@ -79,7 +79,7 @@ fn name_of(path: &Path) -> &str {
     name.expect("names are text")
 }
 
-/// Returns the directories of a copy that contains `version-2` directly.
+/// Returns the directories in a copy that contain `version-2` directly.
 pub fn dirs(copy: &Path) -> DataDirs {
     DataDirs::unlocked(copy, copy)
 }
@@ -104,7 +104,7 @@ pub fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the files below a directory whose name begins with `prefix`, sorted.
+/// Returns the files below a directory whose names begin with `prefix`, sorted.
 pub fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in entries(dir) {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::{Failure, Inner, Inode, Naming, SimDisk, SyncFault, Write};
 use crate::random::Random;
 
-/// Size of a sector. A disk writes a sector completely or not at all.
+/// Size of a sector, bytes. A disk writes a sector completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
 impl SimDisk {
@@ -98,13 +98,13 @@ impl SimDisk {
         inner.inodes[inode] = Inode::of(content);
     }
 
-    /// Sets or clears the persistent failure.
+    /// Sets or clears the persistent fault.
     pub fn fail(&self, failure: Option<Failure>) {
         self.0.lock().failure = failure;
     }
 
-    /// Permits `changes` more changes. If the next change is a write, its first `bytes` bytes are
-    /// written. Afterwards everything fails.
+    /// Permits `changes` more changes. If the change after them is a write, its first `bytes` bytes
+    /// are written. Afterwards everything fails.
     pub fn die_after(&self, changes: u64, bytes: usize) {
         self.0.lock().dies_after = Some((changes, bytes));
     }
@@ -124,7 +124,7 @@ impl SimDisk {
         self.0.lock().is_full = is_full;
     }
 
-    /// Returns whether the disk was set to full.
+    /// Returns whether the disk is set to full.
     pub fn is_full(&self) -> bool {
         self.0.lock().is_full
     }
@@ -134,8 +134,8 @@ impl SimDisk {
         self.0.lock().recover();
     }
 
-    /// Simulates a power failure and a restart. With `loses_sectors`, any sector of any pending
-    /// write may be missing. Otherwise all writes after a random point are missing.
+    /// Simulates a power failure and a restart. If `loses_sectors` is set, any sector of any
+    /// pending write may be missing. Otherwise all writes after a random point are missing.
     pub fn lose_power(&self, random: &mut Random, loses_sectors: bool) {
         let inner = &mut *self.0.lock();
         if inner.is_always_safe {
@@ -155,7 +155,7 @@ impl SimDisk {
         for inode in &mut inner.inodes {
             inode.lose_power(random, loses_sectors);
         }
-        // Removes files without a name, and renumbers the others.
+        // Removes files that have no name, and renumbers the others.
         let mut inodes = Vec::new();
         for inode in names.values_mut() {
             inodes.push(std::mem::take(&mut inner.inodes[*inode]));
@@ -172,8 +172,8 @@ impl SimDisk {
         self.0.lock().has_rotted
     }
 
-    /// Flips one bit of a log or snapshot. Epoch files are excluded. They do not have a checksum,
-    /// so the damage would be undetectable.
+    /// Flips one bit in a log or snapshot. Epoch files are excluded because they have no checksum,
+    /// so the corruption would be undetectable.
     pub fn rot(&self, random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
         let is_checked = |path: &PathBuf| {
@@ -199,7 +199,7 @@ impl SimDisk {
     }
 
     /// Makes one of these files unreadable by writing a byte that is never part of a number. Epoch
-    /// files do not have a checksum, so other damage could look like a valid number.
+    /// files have no checksum, so other corruption could look like a valid number.
     pub fn rot_number(&self, paths: &[&Path], random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
         let named = |path: &&Path| Some((path.to_path_buf(), *inner.names.get(*path)?));

@@ -1,15 +1,15 @@
 //! Linearizability check: whether the answers of one object to several clients are possible in one
 //! order of the calls.
 //!
-//! A [`Call`] takes effect at one moment between its question and its answer. A history is
+//! A [`Call`] takes effect at a moment between its question and its answer. A history is
 //! *linearizable* if such moments exist for all calls, and a [`Model`] of the object gives the same
-//! answers in their order. A call without an answer has an unknown outcome: it took effect at some
-//! moment after its question, or never.
+//! answers in the order of these moments. A call without an answer has an unknown outcome: it took
+//! effect at some moment after its question, or never.
 //!
 //! [`check`] searches for the order with the algorithm of Wing and Gong ("Testing and verifying
 //! concurrent objects", 1993). As proposed by Lowe ("Testing for linearizability", 2017), it
 //! remembers which calls led to which state, and does not repeat a part of the search. The search
-//! can still be long, so it ends after a given number of steps and reports this.
+//! can still take long, so it ends after a given number of steps and reports this.
 //!
 //! Linearizability is a property of each object, so histories of several objects are checked one by
 //! one (Herlihy and Wing, 1990). [`znode`] is the model of a znode.
@@ -34,7 +34,7 @@ pub trait Model {
     fn start(&self) -> Self::State;
 
     /// Returns the state after a call with this answer, or `None` if the object would have answered
-    /// differently. Without an answer, every answer of the object is possible.
+    /// differently. If there is no answer, every answer of the object is possible.
     fn step(
         &self,
         state: &Self::State,
@@ -43,28 +43,28 @@ pub trait Model {
     ) -> Option<Self::State>;
 }
 
-/// Call of one client: its question and its answer.
+/// Call by one client: its question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<Q, A> {
     /// Question of the client.
     pub question: Q,
     /// Time of the question, on a clock that all clients share, in any unit.
     pub asked_at: i64,
-    /// Answer with its time, or `None` if the client did not receive one.
+    /// Answer with its time, or `None` if the client received none.
     pub answer: Option<(A, i64)>,
 }
 
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// An order exists. Contains the positions of the calls in the history, but calls without an
-    /// answer only if they are needed.
+    /// An order exists. Contains the positions of the calls in the history. Calls without an answer
+    /// are contained only if they are needed.
     Linearizable(Vec<usize>),
-    /// An order does not exist.
+    /// No order exists.
     NotLinearizable {
         /// Longest sequence of calls that can be ordered.
         longest: Vec<usize>,
-        /// Call that must be next in this sequence, but cannot.
+        /// Call that must come next in this sequence but cannot.
         stuck_at: usize,
     },
     /// The search exceeded the permitted number of steps.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::{Call, Model, Verdict};
 
-/// Searches for an order of these calls, in at most `steps_max` steps. A step tries one call in one
-/// place.
+/// Searches for an order of these calls, in at most `steps_max` steps. A step tries one call at one
+/// position.
 ///
 /// Two calls are concurrent if the question of one has the same time as the answer of the other.
 pub fn check<M: Model>(
@@ -24,7 +24,7 @@ pub fn check<M: Model>(
     let mut at = events.first();
     loop {
         match at.map(|at| (at, events.kind_of(at))) {
-            // The remaining calls do not have answers.
+            // The remaining calls have no answers.
             None => return Verdict::Linearizable(calls_of(&order)),
             Some((at_call, EventKind::Question(call))) => {
                 steps += 1;
@@ -54,7 +54,7 @@ pub fn check<M: Model>(
                     None => at = events.after(at_call),
                 }
             }
-            // The call of this answer should already have been chosen, so an earlier choice was
+            // The call with this answer should already have been chosen, so an earlier choice was
             // wrong.
             Some((_, EventKind::Answer(call))) => {
                 if order.len() >= longest.len() {
@@ -100,13 +100,13 @@ enum EventKind {
     Answer(usize),
 }
 
-/// Questions and answers in the order of their times. Calls can be removed from the list, and
-/// restored in the reverse order.
+/// Questions and answers, ordered by time. Calls can be removed from the list and restored in the
+/// reverse order.
 #[derive(Debug)]
 struct Events {
     kinds: Vec<EventKind>,
-    /// Index of the next event for each event. At the end of the list it is the number of events.
-    /// The last entry belongs to the place before the first event.
+    /// Index of the next event for each event; the number of events at the end of the list. The
+    /// last entry belongs to the position before the first event.
     next: Vec<usize>,
     previous: Vec<usize>,
     /// Event of each call's answer.

@@ -159,7 +159,7 @@ fn a_too_long_search_is_abandoned() {
     assert_eq!(check(&Znode, &history, 100), Verdict::Undecided);
 }
 
-/// Generates calls of several clients on a real znode. Each takes effect at some moment between its
+/// Generates calls by several clients to a real znode. Each takes effect at some moment between its
 /// question and its answer.
 fn made_up(random: &mut Random, calls: usize) -> Vec<ZnodeCall> {
     use super::Model;

@@ -1,7 +1,7 @@
-//! Znode as one object that is created, set, deleted and read, with versions.
+//! Model of a znode as one object that is created, set, deleted and read, with versions.
 //!
-//! Other events must not change the znode. It must not have children, an owner, a TTL or a quota,
-//! its parent must stay, and all clients must have all permissions on it.
+//! No other event may change the znode. It must not have children, an owner, a TTL or a quota, its
+//! parent must not be deleted, and all clients must have all permissions for it.
 
 use super::Model;
 
@@ -15,34 +15,34 @@ pub struct Znode;
 /// Question to a znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// create with this data.
+    /// Operation create with this data.
     Create(Value),
-    /// setData.
+    /// Operation setData.
     Set {
         /// New data.
         value: Value,
-        /// Required version, or `None` for any.
+        /// Required version; `None` for any.
         version: Option<i32>,
     },
-    /// delete.
+    /// Operation delete.
     Delete {
-        /// Required version, or `None` for any.
+        /// Required version; `None` for any.
         version: Option<i32>,
     },
-    /// check, inside a multi.
+    /// Operation check, inside a multi.
     Check {
-        /// Required version, or `None` for any.
+        /// Required version; `None` for any.
         version: Option<i32>,
     },
-    /// getData after a sync, or both parts of a read that is known to be current.
+    /// Operation getData after a sync, or both parts of a read that is known to be current.
     Read,
 }
 
 /// Answer to a request for a znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The znode was created, deleted or checked. Also a setData whose new version the client does
-    /// not know.
+    /// The znode was created, deleted or checked. Also used for a setData whose new version the
+    /// client does not know.
     Done,
     /// The data was set. Contains the new version.
     Version(i32),
@@ -57,7 +57,7 @@ pub enum Answer {
     Missing,
     /// The znode already exists.
     Exists,
-    /// The znode has another version.
+    /// The znode has a different version.
     BadVersion,
 }
 
