@@ -1,6 +1,6 @@
 //! Tests of the order of replies and events.
 //!
-//! The file is long because all tests use one fixture.
+//! Length: all tests use one fixture.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -47,8 +47,7 @@ pub(super) fn push(
     Ok(Some(Bytes::copy_from_slice(taken)))
 }
 
-/// Returns the number of bytes of records that are read together for a learner, which is low or
-/// high.
+/// Returns how many bytes of records are read together for a learner: few or many.
 pub(super) fn page_bytes(random: &mut Random) -> usize {
     random.pick(&[1, 300, 1 << 20]).unwrap_or(1)
 }

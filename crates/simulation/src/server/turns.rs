@@ -268,8 +268,7 @@ impl<C: StepChecks> SimHost<C> {
         Ok(Done::from(synced))
     }
 
-    /// Returns whether a thread runs the core now. Otherwise wakes the core's own thread if there
-    /// is work.
+    /// Returns whether a thread runs the core now. Otherwise wakes its own thread if work waits.
     fn has_runner(&mut self) -> bool {
         let is_ready = std::mem::take(&mut self.core.has_runner);
         let is_busy = self.core.busy.is_some();
@@ -281,8 +280,7 @@ impl<C: StepChecks> SimHost<C> {
         }
         if self.core.schedule.runner_of_message() == Runner::VisitingThread {
             self.note(Answer::Run(Runner::VisitingThread));
-            // The task that receives packets from the leader hands over its reading before it
-            // syncs.
+            // The task that receives the leader's packets hands over its reading before it syncs.
             let brings_packets = matches!(
                 self.inputs.front(),
                 Some(Input::Leader {
@@ -351,8 +349,7 @@ impl<C: StepChecks> Server<C> {
             self.host.flush_clients();
         }
         self.host.show_held_back();
-        // The next wake-up is always later than now, so work that is due and not done waits a
-        // little.
+        // The next wake-up is always later than now, so due work that is not done waits a little.
         let soonest = self.host.world.now() + 1000;
         let at_deadline = |ms: i64| ms.saturating_mul(1000).max(soonest);
         let at = self.replica.deadline_ms().map(at_deadline);
