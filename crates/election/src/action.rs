@@ -16,7 +16,7 @@ pub enum Action {
     /// after the notifications that already wait. Only the newest notification to a server matters,
     /// so an older unsent one may be dropped.
     Send {
-        /// Server that receives the notification. It may have no vote or no connection.
+        /// Server that receives the notification. It may lack a vote or a connection.
         to: Sid,
         /// Notification to send.
         notification: Notification,

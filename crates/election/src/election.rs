@@ -33,7 +33,7 @@ pub struct Settings {
     /// Whether this server adopts newer member lists of other servers (`reconfigEnabled`).
     pub reconfig_enabled: bool,
     /// Whether a leader with a different member list keeps this server from electing a second one.
-    /// ZooKeeper has no such guard.
+    /// ZooKeeper lacks such a guard.
     pub membership_guard: bool,
 }
 

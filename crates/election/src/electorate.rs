@@ -103,7 +103,7 @@ impl Electorate {
         self.committed.weight(sid) > 0 || self.is_newcomer(sid)
     }
 
-    /// Returns whether a server that has no vote in the committed configuration has one in the
+    /// Returns whether a server without a vote in the committed configuration has one in the
     /// proposed one, with a weight above zero.
     pub(crate) fn is_newcomer(&self, sid: Sid) -> bool {
         let proposed = self.proposed.as_ref();

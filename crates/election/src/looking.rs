@@ -32,7 +32,7 @@ pub(crate) struct Looking {
     tell_again_at_ms: i64,
     interval_ms: i64,
     settling: Option<Settling>,
-    /// Time since which the voters agree on a candidate for whom this newcomer cannot vote, ms.
+    /// Time since which the voters agree on a candidate that this newcomer cannot vote for, ms.
     held_up_since_ms: Option<i64>,
     /// Servers that were sent the vote again after their connection closed, with the number of
     /// times.
@@ -138,9 +138,9 @@ impl Election {
         }
     }
 
-    /// Adopts the later round of a voter that must not lead by the committed list and knows no
-    /// candidate. In its old round, this server's votes would be obsolete for that voter, whose
-    /// vote a proposed list may need. Java keeps its round.
+    /// Adopts the later round of a voter that must not lead by the committed list and does not know
+    /// a candidate. In its old round, this server's votes would be obsolete for that voter, and a
+    /// proposed list may need its vote. Java keeps its round.
     fn catch_up(&mut self, notification: &Notification, now_ms: i64, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
@@ -399,7 +399,7 @@ impl Election {
     }
 
     /// Tracks whether the election waits for this newcomer. A newcomer does not vote before it
-    /// knows a candidate, as in Java. If the voters agree on a candidate for whom it cannot vote,
+    /// knows a candidate, as in Java. If the voters agree on a candidate that it cannot vote for,
     /// and need its vote, only the newcomer can be elected. In Java it never becomes a candidate,
     /// and such an ensemble remains without a leader. It must not become one unnecessarily either,
     /// because a Java server votes for a newcomer but does not find its address (QuorumPeer.getView

@@ -17,8 +17,8 @@ pub trait Machine: Send {
     /// Information about a visiting thread that the machine needs.
     type Visitor: Copy;
 
-    /// Handles some of the messages, and everything that is due. If there is no visitor, the
-    /// machine's own thread runs the machine.
+    /// Handles some of the messages, and everything that is due. Without a visitor, the machine's
+    /// own thread runs the machine.
     fn turn(&mut self, visitor: Option<Self::Visitor>);
 
     /// Returns whether the machine has ended. In that case, it must not be run again.

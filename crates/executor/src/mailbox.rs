@@ -50,7 +50,8 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
     }
 
     /// Waits until `take` finds a request. Returns `None` if the mailbox is closed, or if it is
-    /// finished and `take` finds no request. Only one thread at a time may call this function.
+    /// finished and `take` does not find a request. Only one thread at a time may call this
+    /// function.
     pub fn take<T>(&self, mut take: impl FnMut(&mut S) -> Option<T>) -> Option<T> {
         self.parker.register();
         loop {

@@ -71,7 +71,7 @@ pub trait Queue<T>: Clone + Send + Sync {
 pub trait Parker: Send + Sync {
     /// Creates a parker for a thread that is not known yet.
     fn new() -> Self;
-    /// Registers the calling thread. Before that, `unpark` has no effect.
+    /// Registers the calling thread. Before that, `unpark` does nothing.
     fn register(&self);
     /// Sleeps until a wake-up, but at most for `timeout`. Returns immediately if `unpark` has been
     /// called since the last call. May return spuriously.

@@ -32,7 +32,7 @@ pub struct StartFiles<D: Disk> {
 pub type Recover<D> =
     fn(&D, &DataDirs, &RecoverySettings, Arc<TreeSettings>) -> Result<RecoveredTree, StorageError>;
 
-/// Settings of the start, besides the files.
+/// Settings of the start, in addition to the files.
 #[derive(Debug)]
 pub struct StartSettings {
     /// Length of a tick (`tickTime`), ms.

@@ -7,7 +7,7 @@ use jute::{Decode, DecodeError, DecodeRecord, EncodeRecord, Reader, Str};
 pub struct Id {
     /// Scheme of the identity, for example `world`, `ip`, `digest`, `sasl`, `x509` or `super`.
     pub scheme: Str,
-    /// Id, whose format depends on the scheme.
+    /// Id in a format that depends on the scheme.
     pub id: Str,
 }
 

@@ -133,7 +133,7 @@ pub fn complete_start<D: Disk>(
 }
 
 /// Removes seams after `end`. The server itself does not need this. However, the change history
-/// would otherwise wait for a seam that was never completed, or have an unnecessary hole.
+/// would otherwise wait for a seam that was never completed, or would contain an unnecessary hole.
 pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
     if let Err(error) = forget_seams_behind(disk, dirs, end) {
         tracing::warn!(err = %error, "cannot update the file of history boundaries");
@@ -147,8 +147,8 @@ pub struct OwnLog {
     pub epochs: Epochs,
     /// Last transaction in the log.
     pub last_logged: Zxid,
-    /// Zxid from which on the log files have no gap. The loaded snapshot may contain transactions
-    /// that were never logged here.
+    /// Zxid from which on the log files are without a gap. The loaded snapshot may contain
+    /// transactions that were never logged here.
     pub log_whole_from: Zxid,
     /// Whether the member may vote. False for a data directory that is empty for an unknown reason.
     pub is_trusted: bool,
@@ -241,7 +241,7 @@ impl Restore {
         }
     }
 
-    /// Returns the tree into which transactions are replayed. It is empty if there was no snapshot.
+    /// Returns the tree into which transactions are replayed. It is empty without a snapshot.
     fn tree(&mut self) -> &mut Tree {
         if !matches!(self.stage, Stage::Replaying(_)) {
             self.stage = Stage::Replaying(Box::new(Tree::new(self.settings.clone())));

@@ -13,7 +13,7 @@ pub(crate) struct Failure {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Exit code; 0 if there is no failure.
+    /// Exit code; 0 without a failure.
     exit_code: AtomicI32,
     reported: Notify,
 }

@@ -62,8 +62,8 @@ pub struct Features {
     pub record_bytes_max: usize,
     /// Whether an operator changes the members.
     pub reconfigures: bool,
-    /// Whether the first member lists of the other servers omit the servers that have no vote
-    /// initially.
+    /// Whether the first member lists of the other servers omit the servers without an initial
+    /// vote.
     pub grows: bool,
     /// Whether observers learn from followers.
     pub has_observer_masters: bool,

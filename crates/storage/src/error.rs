@@ -276,8 +276,8 @@ impl StorageError {
     /// Returns whether logs or snapshots are corrupted, unreadable or partly missing, so that a
     /// leader's copy can replace them. The error message contains the file and the position.
     ///
-    /// Returns `false` if there is no snapshot, as with a wrong `dataDir`. Also returns `false` for
-    /// a record that has a correct checksum but cannot be decoded, because another release may have
+    /// Returns `false` without a snapshot, as with a wrong `dataDir`. Also returns `false` for a
+    /// record that has a correct checksum but cannot be decoded, because another release may have
     /// written it. Moving the files aside would not help in either case.
     pub fn is_damage(&self) -> bool {
         match self {

@@ -41,8 +41,8 @@ impl CommittedLog {
         }
     }
 
-    /// Adds the next committed transaction. A transaction that is already in the list has no
-    /// effect. After a snapshot that ran ahead, a learner receives some transactions twice.
+    /// Adds the next committed transaction. A transaction that is already in the list changes
+    /// nothing. After a snapshot that ran ahead, a learner receives some transactions twice.
     pub fn push(&mut self, record: Record) {
         if let Some(last) = self.max() {
             if record.zxid <= last {

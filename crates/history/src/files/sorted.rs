@@ -51,7 +51,7 @@ impl SortedWriter {
         })
     }
 
-    /// Appends an entry, whose key must not be less than the previous key.
+    /// Appends an entry. Its key must not be less than the previous key.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.page.len() + key.len() + value.len() > PAGE_BYTES {
             self.end_page()?;

@@ -53,7 +53,7 @@ impl Sorter {
         self.bytes = 0;
         // The piece is not needed after a crash, so it is never synced.
         let (piece, _) = writer.finish_unsynced()?;
-        // Its pages are read through the file descriptor, and a crash leaves no file behind.
+        // Its pages are read through the file descriptor, and the system removes it after a crash.
         segment::remove(piece.path());
         self.pieces.push(piece);
         Ok(())

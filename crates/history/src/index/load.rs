@@ -162,8 +162,8 @@ impl Reader {
     /// its next start.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if there is no history. Other errors if [`Index::open`] would
-    /// fail. The history of a running server is locked.
+    /// [`HistoryError::Missing`] if the history does not exist. Other errors if [`Index::open`]
+    /// would fail. The history of a running server is locked.
     pub fn open(dir: &Path) -> Result<Self> {
         let mut loaded = Loaded::read(IndexSettings::new(dir), OpenPurpose::ReadOnly)?;
         Ok(Self::new(loaded.shared()?))
@@ -203,7 +203,7 @@ fn check_state(state: &IndexRow, settings: &IndexSettings) -> Result<()> {
     Ok(())
 }
 
-/// Reads the blocks, which must have no gap up to the block that is being filled.
+/// Reads the blocks, which must be contiguous up to the block that is being filled.
 fn read_blocks(
     rows: &dyn Rows,
     state: &IndexRow,
@@ -229,7 +229,7 @@ fn read_blocks(
     Ok((first, blocks))
 }
 
-/// Reads the runs, which must have no gap or overlap from the first block on.
+/// Reads the runs, which must be contiguous from the first block on, without overlap.
 fn read_runs(rows: &dyn Rows, dir: &Path, first: u64, open: u64) -> Result<Vec<Arc<Run>>> {
     let mut runs = Vec::new();
     for (key, row) in rows.scan(keys::RUN)? {

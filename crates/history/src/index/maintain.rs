@@ -157,7 +157,7 @@ enum TrimStage {
     Sort(Sorter),
     /// The changes are applied to the znodes.
     Fold(Box<Fold>),
-    /// There are no changes to apply.
+    /// All changes are applied.
     Nothing,
 }
 

@@ -32,8 +32,8 @@ impl Reader {
     /// and order of the query are ignored.
     ///
     /// A page visits a limited number of changes, whether they match or not, and never crosses a
-    /// hole: at the last position before a hole, the result is [`HistoryError::Hole`]. The same
-    /// applies to a change whose visibility to the reader is unknown, because ACLs are unknown
+    /// hole: at the last position before a hole, the result is [`HistoryError::Hole`]. This is also
+    /// the result for a change whose visibility to the reader is unknown, because ACLs are unknown
     /// after a snapshot.
     ///
     /// # Errors

@@ -350,7 +350,7 @@ pub(crate) struct KeyCursor {
 
 impl KeyCursor {
     /// Returns the next key and its blocks. A key that occurs only in the initial znodes of an era
-    /// has no blocks.
+    /// is in none of the blocks.
     pub(crate) fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<Posting>)>> {
         let in_runs = self.runs.iter().filter_map(|(run, _)| Some(run.entry()?.0));
         let in_bases = self.bases.iter().filter_map(|base| Some(base.entry()?.0));

@@ -59,7 +59,7 @@ impl PathFilter {
     }
 }
 
-/// Validates the path in a query, which must be absolute and have no empty components and no final
+/// Validates the path in a query, which must be absolute, without empty components and a final
 /// slash.
 pub(crate) fn check(path: &str) -> Result<()> {
     let refuse = |reason| {

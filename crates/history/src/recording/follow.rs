@@ -240,8 +240,8 @@ impl CatchUp {
             self.has_head = true;
         } else if zxid > self.head {
             let begins_log = to.head() == self.head && !self.has_head;
-            // After a snapshot, the log continues with the next transaction of its member. If there
-            // is no snapshot and the log does not contain the last recorded transaction, whole
+            // After a snapshot, the log continues with the next transaction of its member. Without
+            // a snapshot, and if the log does not contain the last recorded transaction, whole
             // epochs may be missing.
             let is_next = if self.has_snapshot {
                 follows(self.head, zxid)

@@ -106,9 +106,9 @@ fn renew_session<C: Connected>(
     SessionStep::Told(session)
 }
 
-/// Sends the connection its session with the timeout in ms. If there is no session, refuses the
-/// client and ends the connection. `new_style` states whether the client sent the read-only byte
-/// and expects it back.
+/// Sends the connection its session with the timeout in ms. Without a session, refuses the client
+/// and ends the connection. `new_style` states whether the client sent the read-only byte and
+/// expects it back.
 pub fn answer_handshake<C: Connected>(
     registry: &Registry<C>,
     connection: &C,

@@ -1,4 +1,4 @@
-//! Tests with connections that have no sockets.
+//! Tests with connections without sockets.
 
 use std::sync::Arc;
 

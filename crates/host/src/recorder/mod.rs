@@ -73,7 +73,7 @@ impl<D: Disk> Recorder<D> {
     }
 
     /// Opens the change history or creates one from the files. Everything up to `committed` is
-    /// known to be committed. Returns `None` if there is no suitable first snapshot yet.
+    /// known to be committed. Returns `None` if a suitable first snapshot does not exist yet.
     ///
     /// # Errors
     /// If the change history is unusable, or if files cannot be read.

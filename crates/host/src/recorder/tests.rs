@@ -60,7 +60,7 @@ impl Recording for Zxids {
     }
 }
 
-/// A keeper that has no stored change histories.
+/// A keeper without stored change histories.
 struct Memory;
 
 impl Keeper for Memory {

@@ -36,8 +36,8 @@ impl Asked {
     /// Returns the data that must be kept from a request, or `None` if the request is not audited.
     ///
     /// Java decodes the request again for its line. If it cannot be decoded there, because the
-    /// flags specify no kind of znode or the ACL is missing, there is no line. Such requests always
-    /// fail.
+    /// flags specify no kind of znode or the ACL is missing, the line is omitted. Such requests
+    /// always fail.
     pub fn of(request: &WriteRequest) -> Option<Self> {
         let operation = request.op().audited_as()?;
         let (mut kind, mut list) = (None, None);

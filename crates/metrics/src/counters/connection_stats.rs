@@ -47,7 +47,7 @@ pub struct ConnectionFigures {
     /// Short name of the last answered operation. It is `NA` before the first one, and after a
     /// request that was refused before its execution.
     pub last_op: &'static str,
-    /// Xid of the client's last request; -1 if there was no request since the last reset.
+    /// Xid of the client's last request; -1 without a request since the last reset.
     pub last_cxid: i64,
     /// Zxid of the last reply.
     pub last_zxid: Zxid,
@@ -134,7 +134,7 @@ impl ConnectionStats {
 
     /// Records the reply to a request that arrived at `received_ms` and was answered at
     /// `answered_ms` by the monotonic clock. Reserved xids (such as pings) do not change the last
-    /// cxid, which shows the client's last real request. If there is no operation, `NA` is shown.
+    /// cxid, which shows the client's last real request. Without an operation, `NA` is shown.
     pub fn answered(
         &self,
         xid: Xid,

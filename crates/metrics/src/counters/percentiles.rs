@@ -93,7 +93,7 @@ impl Distribution {
     }
 
     /// Returns the smallest value that is not exceeded by at least the fraction `q` of all values,
-    /// or 0 if there are no values.
+    /// or 0 without values.
     pub fn quantile(&self, q: f64) -> u64 {
         let total: u64 = self.buckets.iter().sum();
         #[expect(

@@ -54,7 +54,7 @@ impl Moments {
     }
 
     /// Returns a value that about half of all values do not exceed, within a factor of two. Returns
-    /// `None` if there are no values.
+    /// `None` without values.
     pub fn median(&self) -> Option<u64> {
         let total: u64 = self.powers.iter().sum();
         let rank = total.div_ceil(2);
@@ -100,17 +100,17 @@ impl Moments {
         }
     }
 
-    /// Returns the minimum, or 0 if there are no values.
+    /// Returns the minimum, or 0 without values.
     pub fn min(&self) -> u64 {
         if self.min == u64::MAX { 0 } else { self.min }
     }
 
-    /// Returns the maximum, or 0 if there are no values.
+    /// Returns the maximum, or 0 without values.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Returns the mean, rounded half up to four decimals, or 0 if there are no values. Source:
+    /// Returns the mean, rounded half up to four decimals, or 0 without values. Source:
     /// AvgMinMaxCounter.
     pub fn average(&self) -> Decimal {
         let count = u128::from(self.count);

@@ -96,7 +96,7 @@ fn full(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
         out,
         ",sid={session},lop={operation},est={established},to={timeout_ms}"
     )?;
-    // There is no xid between `crst` and the next request.
+    // The xid is missing between `crst` and the next request.
     if figures.last_cxid >= 0 {
         write!(out, ",lcxid={:#x}", figures.last_cxid)?;
     }

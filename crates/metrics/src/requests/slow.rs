@@ -29,7 +29,7 @@ pub struct SlowRequest {
     pub session: SessionId,
     /// Requested operation.
     pub op: OpCode,
-    /// Path of the first znode; `None` if there is no znode or the request failed.
+    /// Path of the first znode; `None` without a znode, or if the request failed.
     pub path: Option<String>,
     /// Xid of the request.
     pub xid: Xid,

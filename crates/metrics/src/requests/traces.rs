@@ -43,7 +43,7 @@ pub struct TracedRequest {
     pub received_ns: u64,
     /// Requested operation.
     pub op: OpCode,
-    /// Path of the first znode; `None` if there is no znode or the request failed.
+    /// Path of the first znode; `None` without a znode, or if the request failed.
     pub path: Option<String>,
     /// Address of the client.
     pub peer: SocketAddr,

@@ -7,9 +7,9 @@ use proto::Sid;
 pub enum Mode {
     /// The server does not belong to an ensemble.
     Standalone,
-    /// The server knows no leader.
+    /// The server does not know a leader.
     Looking,
-    /// The server knows no leader but serves clients that only need reads.
+    /// The server does not know a leader but serves clients that only need reads.
     ReadOnly,
     /// The server applies the proposals of a leader. It is a voter, or a participant that does not
     /// vote yet.

@@ -200,7 +200,7 @@ fn totals(name: &str, key: Option<&str>, moments: &Moments, out: &mut String) ->
     writeln!(out, "{name}_sum{labels} {}", float(moments.sum))
 }
 
-/// Label of a key, followed by a comma; empty if there is no key. Clients choose the names of
+/// Label of a key, followed by a comma; empty without a key. Clients choose the names of
 /// namespaces.
 struct Key<'a>(Option<&'a str>);
 

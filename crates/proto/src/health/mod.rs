@@ -24,9 +24,9 @@ pub enum MemberState {
     Follower,
     /// The server learns without a vote and is synchronised.
     Observer,
-    /// The server knows no leader and serves clients that only need reads.
+    /// The server does not know a leader and serves clients that only need reads.
     ReadOnly,
-    /// The server knows no leader.
+    /// The server does not know a leader.
     Looking,
     /// The server has a leader or is elected but does not serve yet.
     Synchronising,

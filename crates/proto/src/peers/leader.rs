@@ -109,7 +109,7 @@ pub enum LeaderPacket {
     DigestJudged {
         /// Last transaction in the compared trees.
         zxid: Zxid,
-        /// Digest of a quorum that includes the leader; `None` if there is no such quorum.
+        /// Digest of a quorum that includes the leader; `None` without such a quorum.
         agreed: Option<u64>,
     },
     /// Any other packet, which is ignored because its type is unknown or sent only by learners.

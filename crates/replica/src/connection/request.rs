@@ -12,7 +12,7 @@ use tree::Tree;
 
 use super::queue::{REPLIES_BEFORE_WRITE_BYTES, WaitingRead};
 
-/// Maximum number of entries up to which a list (multiRead, setWatches) counts as a fast read.
+/// Maximum number of entries up to which a list (multiRead, setWatches) is a fast read.
 pub const LIST_SHORT: usize = 64;
 
 /// A decoded frame, and the host's data until the request is handled.

@@ -165,7 +165,7 @@ pub struct Elections {
     candidate: Candidate,
     /// Connections in use, with their servers.
     kept: BTreeMap<ConnectionId, Sid>,
-    /// Whether the oracle is queried: initially, and on a leader as long as it has no follower.
+    /// Whether the oracle is queried: initially, and on a leader as long as it lacks a follower.
     is_oracle_needed: bool,
     /// Whether the election waits for the oracle's answer.
     is_oracle_asked: bool,

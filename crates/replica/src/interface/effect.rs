@@ -30,14 +30,13 @@ pub enum Port {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Service {
-    /// Clients are not served because there is no leader. Handshakes are refused by closing the
-    /// connection.
+    /// Clients are not served without a leader. Handshakes are refused by closing the connection.
     None = 0,
     /// This server orders the requests itself.
     Deciding = 1,
     /// Requests are forwarded to the leader.
     Forwarding = 2,
-    /// Only reads are answered because there is no leader. Clients must accept this.
+    /// Only reads are answered, without a leader. Clients must accept this.
     ReadOnly = 3,
 }
 

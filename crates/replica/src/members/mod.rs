@@ -201,7 +201,7 @@ impl MemberLists {
     /// Returns the list with which this server's epoch as leader begins, which is the last one
     /// seen.
     ///
-    /// A list without a version is given the version of the first epoch, so that it takes
+    /// A list without a version receives the version of the first epoch, so that it takes
     /// precedence over the lists of unknown servers (ZOOKEEPER-1783). It is then a seen list, like
     /// a proposed one.
     pub fn epoch_config(&mut self, epoch: Epoch) -> (EpochConfig, Option<MemberFile>) {

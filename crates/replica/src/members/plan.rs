@@ -24,7 +24,7 @@ const ANY_VERSION: i64 = -1;
 /// Maximum number of participants with which an oracle can help.
 const ORACLE_VOTERS_MAX: usize = 2;
 
-/// State on which a plan depends, besides the lists.
+/// State on which a plan depends, in addition to the lists.
 #[derive(Debug, Clone)]
 pub struct PlanFacts {
     /// Zxid of the reconfiguration, which becomes the version of the list.

@@ -231,7 +231,7 @@ impl<H: Host> Replica<H> {
         self.leave_role(next, turn);
     }
 
-    /// Marks the tree as wrong. This server then has no vote.
+    /// Marks the tree as wrong. This server then lacks a vote.
     fn find_wrong_tree(&mut self) {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Found;

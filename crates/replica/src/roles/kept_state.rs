@@ -32,7 +32,7 @@ pub struct MemberStart {
     pub epochs: Epochs,
     /// Last transaction in the log, which is on disk.
     pub last_logged: Zxid,
-    /// Zxid from which on the log files have no gap.
+    /// Zxid from which on the log files are without a gap.
     pub log_whole_from: Zxid,
     /// Whether this server may vote. False if the data directory is unexpectedly empty, until the
     /// server has a leader's snapshot.
@@ -72,7 +72,7 @@ pub(crate) struct MemberState {
     pub(crate) committed: CommittedLog,
     /// Last transaction in the log. Between two roles, that transaction is on disk.
     pub(crate) last_logged: Zxid,
-    /// Zxid from which on the log files have no gap.
+    /// Zxid from which on the log files are without a gap.
     pub(crate) log_whole_from: Zxid,
     /// Whether this server may vote. See [`MemberStart::is_trusted`].
     pub(crate) is_trusted: bool,

@@ -481,8 +481,8 @@ fn newest_sampled(upto: Zxid, sampling: i64) -> Option<Zxid> {
 }
 
 /// Returns whether `next` acknowledges everything that `packet` does, and more. This holds for
-/// later zxids because a log has no gaps. A follower sends one acknowledgement per transaction, and
-/// dozens arrive together.
+/// later zxids because a log is contiguous. A follower sends one acknowledgement per transaction,
+/// and dozens arrive together.
 fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
     match (packet, next) {
         // No proposal has counter 0.

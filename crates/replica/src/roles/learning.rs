@@ -368,7 +368,7 @@ impl<H: Host> Replica<H> {
             }
             (Fault::LeaderBehind { .. }, _) => NextRole::LookLater,
             // The leader may lack a quorum without this server. An election would begin another
-            // epoch, whose leader requests the cut again.
+            // epoch, and its leader would request the cut again.
             (Fault::CannotTruncate { .. }, Role::Learning(learning)) => {
                 NextRole::Follow(learning.leader)
             }

@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::recorder::Feed;
 
 /// Exit code of a server whose data differs from the data of other members
-/// (`zoarium.onDigestMismatch`). Apache ZooKeeper has no such code.
+/// (`zoarium.onDigestMismatch`). Apache ZooKeeper lacks such a code.
 const EXIT_OTHER_DATA: u8 = 20;
 
 /// The host of a replica.
@@ -81,7 +81,7 @@ impl ServerHost {
         self.disk.sync_due(&mut self.schedule)
     }
 
-    /// Passes to the log thread as many orders as it can accept.
+    /// Passes all orders to the log thread that it can accept.
     pub(super) fn offer(&mut self, now_ms: i64) {
         self.disk.offer(&mut self.schedule, now_ms);
     }

@@ -58,7 +58,8 @@ pub(crate) struct Taken {
 #[derive(Default)]
 struct Pending {
     due: bool,
-    /// Last request for a learner. It replaces an earlier request, whose synchronisation is over.
+    /// Last request for a learner. It replaces an earlier request, because that synchronisation is
+    /// over.
     synchronised: Option<Synchronised>,
     /// Requests from operators, one for each that waits. A connection to the admin server makes one
     /// request at a time.

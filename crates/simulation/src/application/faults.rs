@@ -119,7 +119,7 @@ impl Simulation {
         }
     }
 
-    /// Makes the leader end a session. If there is no leader, tries again later.
+    /// Makes the leader end a session. Without a leader, tries again later.
     pub(super) fn expire(&mut self, session: SessionId) {
         let leader = self.servers.leader();
         let leader = leader.and_then(|server| self.servers.process(server));

@@ -1,6 +1,6 @@
 //! A process with the shipped client, on simulated sockets and time.
 //!
-//! Each process has its own runtime, whose clock stands still until the simulation advances it.
+//! Each process has its own runtime, and only the simulation advances the clock of that runtime.
 //! Between two events of the simulation, the runtime runs every task that can run.
 
 use std::io;

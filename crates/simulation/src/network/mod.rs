@@ -69,7 +69,7 @@ pub struct Network {
     last_number: u64,
     /// Cut paths, as pairs of sender and receiver.
     cuts: BTreeSet<(usize, usize)>,
-    /// Applications that have no path to any server.
+    /// Applications without a path to any server.
     isolated: BTreeSet<usize>,
     random: Random,
     /// Maximum delay of a message on a fast connection.

@@ -22,7 +22,7 @@ use crate::simulated::World;
 #[derive(Debug)]
 pub(crate) struct Observed {
     sid: Sid,
-    /// Whether the server has no vote or may lose it.
+    /// Whether the server lacks a vote or may lose it.
     is_observer: bool,
     is_standalone: bool,
     reconfigures: bool,

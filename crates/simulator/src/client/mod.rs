@@ -51,7 +51,7 @@ pub(crate) struct Client {
     /// Identity that the client presents on each connection.
     identity: Option<Identity>,
     restoration: Restoration,
-    /// Whether the client requests a read-only connection if there is no leader.
+    /// Whether the client requests a read-only connection without a leader.
     takes_read_only: bool,
     /// Whether the connected server is read-only. Transactions that it reports may never be
     /// committed.

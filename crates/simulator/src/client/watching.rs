@@ -28,8 +28,7 @@ impl Watching {
             .retain(|watch| watch.stays() || !watch.is_met_by(event, path));
     }
 
-    /// Returns the request that re-arms the watches on the next server, or `None` if there are no
-    /// watches.
+    /// Returns the request that re-arms the watches on the next server, or `None` without watches.
     pub(super) fn set_again(&mut self, seen: Zxid) -> Option<ReadRequest> {
         if self.0.is_empty() {
             return None;

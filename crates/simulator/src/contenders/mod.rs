@@ -21,8 +21,7 @@ use programs::{Program, ProgramEvent, live};
 const TICK: Micros = 5 * MS;
 /// Number of disturbances per thousand ticks. Each process is disturbed about every two seconds.
 const DISTURBED_PER_MILLE: usize = 3;
-/// Minimum progress (grants, puts or takes) of each process after the faults, before it is asked to
-/// end.
+/// Minimum progress (grants, puts or takes) of each process after the faults, before it must end.
 const DONE_MIN: usize = 5;
 
 /// A contender: a process that is restarted after a kill.

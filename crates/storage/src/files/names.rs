@@ -2,7 +2,7 @@
 //!
 //! The names are `log.<zxid>` and `snapshot.<zxid>[.gz|.snappy]` with the zxid in hex. Java ignores
 //! further parts (`log.5.fixed` is a log of zxid 5). Zoarium prefers the plain name to a name with
-//! unknown further parts. It never reads a `.tmp` file, whose name marks it as incomplete.
+//! unknown further parts. It never reads a `.tmp` file, because the name marks an incomplete file.
 //!
 //! Names of unfinished or set-aside files begin with a prefix (`unfinished.log.5`, `aside.log.5`),
 //! so that Java and this crate do not treat them as logs or snapshots.

@@ -20,8 +20,8 @@ const RETAIN_MIN: usize = 3;
 ///
 /// The log that spans the oldest kept snapshot is kept. So are newer corrupted snapshots, and files
 /// whose names only resemble logs or snapshots (Java removes such files, for example `log.txt`).
-/// The rule is the same if there are fewer valid snapshots than `retain`. If there is no valid
-/// snapshot, nothing is removed.
+/// The rule is the same if there are fewer valid snapshots than `retain`. Without a valid snapshot,
+/// nothing is removed.
 ///
 /// Snapshots are removed before logs, and old files before new ones. The removal of the snapshots
 /// is durable before a log is removed, so neither a crash nor a power failure leaves a snapshot
@@ -73,8 +73,8 @@ pub fn purge<D: Disk>(
     Ok(removed)
 }
 
-/// Removes all snapshots except the one of `zxid`, whose history differs from theirs. Returns the
-/// removed files.
+/// Removes all snapshots except the snapshot of `zxid`, because it has a different history. Returns
+/// the removed files.
 ///
 /// Used by a learner after its leader's snapshot is on disk. If the learner's own history was set
 /// aside ([`set_history_aside`](crate::set_history_aside)), the learner is trusted again. A

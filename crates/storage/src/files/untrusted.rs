@@ -17,7 +17,7 @@
 //! `acceptedEpoch` is kept, because promises to a leader remain binding. So is `currentEpoch`,
 //! unless it does not contain a number.
 //!
-//! Apache ZooKeeper has no such state. It refuses to start, or starts with the data that it can
+//! Apache ZooKeeper lacks such a state. It refuses to start, or starts with the data that it can
 //! read. It ignores the marker.
 
 use std::collections::BTreeSet;
@@ -133,7 +133,7 @@ fn write_marker<D: Disk>(disk: &D, dirs: &DataDirs, reason: &str) -> Result<(), 
 }
 
 /// Restores the right to vote, because the leader's snapshot of `zxid` is now this member's
-/// history. Does nothing if there is no marker.
+/// history. Does nothing without a marker.
 pub(crate) fn trust_again<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

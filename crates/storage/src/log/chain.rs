@@ -112,7 +112,7 @@ pub fn last_logged_zxid<D: Disk>(
 
 impl<'d, D: Disk> LoggedTxns<'d, D> {
     /// Opens the log at `from`. `after` describes the snapshot that ends directly before `from`. If
-    /// it is given, the first transaction must be `from` itself or begin an epoch.
+    /// it is set, the first transaction must be `from` itself or begin an epoch.
     pub(crate) fn open(
         disk: &'d D,
         dirs: &DataDirs,
@@ -179,7 +179,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
     }
 
     /// Returns the last file that was read to its end, and the offset of its last intact record.
-    /// Returns `None` if that file has no such record.
+    /// Returns `None` if that file lacks such a record.
     pub(crate) fn last_record(&self) -> Option<&(PathBuf, u64)> {
         self.last_record.as_ref()
     }

@@ -70,7 +70,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
     /// to `None` at the end of the log.
     ///
     /// # Errors
-    /// If there is no such transaction, or if the log is too long or corrupted.
+    /// If such a transaction does not exist, or if the log is too long or corrupted.
     pub fn page(
         &self,
         cursor: &mut Option<LogCursor<'d, D>>,

@@ -63,7 +63,7 @@ impl RecoverySettings {
 pub enum Empty {
     /// A new database, for which the server writes `snapshot.0` and starts at zxid 0.
     Trusted,
-    /// Data may be missing (`db.autocreate` is off and there is no marker), or was set aside
+    /// Data may be missing (`db.autocreate` is off and the marker is missing), or was set aside
     /// ([`set_history_aside`](crate::set_history_aside)). A member must not vote before it has
     /// synchronised. The last zxid is -1.
     Untrusted,
@@ -118,7 +118,7 @@ pub struct Recovered {
     pub last_record: Option<(PathBuf, u64)>,
     /// Torn end of the last log, if it is torn.
     pub torn_tail: Option<(PathBuf, TornTail)>,
-    /// Set if there was neither a snapshot nor a log.
+    /// Set if snapshots and logs are missing.
     pub empty: Option<Empty>,
     /// Whether the `initialize` marker existed. If there was data, recovery has already removed the
     /// marker. For a new database, call [`remove_initialize_marker`] after writing the first

@@ -16,7 +16,7 @@
 //! The file contains two zxids on separate lines: the newest seam and the previous one, which
 //! becomes valid again if the newest is removed. The last line is a checksum. Recovery does not
 //! need the file. It is needed by readers of the log that start at a known transaction, such as the
-//! change history. Apache ZooKeeper has no such file and ignores it.
+//! change history. Apache ZooKeeper lacks such a file and ignores it.
 
 use std::path::{Path, PathBuf};
 

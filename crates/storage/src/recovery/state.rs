@@ -47,7 +47,7 @@ pub trait State {
         stat: StatPersisted,
     ) -> Result<(), ContentError>;
 
-    /// Completes the snapshot, whose checksums are correct. `zxid` is the zxid in its name.
+    /// Completes the snapshot after its checksums were verified. `zxid` is the zxid in its name.
     ///
     /// # Errors
     /// If the parts do not form a database.

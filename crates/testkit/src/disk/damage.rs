@@ -155,7 +155,7 @@ impl SimDisk {
         for inode in &mut inner.inodes {
             inode.lose_power(random, loses_sectors);
         }
-        // Removes files that have no name, and renumbers the others.
+        // Removes files without a name, and renumbers the others.
         let mut inodes = Vec::new();
         for inode in names.values_mut() {
             inodes.push(std::mem::take(&mut inner.inodes[*inode]));
@@ -172,7 +172,7 @@ impl SimDisk {
         self.0.lock().has_rotted
     }
 
-    /// Flips one bit in a log or snapshot. Epoch files are excluded because they have no checksum,
+    /// Flips one bit in a log or snapshot. Epoch files are excluded because they lack a checksum,
     /// so the corruption would be undetectable.
     pub fn rot(&self, random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
@@ -199,7 +199,7 @@ impl SimDisk {
     }
 
     /// Makes one of these files unreadable by writing a byte that is never part of a number. Epoch
-    /// files have no checksum, so other corruption could look like a valid number.
+    /// files lack a checksum, so other corruption could look like a valid number.
     pub fn rot_number(&self, paths: &[&Path], random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
         let named = |path: &&Path| Some((path.to_path_buf(), *inner.names.get(*path)?));

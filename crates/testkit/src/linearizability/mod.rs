@@ -34,7 +34,7 @@ pub trait Model {
     fn start(&self) -> Self::State;
 
     /// Returns the state after a call with this answer, or `None` if the object would have answered
-    /// differently. If there is no answer, every answer of the object is possible.
+    /// differently. Without an answer, every answer of the object is possible.
     fn step(
         &self,
         state: &Self::State,

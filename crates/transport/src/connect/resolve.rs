@@ -73,7 +73,7 @@ pub(crate) async fn reverse(ip: IpAddr, limit: Duration) -> Option<String> {
         dns_lookup::lookup_addr(&ip)
     });
     let name = timeout(limit, looked_up).await.ok()?.ok()?.ok()?;
-    // If there is no name, the resolver returns the numeric address.
+    // Without a name, the resolver returns the numeric address.
     name.parse::<IpAddr>().is_err().then_some(name)
 }
 

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 pub use crate::connect::connector::Connector;
 use crate::stream::Stream;
 
-/// A type that has no values.
+/// A type without values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Never {}
 

@@ -171,8 +171,8 @@ pub(super) fn outgoing(
     Ok(builder.with_client_cert_resolver(own))
 }
 
-/// Returns the trusted certificates from the trust store (or from the platform if there is no
-/// store), and the revocation lists.
+/// Returns the trusted certificates from the trust store (or from the platform without a store),
+/// and the revocation lists.
 pub(super) fn trusted(
     trust: &Store,
     revoked: Option<&Path>,

@@ -56,7 +56,7 @@ pub enum TlsError {
         /// Fault in the content.
         fault: StoreFault,
     },
-    /// The platform has no trusted certificates.
+    /// The platform lacks trusted certificates.
     #[error(
         "no certificate is trusted: {prefix}trustStore.location is missing, and the platform has no trusted certificates ({reason})"
     )]

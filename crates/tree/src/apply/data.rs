@@ -79,8 +79,8 @@ impl Tree {
         self.write_usage(stats, &Stats::counted(usage));
     }
 
-    /// Writes the usage of a quota. Changes neither the stat, nor the digest (which excludes
-    /// everything below `/zookeeper`), nor, as in Java, [`Tree::approximate_data_size`].
+    /// Writes the usage of a quota. Does not change the stat, the digest (which excludes everything
+    /// below `/zookeeper`) and, as in Java, [`Tree::approximate_data_size`].
     fn write_usage(&mut self, id: NodeId, stats: &Stats) {
         self.replace_data(id, Some(stats.text().as_bytes()));
     }

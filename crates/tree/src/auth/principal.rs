@@ -10,7 +10,7 @@ pub fn is_valid_sasl(id: &str) -> bool {
     !realm.contains(['/', '@']) && name.matches('/').count() <= 1
 }
 
-/// Attribute types that Java accepts in a distinguished name, besides object identifiers.
+/// Attribute types that Java accepts in a distinguished name, in addition to object identifiers.
 const ATTRIBUTE_TYPES: &[&str] = &[
     "CN",
     "C",

@@ -99,7 +99,7 @@ impl OwnerRules {
 
     /// Returns whether `stored` is a TTL owner that these settings treat as a session.
     ///
-    /// Java then deletes the znode when it starts, because there is no such session.
+    /// Java then deletes the znode when it starts, because that session does not exist.
     pub(crate) fn is_unrecognised_ttl(self, stored: i64) -> bool {
         !self.extended
             && is_extended(stored)

@@ -23,13 +23,13 @@ impl Stats {
         Self(QuotaText::new(usage.count, usage.bytes))
     }
 
-    /// Parses limits. If the data cannot be parsed, there is no limit. (A Java server stops.)
+    /// Parses limits. If the data cannot be parsed, the limit is missing. (A Java server stops.)
     pub(crate) fn limits(data: Option<&[u8]>) -> Self {
         let none = || QuotaText::new(Self::NONE, Self::NONE);
         Self(QuotaText::parse(data).unwrap_or_else(none))
     }
 
-    /// Parses usage. If the data cannot be parsed, there is no usage.
+    /// Parses usage. If the data cannot be parsed, the usage is missing.
     pub(crate) fn usage(data: Option<&[u8]>) -> Self {
         Self(QuotaText::parse(data).unwrap_or_else(|| QuotaText::new(0, 0)))
     }
@@ -39,8 +39,8 @@ impl Stats {
         self.0.to_string()
     }
 
-    /// Returns the hard limit with this key if there is one, otherwise `soft`; `None` if there is
-    /// no limit.
+    /// Returns the hard limit with this key if there is one, otherwise `soft`; `None` without a
+    /// limit.
     pub(super) fn limit(&self, hard: &str, soft: i64) -> Option<i64> {
         let hard = Some(self.0.other(hard)).filter(|limit| *limit > Self::NONE);
         Some(hard.unwrap_or(soft)).filter(|limit| *limit > Self::NONE)

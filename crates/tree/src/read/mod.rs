@@ -1,7 +1,7 @@
 //! Reads, which are answered from the tree and encoded directly into the connection's buffer.
 //!
-//! Paths in reads are not validated, because there is no znode at an invalid path. The checks are
-//! made in the order of FinalRequestProcessor.
+//! Paths in reads are not validated, because a znode at an invalid path cannot exist. The checks
+//! are made in the order of FinalRequestProcessor.
 
 mod multi;
 mod room;

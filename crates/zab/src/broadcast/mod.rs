@@ -9,11 +9,11 @@
 //!
 //! A leader proposes in zxid order and commits in zxid order. A proposal is committed once a quorum
 //! of servers has it on disk *and* every earlier proposal is committed. The leader is one of these
-//! servers and has no precedence. It counts itself when its own log reports the record as synced.
+//! servers, without precedence. It counts itself when its own log reports the record as synced.
 //!
-//! A log has no gaps, and learners acknowledge in log order over one connection. An acknowledgement
-//! therefore covers all earlier proposals, and only one position per server is stored, for any
-//! number of outstanding proposals.
+//! A log is contiguous, and learners acknowledge in log order over one connection. An
+//! acknowledgement therefore covers all earlier proposals, and only one position per server is
+//! stored, for any number of outstanding proposals.
 //!
 //! While a reconfiguration is pending, later proposals need a quorum of the old *and* of the new
 //! configuration. [`Proposals::join`] marks the zxid from which this applies. A proposal made
@@ -146,7 +146,7 @@ impl Proposals {
     /// committed zxids in order. The caller sends COMMIT and applies the transactions in this
     /// order.
     ///
-    /// Acknowledgements from servers without a vote have no effect. Neither does an acknowledgement
+    /// Acknowledgements from servers without a vote change nothing. Neither does an acknowledgement
     /// of a committed zxid, for example of NEWLEADER (counter 0).
     ///
     /// # Errors

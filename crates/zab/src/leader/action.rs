@@ -85,7 +85,7 @@ pub enum Action {
     Request {
         /// Connection of the learner. The host must check that the session belongs to this learner.
         from: LinkId,
-        /// Forwarded request, whose body is not decoded yet.
+        /// Forwarded request with an undecoded body.
         request: LearnerRequest,
     },
     /// Touch sessions that were active.

@@ -121,7 +121,7 @@ pub struct ConnectedLearner {
 /// State machine of a leader and its learners.
 ///
 /// Execute its actions in order. Every appended record must come from this instance. After
-/// [`Action::StepDown`], all calls have no effect.
+/// [`Action::StepDown`], all calls are ignored.
 #[derive(Debug)]
 pub struct Leader {
     sid: Sid,
@@ -159,7 +159,7 @@ pub struct Leader {
     began_empty: bool,
     /// Comparison of digests in progress.
     digests: Option<digests::Comparison>,
-    /// Whether the server is standalone: it has no learners, and its zxids continue the log.
+    /// Whether the server is standalone: without learners, and with zxids that continue the log.
     is_standalone: bool,
 }
 

@@ -169,7 +169,7 @@ impl Synchronise {
                 Ok(())
             }
             LeaderPacket::UpToDate | LeaderPacket::NewLeader { .. } => Err(unexpected(&packet)),
-            // Pings are not answered before UPTODATE. Other packets have no effect.
+            // Pings are not answered before UPTODATE. Other packets are ignored.
             _ => Ok(()),
         }
     }

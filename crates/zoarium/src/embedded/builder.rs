@@ -162,7 +162,7 @@ impl ServerBuilder {
 
     /// Returns whether the port with this address uses the builder's address.
     fn needs(&self, key: &str) -> bool {
-        // The key is refused if there is no port.
+        // The key is refused without the port.
         let has_port = key != "secureClientPortAddress"
             || self
                 .settings

@@ -75,7 +75,7 @@ impl Server {
     }
 
     /// Returns the connect string for clients without TLS, for example `127.0.0.1:2181`. It is
-    /// empty if there is no such port.
+    /// empty without such a port.
     pub fn connect_string(&self) -> String {
         let address = self.started.client_address;
         address.map(|at| at.to_string()).unwrap_or_default()

@@ -25,7 +25,7 @@ const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
 /// State of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// The server knows no leader.
+    /// The server does not know a leader.
     Waiting,
     /// The server accepts reads and writes.
     Serving {

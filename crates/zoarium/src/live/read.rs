@@ -160,7 +160,7 @@ pub(crate) fn run_get(args: &CatArgs) -> ExitCode {
     run(name, args.source.address(), args.source.output, direct)
 }
 
-/// Refuses files if no moment is given, because files contain only past states.
+/// Refuses files without a moment, because files contain only past states.
 fn refuse_files(name: &str, source: &SourceArgs) -> Option<ExitCode> {
     let text = "--data-dir and --history-dir require a moment (--at)".to_owned();
     source

@@ -134,8 +134,8 @@ fn read(file: &Path) -> Result<String, String> {
 }
 
 impl Logging {
-    /// Applies the levels in the file at each SIGHUP, or the initial levels if there is no file.
-    /// Never ends.
+    /// Applies the levels in the file at each SIGHUP, or the initial levels without a file. Never
+    /// ends.
     pub(crate) async fn follow(self, hang_up: io::Result<Signal>) {
         let mut hang_up = match hang_up {
             Ok(hang_up) => hang_up,

@@ -70,7 +70,7 @@ impl TestEnsemble {
     /// Returns the connect string of one member.
     ///
     /// # Errors
-    /// If there is no such member.
+    /// If the member does not exist.
     pub fn connect_string_of(&self, id: u32) -> Result<String, ServerError> {
         Ok(self.member(id)?.client.to_string())
     }
@@ -84,7 +84,7 @@ impl TestEnsemble {
     /// has enabled the admin servers.
     ///
     /// # Errors
-    /// If there is no such member.
+    /// If the member does not exist.
     pub fn admin_address(&self, id: u32) -> Result<Option<SocketAddr>, ServerError> {
         Ok(self.member(id)?.admin)
     }
@@ -108,7 +108,7 @@ impl TestEnsemble {
     /// differences), and waits until it has ended. Its data remains.
     ///
     /// # Errors
-    /// If there is no such member.
+    /// If the member does not exist.
     pub async fn kill(&mut self, id: u32) -> Result<(), ServerError> {
         let member = self.member_mut(id)?;
         if let Some(server) = member.server.take() {
@@ -122,7 +122,7 @@ impl TestEnsemble {
     /// member is first stopped.
     ///
     /// # Errors
-    /// If there is no such member, or if [`ServerBuilder::start`] fails.
+    /// If the member does not exist, or if [`ServerBuilder::start`] fails.
     pub async fn restart(&mut self, id: u32) -> Result<(), ServerError> {
         let member = self.member_mut(id)?;
         if let Some(server) = member.server.take() {
@@ -140,7 +140,7 @@ impl TestEnsemble {
     /// answers, but its connections stay open.
     ///
     /// # Errors
-    /// If there is no such member, or if it does not run.
+    /// If the member does not exist, or if it does not run.
     pub async fn pause(&mut self, id: u32) -> Result<(), ServerError> {
         self.running_member(id)?.pause().await;
         Ok(())
@@ -149,7 +149,7 @@ impl TestEnsemble {
     /// Ends the pause of a member. [`restart`](Self::restart) and [`kill`](Self::kill) also end it.
     ///
     /// # Errors
-    /// If there is no such member, or if it does not run.
+    /// If the member does not exist, or if it does not run.
     pub fn resume(&mut self, id: u32) -> Result<(), ServerError> {
         self.running_member(id)?.resume();
         Ok(())
@@ -170,7 +170,7 @@ impl TestEnsemble {
     /// Delays each sync of this member's disk by `delay`. Zero ends the delay.
     ///
     /// # Errors
-    /// If there is no such member.
+    /// If the member does not exist.
     pub fn slow(&self, id: u32, delay: Duration) -> Result<(), ServerError> {
         self.member(id)?.faults.slow_disk_down(delay);
         Ok(())
@@ -180,7 +180,7 @@ impl TestEnsemble {
     /// notified.
     ///
     /// # Errors
-    /// If there is no such session, or if no member serves.
+    /// If the session does not exist, or if no member serves.
     pub async fn expire(&self, session: SessionId) -> Result<(), ServerError> {
         let serving = self.running().into_iter();
         let mut serving = serving.filter(|(_, server)| server.is_serving());

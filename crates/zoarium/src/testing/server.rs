@@ -111,7 +111,7 @@ impl TestServer {
     /// notified.
     ///
     /// # Errors
-    /// If there is no such session, or if the server does not run.
+    /// If the session does not exist, or if the server does not run.
     pub async fn expire(&self, session: SessionId) -> Result<(), ServerError> {
         expiry::expire(&self.connect_string, session).await
     }

@@ -166,8 +166,8 @@ impl SetWatchesRequest {
         }
     }
 
-    /// Returns setWatches if there are no persistent watches, because servers of all releases
-    /// understand it.
+    /// Returns setWatches without persistent watches, because servers of all releases understand
+    /// it.
     pub fn op(&self) -> OpCode {
         let is_empty = |list: &Option<Vec<_>>| list.as_ref().is_some_and(Vec::is_empty);
         if is_empty(&self.persistent) && is_empty(&self.persistent_recursive) {

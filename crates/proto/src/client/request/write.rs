@@ -29,7 +29,7 @@ pub enum WriteRequest {
     SetAcl(SetAclRequest),
     /// Request check, which occurs only inside a multi.
     Check(PathVersionRequest),
-    /// Request deleteContainer, whose path cannot be null.
+    /// Request deleteContainer. Its path cannot be null.
     DeleteContainer {
         /// Path of the container or TTL znode.
         path: Str,

@@ -152,7 +152,7 @@ impl Linearizable {
             let is_stale = asked.question == Question::Read && !is_current;
             match heard.filter(|_| !is_stale) {
                 Some(answer) => asked.answer = Some((answer, at)),
-                // The call had no effect, or its result is not current.
+                // The call did nothing, or its result is not current.
                 None => *call = None,
             }
         }
@@ -191,7 +191,7 @@ fn register(path: Option<&str>) -> Option<&'static str> {
         .find(|register| Some(*register) == path)
 }
 
-/// Returns the answer that a reply contains for a call, or `None` if the call had no effect.
+/// Returns the answer that a reply contains for a call, or `None` if the call did nothing.
 fn heard(
     question: &Question,
     result: &Result<Bytes, ErrorCode>,

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::{AcceptingExchange, GssapiRefusal, InitiatingExchange};
 
-/// A type that has no values.
+/// A type without values.
 #[derive(Debug, Clone, Copy)]
 enum Never {}
 

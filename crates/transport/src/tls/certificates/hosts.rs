@@ -1,7 +1,7 @@
 //! Verification that a certificate is valid for a host.
 //!
 //! An address must be among the addresses in the certificate. A name must be among its DNS names,
-//! where `*` may replace the first label. The common name is used only if the certificate has no
+//! where `*` may replace the first label. The common name is used only if the certificate lacks
 //! alternative names. Source: ZKHostnameVerifier.
 
 use std::net::IpAddr;

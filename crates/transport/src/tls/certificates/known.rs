@@ -16,7 +16,8 @@ use crate::tls::rules::Endpoint;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnknownCertificate {
-    /// There is no trust store, so no certificate is trusted. Source: X509AuthenticationProvider.
+    /// The trust store is missing, so no certificate is trusted. Source:
+    /// X509AuthenticationProvider.
     #[error("ssl.trustStore.location is missing")]
     NoTrustStore,
     /// The trust store cannot be used.

@@ -80,7 +80,7 @@ impl MemberCheck {
     fn names_member(&self, certificate: &CertificateDer<'_>) -> bool {
         let names = Names::of(certificate);
         let is_host = |host: &String| match host.parse::<IpAddr>() {
-            // If there are no alternative names, the common name may contain the address.
+            // Without alternative names, the common name may contain the address.
             Ok(ip) => names.fits_ip(ip.to_canonical()) || names.fits_name(host),
             Err(_) => names.fits_name(host),
         };

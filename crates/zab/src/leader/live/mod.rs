@@ -39,7 +39,7 @@ impl Leader {
         self.last_proposed().next()
     }
 
-    /// Returns the newest proposal, or the start of the epoch if there is no proposal yet.
+    /// Returns the newest proposal, or the start of the epoch without a proposal.
     pub fn last_proposed(&self) -> Zxid {
         self.proposals.last_proposed()
     }

@@ -43,7 +43,7 @@ pub(crate) struct BackupArgs {
     limits: LimitArgs,
 }
 
-/// Runs the command. The exit code is 1 if there is no new backup, or if a backup is corrupt.
+/// Runs the command. The exit code is 1 without a new backup, or if a backup is corrupt.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
     let done = if args.verify {
         verify(args)
