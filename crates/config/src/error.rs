@@ -1,4 +1,4 @@
-//! Error of a refused configuration.
+//! Error for a refused configuration.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::config::operations::AuditSettings;
 use crate::report::finding;
 use crate::report::origin::{Notice, NoticeLevel, Origin, write_place};
 
-/// Error of a refused configuration, with place, setting, reason and exit code.
+/// Error for a refused configuration, with place, setting, reason and exit code.
 ///
 /// Prints as `file:line: key: reason`, followed by the hint if there is one. The reason is Apache
 /// ZooKeeper's own sentence if it has one.
@@ -23,7 +23,7 @@ pub struct ConfigError {
     pub hint: Option<String>,
     /// Exit code of the process, one of [`exit_code`].
     pub exit_code: u8,
-    /// Boxed, so that results stay small.
+    /// Boxed to keep results small.
     more: Box<ErrorDetails>,
 }
 

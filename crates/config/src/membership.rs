@@ -49,7 +49,7 @@ pub struct Membership {
 pub struct MembershipError {
     /// Key of the invalid line, if the fault concerns one line.
     pub key: Option<String>,
-    /// Reason of the refusal.
+    /// Reason for the refusal.
     pub reason: MembershipFault,
 }
 
@@ -72,16 +72,16 @@ pub enum MembershipFault {
     /// A server belongs to two groups.
     #[error("Server {0} is in multiple groups")]
     InTwoGroups(Sid),
-    /// There are groups, and a participant does not belong to one.
+    /// There are groups, but a participant does not belong to any of them.
     #[error("Server {0} is not in a group")]
     InNoGroup(Sid),
-    /// A group contains a server that does not vote and does not have a weight.
+    /// A group contains a server that has neither a vote nor a weight.
     #[error("a group contains server {0}, which is not a participant and does not have a weight")]
     NotAParticipant(Sid),
     /// The key does not belong to a member list.
     #[error("Unrecognised parameter: {0}")]
     UnknownKey(String),
-    /// The list is without voters, and standalone servers are disabled.
+    /// The list has no voters, and standalone servers are disabled.
     #[error("standaloneEnabled = false then number of participants should be >0")]
     NoParticipant,
     /// There are observers, but no voters.
@@ -127,7 +127,7 @@ impl Membership {
         Ok(list)
     }
 
-    /// Parses a list from a text with the syntax of properties, such as the data of
+    /// Parses a list from text in the syntax of properties, such as the data of
     /// `/zookeeper/config`.
     ///
     /// # Errors

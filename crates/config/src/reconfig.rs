@@ -63,7 +63,7 @@ pub enum ReconfigFault {
         /// Fault in the value.
         reason: MemberError,
     },
-    /// A joining server does not have a port for clients.
+    /// A joining server has no port for clients.
     #[error("Wrong format of server string - each server should have 3 ports specified")]
     NoClientPort,
     /// A joining server has the address of another server.

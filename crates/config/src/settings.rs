@@ -29,7 +29,7 @@ pub(crate) struct WrittenSettings {
 
 /// Setting that was found.
 pub(crate) struct FoundSetting {
-    /// Text of the value.
+    /// Value, as written.
     pub(crate) text: String,
     /// Key, as written.
     pub(crate) key: String,
@@ -290,7 +290,7 @@ impl WrittenSettings {
         Ok(false)
     }
 
-    /// Returns whether the special word was written.
+    /// Returns whether the value is the special word.
     pub(crate) fn is_special(&mut self, key: &Key) -> bool {
         let ValueKind::Word { special, other } = key.kind else {
             return false;
@@ -401,7 +401,7 @@ impl WrittenSettings {
                 _ => {}
             }
         }
-        // Each setting is read again in its struct, which adds the notices.
+        // Each setting is read again for its struct, which adds the notices.
         self.notices.truncate(told);
         Ok(())
     }
@@ -417,7 +417,7 @@ impl WrittenSettings {
     }
 }
 
-/// Returns Java's log text for a corrected number, if operators may search for it.
+/// Returns Java's log message for a corrected number, if operators may search for it.
 fn java_words(key: &Key, number: i64) -> Option<String> {
     if key.name == registry::storage::SNAP_RETAIN_COUNT.name {
         Some(format!(

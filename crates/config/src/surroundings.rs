@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Access to files and names. This crate never accesses them directly.
+/// Access to files and host names. This crate never accesses them directly.
 pub trait Surroundings {
     /// Reads a whole file.
     ///
@@ -13,7 +13,7 @@ pub trait Surroundings {
     /// be refused, or returned with more than `limit` bytes, before all of it is in memory.
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
 
-    /// Returns the address of a host name. The crate never passes an address.
+    /// Returns the address of a host name. `host` is never an address.
     ///
     /// # Errors
     /// If the name is unknown.

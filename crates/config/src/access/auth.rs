@@ -1,4 +1,4 @@
-//! Authentication of clients, and mandatory authentication.
+//! Settings for the authentication of clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use crate::registry::PREFIX;
 use crate::registry::security as keys;
 use crate::settings::WrittenSettings;
 
-/// Authentication of clients.
+/// Settings for the authentication of clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Auth {
-    /// `super:` and the digest of the superuser's password.
+    /// Superuser's credential: `super:` and the digest of the password.
     pub super_digest: Option<Secret>,
-    /// Credential of administrators in `dataDir`, which the server reads later.
+    /// Administrators' credential in `dataDir`, which the server reads later.
     pub admin_token: LateSecret,
     /// Whether the scheme `digest` is enabled.
     pub digest_enabled: bool,
@@ -27,10 +27,10 @@ pub struct Auth {
     pub providers: BTreeMap<String, AuthProvider>,
     /// Subject of the superuser's certificate.
     pub x509_super_user: Option<String>,
-    /// Names with the superuser's rights, of SASL or another scheme.
+    /// Names with the superuser's rights, from SASL or another scheme.
     pub super_users: BTreeSet<String>,
-    /// Schemes with at least one of which a client must authenticate. Absent if authentication is
-    /// optional.
+    /// Authentication schemes, at least one of which each client must use. Absent if authentication
+    /// is optional.
     pub enforced_schemes: Option<Vec<String>>,
     /// Maximum number of failed logins per minute and client address. Absent if unlimited.
     pub failures_per_minute_max: Option<u32>,
@@ -38,7 +38,7 @@ pub struct Auth {
     pub ensemble_names: Option<Vec<String>>,
     /// Whether the first address of `X-Forwarded-For` is the address of an admin client.
     pub use_x_forwarded_for: bool,
-    /// SASL settings.
+    /// SASL settings for clients.
     pub sasl: Sasl,
 }
 
@@ -95,7 +95,7 @@ impl AuthProvider {
         Self::Key,
     ];
 
-    /// Returns the scheme of the provider's ids.
+    /// Returns the provider's scheme.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::Digest => "digest",
@@ -127,7 +127,7 @@ impl AuthProvider {
 }
 
 impl DigestAlgorithm {
-    /// Returns the algorithm with this name. Like Java, ignores the case.
+    /// Returns the algorithm with this name. Ignores case, as Java does.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name.to_ascii_uppercase().as_str() {
             "MD5" => Self::Md5,
@@ -172,7 +172,7 @@ impl Auth {
     }
 }
 
-/// Checks the provider of TLS clients, and registers the default one.
+/// Checks the provider that authenticates TLS clients. Registers the default provider if needed.
 ///
 /// Source: Java's QuorumPeerConfig.configureSSLAuth.
 pub(crate) fn require_tls_provider(settings: &mut WrittenSettings) -> Result<(), ConfigError> {

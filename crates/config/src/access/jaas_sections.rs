@@ -1,4 +1,4 @@
-//! The JAAS file, and the sections that settings name.
+//! JAAS file, and the sections that settings name.
 
 use std::io::ErrorKind;
 
@@ -35,7 +35,7 @@ impl Jaas {
         })
     }
 
-    /// Returns a section that must exist because of a setting.
+    /// Returns a section that a setting requires.
     pub(crate) fn required(
         &self,
         settings: &WrittenSettings,
@@ -50,7 +50,7 @@ impl Jaas {
         })
     }
 
-    /// Returns a section that may be missing.
+    /// Returns an optional section.
     pub(crate) fn offered(&self, name: &str) -> Option<FoundSection<'_>> {
         let file = self.file.as_ref()?;
         Some(FoundSection {
@@ -94,8 +94,8 @@ fn read_jaas_file(
 }
 
 /// Returns whether a setting admits only clients that have logged in by SASL.
-/// `requireClientAuthScheme` comes from old guides and has no effect in Apache ZooKeeper. Here it
-/// shows the intention of the operator.
+/// `requireClientAuthScheme` comes from old guides and has no effect in Apache ZooKeeper. In
+/// Zoarium it states the operator's intention.
 pub(crate) fn requires_sasl(settings: &mut WrittenSettings) -> Result<bool, ConfigError> {
     let is_sasl = |scheme: &String| scheme == AuthProvider::Sasl.scheme();
     let enforced = settings.flag(&keys::ENFORCE_AUTH_ENABLED)?
@@ -111,7 +111,7 @@ pub(crate) fn asks_for_sasl(settings: &WrittenSettings) -> bool {
         .is_some_and(|scheme| scheme == AuthProvider::Sasl.scheme())
 }
 
-/// Returns a section that must exist because of a setting.
+/// Returns a section that a setting requires.
 fn required<'a>(
     settings: &WrittenSettings,
     jaas: Option<&'a JaasFile>,

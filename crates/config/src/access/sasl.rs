@@ -63,7 +63,7 @@ pub struct KerberosKey {
     pub key_tab: PathBuf,
 }
 
-/// Names and passwords.
+/// Users' names and passwords.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaslUsers(BTreeMap<String, Secret>);
 
@@ -246,8 +246,8 @@ impl Sasl {
     }
 }
 
-/// Checks that all sections use one key tab. The Kerberos library supports one key tab for all
-/// accepted logins of a process.
+/// Checks that all sections use the same key tab. The Kerberos library supports only one key tab
+/// for all accepted logins of a process.
 pub(crate) fn check_one_key_tab(
     clients: &Sasl,
     members: Option<&QuorumSasl>,

@@ -7,7 +7,7 @@ use crate::registry::core as keys;
 use crate::settings::{FoundSetting, WrittenSettings};
 use crate::surroundings::Surroundings;
 
-/// Line of the file.
+/// Parsed line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionSecret {
     /// `legacy`: public formula of Apache ZooKeeper.
@@ -23,14 +23,14 @@ const LINES_MAX: usize = 8;
 /// Minimum number of characters of a secret. Members publish a hash of the file, so a secret must
 /// be too long to be guessed.
 const SECRET_CHARS_MIN: usize = 32;
-/// Line for the public formula.
+/// Line that selects the public formula.
 const LEGACY: &str = "legacy";
 
 /// Reads the file, if one is configured.
 ///
 /// # Errors
-/// If the file is unreadable, is empty, or has too many lines. If a line is too short or repeated.
-/// The error does not contain a secret.
+/// If the file is unreadable, is empty, or has too many lines, or if a line is too short or
+/// repeated. The error does not contain a secret.
 pub(crate) fn read(
     settings: &WrittenSettings,
     surroundings: &mut dyn Surroundings,

@@ -29,7 +29,7 @@ pub struct QuorumTls {
     pub port_unification: bool,
     /// Whether changed stores are reloaded at runtime.
     pub cert_reload: bool,
-    /// Handling of a certificate that does not belong to a member.
+    /// Action when a certificate does not belong to a member.
     pub member_check: MemberCheckMode,
     /// Patterns of the names in members' certificates, in addition to the hosts of the member list.
     pub members: Vec<String>,
@@ -38,7 +38,7 @@ pub struct QuorumTls {
     pub tls: Tls,
 }
 
-/// Handling of a certificate that does not belong to a member, at a port of the ensemble.
+/// Action at a port of the ensemble when a certificate does not belong to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemberCheckMode {
     /// The certificate is accepted, and a warning is logged.
@@ -189,7 +189,7 @@ impl Tls {
 }
 
 impl Store {
-    /// Returns the store of a client that its properties name, such as
+    /// Returns the store that a client's properties name, such as
     /// `zookeeper.ssl.keyStore.location`. `which` is `keyStore` or `trustStore`.
     pub fn of_client(which: &str, property: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let find = |what: &str| property(&format!("zookeeper.ssl.{which}.{what}"));

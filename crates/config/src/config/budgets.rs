@@ -89,7 +89,8 @@ impl Network {
         (bits <= most).then_some(Self { address, bits })
     }
 
-    /// Returns whether an address belongs to the network. An IPv4 address mapped to IPv6 does not.
+    /// Returns whether an address belongs to the network. An IPv4-mapped IPv6 address does not
+    /// belong to an IPv4 network.
     pub fn contains(&self, address: IpAddr) -> bool {
         let differ = match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {

@@ -1,4 +1,4 @@
-//! Settings of an ensemble's member apart from the member list.
+//! Settings of an ensemble's member, except the member list.
 
 use std::path::PathBuf;
 
@@ -58,15 +58,15 @@ pub struct MultiAddress {
     pub reachability_timeout_ms: u32,
 }
 
-/// Settings for the participation in elections.
+/// Settings for elections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionSettings {
-    /// Time limit to open a connection, in milliseconds.
+    /// Time limit for opening a connection, in milliseconds.
     pub connect_timeout_ms: u32,
-    /// Longest permitted silence of a connection, in milliseconds. The default is the time of
+    /// Longest permitted silence of a connection, in milliseconds. The default is the duration of
     /// `syncLimit`.
     pub read_timeout_ms: Option<u32>,
-    /// Number of attempts to bind the port, a second apart. Absent if unlimited.
+    /// Number of attempts to bind the port, one second apart. Absent if unlimited.
     pub bind_attempts: Option<u32>,
     /// First pause before a vote is sent again, in milliseconds.
     pub min_notification_interval_ms: u32,
@@ -75,7 +75,7 @@ pub struct ElectionSettings {
     /// Whether the connections use TCP keep-alive.
     pub tcp_keep_alive: bool,
     /// Whether a server refuses to elect a leader while another server with a different member list
-    /// answers. ZooKeeper does not have such a guard.
+    /// answers. ZooKeeper lacks this guard.
     pub membership_guard: bool,
 }
 
@@ -84,8 +84,8 @@ pub struct ElectionSettings {
 pub struct LeaderSettings {
     /// Whether the leader serves clients.
     pub serves_clients: bool,
-    /// Time limit for the leader to find its followers, in milliseconds. The default is the time of
-    /// `initLimit`.
+    /// Time limit for the leader to find its followers, in milliseconds. The default is the
+    /// duration of `initLimit`.
     pub max_time_to_wait_for_epoch_ms: Option<u32>,
     /// Maximum number of learners that receive snapshots at the same time.
     pub max_concurrent_snap_syncs: u32,

@@ -108,8 +108,8 @@ impl Lists {
     }
 }
 
-/// Returns the version in the name of a dynamic file. It is the hexadecimal text after the last
-/// dot, or 0 without such text.
+/// Returns the version in the name of a dynamic file: the hexadecimal number after the last dot, or
+/// 0 if there is none.
 pub fn version_of_file_name(path: &Path) -> ConfigVersion {
     let name = path.to_string_lossy();
     let version = name
@@ -333,7 +333,7 @@ const RESTORE_PROPOSED: &str = "if the file is damaged, copy the file of the sam
      member; if no other member has this file, no reconfiguration is in progress, so you may \
      remove it";
 
-/// Checks a list that a server has written. Such a list always contains a voter. A list without
+/// Checks a list that a server has written. Such a list always contains a voter, so a list without
 /// voters is damaged. A server that accepted it would run standalone with the history of an
 /// ensemble.
 fn check_written_list(path: &Path, list: &Membership) -> Result<(), ConfigError> {

@@ -11,14 +11,14 @@ use crate::settings::WrittenSettings;
 pub struct Limits {
     /// Maximum number of connections from one address. Absent if unlimited.
     pub max_client_cnxns: Option<u32>,
-    /// Maximum number of connections of a client port. Absent if unlimited.
+    /// Maximum number of connections to a client port. Absent if unlimited.
     pub max_cnxns: Option<u32>,
     /// Number of requests in progress above which the server stops reading from clients that have a
     /// request in progress.
     pub global_outstanding_limit: u32,
     /// Largest accepted packet of a client, in bytes.
     pub jute_max_buffer: u32,
-    /// Additional bytes that a stored record may have when it is read.
+    /// Number of bytes by which a stored record may exceed `jute_max_buffer` when it is read.
     pub jute_extra_size: u32,
     /// Maximum number of TLS handshakes in progress. Absent if unlimited.
     pub outstanding_handshakes: Option<u32>,
@@ -28,13 +28,13 @@ pub struct Limits {
     pub request_throttle: RequestThrottle,
     /// Limits on large requests.
     pub large_requests: LargeRequests,
-    /// Duration above which a request is slow, in milliseconds. Absent if never.
+    /// Duration above which a request counts as slow, in milliseconds. Absent if never.
     pub slow_request_threshold_ms: Option<u32>,
     /// Whether a crash may write a core dump.
     pub core_dumps: bool,
     /// Throttling of new sessions.
     pub connection_throttle: ConnectionThrottle,
-    /// Maximum number of path bytes that one connection may watch.
+    /// Maximum total length of the paths that one connection may watch, in bytes.
     pub watch_bytes_max: u32,
     /// Limits on addresses and identities.
     pub budgets: Vec<Budget>,
@@ -68,16 +68,16 @@ pub struct LargeRequests {
     pub max_bytes: u32,
 }
 
-/// Throttling of new sessions: a bucket of tokens, and a drop probability that grows while the
+/// Throttling of new sessions by a token bucket, with a drop probability that grows while the
 /// bucket is empty (BLUE).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConnectionThrottle {
-    /// Tokens in the bucket. The value includes the weight of a global session if sessions have
-    /// weights. Absent if the throttle is off.
+    /// Capacity of the bucket, in tokens. The value includes the weight of a global session if
+    /// sessions have weights. Absent if the throttle is off.
     pub tokens: Option<u32>,
     /// Interval between refills, in milliseconds.
     pub fill_time_ms: u32,
-    /// Tokens of a refill, including the weight.
+    /// Number of tokens that a refill adds, including the weight.
     pub fill_count: u32,
     /// Minimum interval between changes of the probability, in milliseconds. Absent if dropping is
     /// off.
@@ -88,18 +88,18 @@ pub struct ConnectionThrottle {
     pub drop_decrease: f64,
     /// Fill level of the bucket, as a fraction, above which the probability decreases.
     pub decrease_ratio: f64,
-    /// Tokens by kind of session. Absent if each session takes one.
+    /// Number of tokens per kind of session. Absent if each session takes one token.
     pub weights: Option<SessionWeights>,
 }
 
-/// Tokens that a session takes.
+/// Number of tokens that each kind of session takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionWeights {
-    /// Tokens of a new global session.
+    /// Number of tokens for a new global session.
     pub global: u32,
-    /// Tokens of a new local session.
+    /// Number of tokens for a new local session.
     pub local: u32,
-    /// Tokens of a renewed session.
+    /// Number of tokens for a renewed session.
     pub renew: u32,
 }
 
@@ -148,7 +148,7 @@ impl ConnectionThrottle {
         let weights = SessionWeights::read(settings)?;
         let has_weights = settings.flag(&storage::THROTTLE_WEIGHT_ENABLED)?;
         let weights = Some(weights).filter(|_| has_weights);
-        // The settings count tokens in global sessions.
+        // The token settings count global sessions.
         let factor = weights.as_ref().map_or(1, |weights| weights.global);
         let tokens: Option<u32> = settings.positive(&storage::THROTTLE_TOKENS)?;
         let fill_count: u32 = settings.int(&storage::THROTTLE_FILL_COUNT)?;

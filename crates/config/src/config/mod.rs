@@ -58,41 +58,41 @@ pub struct Config {
     pub sessions: Sessions,
     /// Limits on the resources of clients.
     pub limits: Limits,
-    /// Log and snapshots.
+    /// Settings of the transaction log and the snapshots.
     pub storage: Storage,
-    /// Deletion of old snapshots and logs.
+    /// Settings for the deletion of old snapshots and logs.
     pub purge: Purge,
-    /// Cleaning of containers and TTL nodes.
+    /// Settings for the cleanup of containers and TTL nodes.
     pub containers: Containers,
     /// Features that can be switched on and off.
     pub features: Features,
-    /// Authentication of clients.
+    /// Settings for the authentication of clients.
     pub auth: Auth,
-    /// TLS of the client ports.
+    /// TLS settings of the client ports.
     pub client_tls: ClientTls,
-    /// TLS between members and of the admin port, if either exists.
+    /// TLS settings between members and of the admin port. Absent if there is neither.
     pub quorum_tls: Option<QuorumTls>,
     /// Whether the check of members' certificates ignores the hosts of members.
     pub fips_mode: bool,
     /// Enabled four-letter words.
     pub four_letter_words: FourLetterWords,
-    /// Admin server.
+    /// Settings of the admin server.
     pub admin: Admin,
-    /// Metrics.
+    /// Settings of the metrics.
     pub metrics: Metrics,
-    /// Audit log, if it is enabled.
+    /// Settings of the audit log. Absent if it is disabled.
     pub audit: Option<AuditSettings>,
-    /// Change history, if it is enabled.
+    /// Settings of the change history. Absent if it is disabled.
     pub history: Option<ChangeHistory>,
-    /// Export of write traces, if a collector is configured.
+    /// Settings for the export of write traces. Absent without a collector.
     pub traces: Option<TraceExport>,
-    /// Detector of pauses, if it is enabled.
+    /// Settings of the detector of pauses. Absent if it is disabled.
     pub pause_monitor: Option<PauseMonitor>,
     /// Ensemble of this server. Absent for a standalone server.
     pub ensemble: Option<Ensemble>,
     /// All system properties: flags, and settings of the file that became properties.
     pub properties: SystemProperties,
-    /// Known settings that were written.
+    /// Known settings that were set.
     pub given: Vec<GivenSetting>,
     /// Notices to log.
     pub notices: Vec<Notice>,
@@ -101,7 +101,7 @@ pub struct Config {
     pub refusals: Vec<ConfigError>,
 }
 
-/// Warns if a superuser by certificate is configured without a port with TLS.
+/// Warns if a superuser's certificate is configured, but no port uses TLS.
 fn warn_of_super_user_without_tls(
     settings: &mut WrittenSettings,
     client: &ClientListener,
@@ -248,8 +248,8 @@ impl Config {
         self.given.iter().filter(is_in)
     }
 
-    /// Builds the configuration. An error includes the earlier notices. They may show its cause,
-    /// such as a misspelt name, or the next refusals.
+    /// Builds the configuration. An error includes the earlier notices, because they may show its
+    /// cause, such as a misspelt name, or further refusals.
     fn build(
         mut settings: WrittenSettings,
         surroundings: &mut dyn Surroundings,
@@ -283,8 +283,8 @@ impl Config {
         let mut client = ClientListener::read(settings)?;
         client.plain = read_address(settings, surroundings, &PLAIN)?;
         client.secure = read_address(settings, surroundings, &SECURE)?;
-        // Java requires it at secureClientPort only. At the other port, it then closes the
-        // connections of clients with TLS.
+        // Java requires the provider only for secureClientPort. Without it, the other port closes
+        // the connections of TLS clients.
         if client.secure.is_some() || client.port_unification {
             crate::access::auth::require_tls_provider(settings)?;
         }
@@ -382,7 +382,7 @@ impl Config {
     }
 }
 
-/// Makes the checks that Java makes while it reads the lines, and directly afterwards.
+/// Performs the checks that Java performs while it reads the lines, and directly afterwards.
 fn check_before_use(settings: &mut WrittenSettings) -> Result<(), ConfigError> {
     settings.check_file()?;
     if let Some(found) = settings.find(&cluster::ELECTION_ALG)

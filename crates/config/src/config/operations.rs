@@ -39,7 +39,7 @@ pub struct Admin {
     pub console_hosts: Vec<String>,
     /// Whether commands are refused if the host name is unknown.
     pub strict_host: bool,
-    /// Admin ports of members that are named.
+    /// Admin addresses of the members that have a `zoarium.admin.N` key.
     pub member_ports: BTreeMap<Sid, HostPort>,
     /// Port that serves only health probes.
     pub health_port: Option<u16>,
@@ -73,7 +73,7 @@ pub enum MetricsExporter {
     Default,
     /// Disabled.
     Null,
-    /// Also by HTTP in Prometheus' format.
+    /// Like `Internal`, and over HTTP in Prometheus' format.
     Prometheus {
         /// Host to which the port is bound.
         host: String,
@@ -107,7 +107,8 @@ pub struct PauseMonitor {
 /// Settings of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// Path of the file. Full files are in the same directory, with a number after their names.
+    /// Path of the file. Full files stay in the same directory, with a number appended to their
+    /// names.
     pub file: PathBuf,
     /// Whether only refused operations are written.
     pub failures_only: bool,
@@ -128,7 +129,7 @@ pub struct ChangeHistory {
     pub dir: PathBuf,
     /// Patterns of paths to keep. An empty list means all paths.
     pub include: Vec<String>,
-    /// Patterns of paths to leave out.
+    /// Patterns of paths to omit.
     pub exclude: Vec<String>,
     /// Age above which changes are dropped, in milliseconds. 0 means unlimited.
     pub age_ms_max: i64,
@@ -204,8 +205,8 @@ fn read_member_ports(settings: &WrittenSettings) -> Result<BTreeMap<Sid, HostPor
     Ok(ports)
 }
 
-/// Returns the refusal of client certificates without TLS. In Java the setting has no effect in
-/// this case.
+/// Returns the refusal of client certificates on a port without TLS. In Java the setting has no
+/// effect in this case.
 fn refused_client_auth(settings: &WrittenSettings) -> ConfigError {
     let reason = "requires certificates of admin clients, but the admin port does not use TLS";
     let error = match settings.find(&keys::ADMIN_NEED_CLIENT_AUTH) {

@@ -1,4 +1,4 @@
-//! Ports, sessions, containers and features.
+//! Settings of ports, sessions, containers and features.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub struct ClientListener {
     pub backlog: Option<u32>,
     /// Whether the connections use SO_KEEPALIVE.
     pub tcp_keep_alive: bool,
-    /// Whether the plain port also takes TLS.
+    /// Whether the plain port also accepts TLS.
     pub port_unification: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Sessions {
     pub max_timeout_ms: u32,
     /// Whether new sessions are known only to the server of their connection.
     pub local_enabled: bool,
-    /// Whether a local session becomes a global one when it creates an ephemeral.
+    /// Whether a local session becomes a global session when it creates an ephemeral.
     pub local_upgrading_enabled: bool,
     /// Time limit for a connection to open a session, in milliseconds.
     pub sessionless_connection_timeout_ms: u32,
@@ -55,7 +55,7 @@ pub struct Sessions {
     pub secrets: Vec<SessionSecret>,
 }
 
-/// Cleaning of containers and TTL nodes.
+/// Settings for the cleanup of containers and TTL nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Containers {
     /// Interval between two searches, in milliseconds.
@@ -123,7 +123,7 @@ impl Sessions {
             let written = settings
                 .number(key)?
                 .and_then(|timeout| u32::try_from(timeout).ok());
-            // The protocol transports timeouts as signed 32-bit numbers.
+            // The protocol encodes timeouts as signed 32-bit numbers.
             let derived = tick_time_ms
                 .saturating_mul(ticks)
                 .min(i32::MAX.unsigned_abs());

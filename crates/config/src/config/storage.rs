@@ -44,7 +44,7 @@ pub struct Storage {
     pub db_autocreate: bool,
     /// Time during which writes are collected before they are synced together, in milliseconds.
     pub flush_delay_ms: u64,
-    /// Longest wait for a further write to collect, in milliseconds.
+    /// Longest wait for another write to join the batch, in milliseconds.
     pub max_write_queue_poll_time_ms: u64,
     /// Maximum number of writes that are synced together.
     pub max_batch_size: u32,

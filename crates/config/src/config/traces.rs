@@ -13,7 +13,7 @@ use crate::settings::WrittenSettings;
 pub struct TraceExport {
     /// URL of the collector.
     pub url: Uri,
-    /// Sampling interval: one of this many writes is traced.
+    /// Sampling interval: one in this many writes is traced.
     pub every: NonZeroU32,
 }
 

@@ -61,7 +61,7 @@ impl Variables {
         let mut lines = text.lines().zip(1..);
         while let Some((line, number)) = lines.next() {
             let mut logical = line.to_owned();
-            // A backslash, or an open quote, continues in the next line.
+            // A line with an open quote or a backslash at its end continues on the next line.
             while is_open(&logical) {
                 let Some((next, _)) = lines.next() else { break };
                 if !strip_continuation(&mut logical) {
@@ -231,7 +231,7 @@ fn flush(literal: &mut String, pieces: &mut Vec<Piece>, origin: &Origin) {
     }
 }
 
-/// Returns whether a line continues in the next one.
+/// Returns whether a line continues on the next line.
 fn is_open(line: &str) -> bool {
     if line.trim_start().starts_with('#') {
         return false;

@@ -5,14 +5,14 @@
 //! eight, `trim` removes control characters but not other Unicode blanks, and `split` drops empty
 //! parts at the end.
 
-/// Works like `String.trim`: removes all characters up to and including the blank from both ends.
+/// Works like `String.trim`: removes all characters up to and including U+0020 from both ends.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(|c| c <= ' ')
 }
 
 /// Works like `Integer.parseInt` and `Long.parseLong`: an optional sign and decimal digits.
 ///
-/// `None` corresponds to Java's `NumberFormatException`. [`bad_number`] returns its text.
+/// `None` corresponds to Java's `NumberFormatException`. [`bad_number`] returns its message.
 pub(crate) fn parse_decimal(text: &str) -> Option<i64> {
     parse_radix(text, 10)
 }
@@ -50,8 +50,8 @@ pub(crate) fn bad_number(text: &str) -> String {
 
 /// Works like `String.split` with a one-character separator: drops empty parts at the end.
 ///
-/// Text without a separator is one part, even when it is empty. Text that consists of separators
-/// does not have parts.
+/// Text without a separator is one part, even when it is empty. Text that consists only of
+/// separators has no parts.
 pub(crate) fn split(text: &str, separator: char) -> Vec<&str> {
     let mut parts: Vec<&str> = text.split(separator).collect();
     if parts.len() > 1 {
@@ -63,7 +63,7 @@ pub(crate) fn split(text: &str, separator: char) -> Vec<&str> {
 }
 
 fn parse_radix(text: &str, radix: u32) -> Option<i64> {
-    // Both accept a sign before at least one digit, and refuse a sign alone.
+    // Java and Rust both accept a sign before at least one digit, and refuse a sign alone.
     i64::from_str_radix(text, radix).ok()
 }
 

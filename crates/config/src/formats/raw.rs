@@ -155,7 +155,7 @@ impl RawConfig {
         rest
     }
 
-    /// Returns the file with another value of a setting, at the same line.
+    /// Returns the file with another value for a setting, on the same line.
     pub(crate) fn replacing(&self, key: &str, value: &str) -> Self {
         let mut other = self.clone();
         if let Some(setting) = other.settings.get_mut(key) {

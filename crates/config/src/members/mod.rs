@@ -57,7 +57,7 @@ pub struct MemberAddress {
 pub struct Member {
     /// N of `server.N`.
     pub sid: Sid,
-    /// Addresses, at least one. There are more only if several addresses are enabled.
+    /// Addresses, at least one. There are more only if several addresses per server are enabled.
     pub addresses: Vec<MemberAddress>,
     /// Role of the server.
     pub role: MemberRole,
@@ -65,7 +65,7 @@ pub struct Member {
     pub client: Option<HostPort>,
 }
 
-/// Error for an invalid value of `server.N`. The texts equal Java's texts.
+/// Error for an invalid value of `server.N`. The messages equal Java's messages.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MemberError {
@@ -87,7 +87,7 @@ pub enum MemberError {
         /// Text in place of the port.
         port: String,
     },
-    /// The port is outside of the range of TCP ports.
+    /// The port is outside the range of TCP ports.
     #[error("port out of range:{port}")]
     PortOutOfRange {
         /// Port number.
@@ -153,7 +153,7 @@ impl MemberRole {
         }
     }
 
-    /// Returns the name in log texts: `PARTICIPANT` or `OBSERVER`.
+    /// Returns the name in log messages: `PARTICIPANT` or `OBSERVER`.
     pub fn java_name(self) -> &'static str {
         match self {
             Self::Participant => "PARTICIPANT",
@@ -204,8 +204,8 @@ impl Member {
     /// # Errors
     /// [`MemberError`] if the value is invalid. Returns the fault that Java would find first.
     pub fn parse(sid: Sid, value: &str, multi_address_enabled: bool) -> Result<Self, MemberError> {
-        // java-properties leaves blanks at the end of a line. Java refuses them, which does not
-        // help users.
+        // A value in a properties file includes the blanks at the end of its line. Java refuses
+        // them, which does not help users.
         let value = java::trim(value);
         let wrong_form = || MemberError::WrongForm {
             value: value.to_owned(),
@@ -245,8 +245,8 @@ impl Member {
         })
     }
 
-    /// Returns whether both have the same id, role and addresses. The order of the addresses is
-    /// ignored.
+    /// Returns whether both servers have the same id, role and addresses. The order of the
+    /// addresses is ignored.
     pub fn is_same(&self, other: &Self) -> bool {
         let sorted = |member: &Self| {
             let mut addresses = member.addresses.clone();

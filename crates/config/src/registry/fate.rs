@@ -26,7 +26,7 @@ pub enum Asks {
     Any,
     /// `true`, in any case.
     True,
-    /// Every text that a flag interprets as `false`.
+    /// Every value that a flag interprets as `false`.
     False,
     /// One of these words, in any case.
     OneOf(&'static [&'static str]),
@@ -39,7 +39,7 @@ pub enum Asks {
 /// Reason why the server does not start, and the recommended action.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Reason, as a text that follows the name of the setting. A complete sentence begins with a
+    /// Reason, as a phrase that follows the name of the setting. A complete sentence begins with a
     /// capital letter.
     pub reason: &'static str,
     /// Recommended action.
@@ -51,7 +51,7 @@ pub struct Refusal {
 pub struct Condition {
     /// Name of the setting.
     pub name: &'static str,
-    /// Matching values.
+    /// Condition on the value.
     pub asks: Asks,
 }
 

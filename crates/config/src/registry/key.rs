@@ -24,7 +24,7 @@ pub struct Key {
     /// Limits of a number.
     pub range: Option<Range>,
     /// Whether an invalid value is refused. For most settings that Java reads from system
-    /// properties, it falls back to the default.
+    /// properties, an invalid value falls back to the default.
     pub is_strict: bool,
     /// Whether a number must be decimal. Java's `getInteger` also accepts `0x10` and `010`.
     pub is_decimal: bool,
@@ -114,18 +114,18 @@ pub struct Range {
     pub min: i64,
     /// Largest value.
     pub max: i64,
-    /// Handling of a number outside of the range.
+    /// Handling of a number outside the range.
     pub outside: OutOfRange,
 }
 
-/// Handling of a number outside of its range.
+/// Handling of a number outside its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutOfRange {
     /// The configuration is refused.
     Refused,
     /// The default applies.
     Default,
-    /// The nearest value inside of the range applies.
+    /// The nearest value in the range applies.
     Nearest,
 }
 

@@ -309,10 +309,10 @@ const CAME_WITH: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Settings that Apache ZooKeeper does not have.
+/// Settings that Apache ZooKeeper lacks.
 const OWN: &[&str] = &["budget.", "history.", "ssl.quorum.members", "zoarium."];
 
-/// Result of [`since`] for a setting of Zoarium only.
+/// Result of [`since`] for a setting that only Zoarium has.
 const ONLY_HERE: &str = "Zoarium only";
 
 /// Returns the first releases with a setting, by its name in the registry. Returns `None` if they

@@ -22,7 +22,7 @@ pub struct Effective {
     pub section: Option<Section>,
     /// Name in zoo.cfg, or name of the property.
     pub name: String,
-    /// Effective value, or [`HIDDEN`] for secrets. Absent if the setting does not have a value.
+    /// Effective value, or [`HIDDEN`] for secrets. Absent if the setting has no value.
     pub value: Option<String>,
     /// Unit of a number.
     pub unit: &'static str,
@@ -58,8 +58,8 @@ impl fmt::Display for ValueSource {
 /// sorted by name. Unknown settings follow at the end.
 ///
 /// # Errors
-/// If the configuration is refused, like [`Config::load`]. A refused configuration does not have
-/// effective values.
+/// If the configuration is refused, like [`Config::load`]. A refused configuration has no effective
+/// values.
 pub fn effective(
     path: &Path,
     flags: SystemProperties,
@@ -170,7 +170,7 @@ fn single(
     })
 }
 
-/// Returns whether `value` equals the written value, independent of its spelling.
+/// Returns whether `value` equals the written value, regardless of its spelling.
 fn is_same(key: &Key, value: &str, written: &str) -> bool {
     let number = |text: &str| {
         if key.is_decimal {

@@ -1,8 +1,8 @@
-//! Search for all faults of a configuration, instead of the first one.
+//! Search for all faults of a configuration, instead of only the first one.
 //!
 //! A server needs one reason to refuse a start, and Java reports one. An operator who prepares a
-//! start needs all reasons. This module leaves a refused setting out and checks the rest again,
-//! until all refusals are found.
+//! start needs all reasons. This module omits a refused setting and checks the rest again, until
+//! all refusals are found.
 
 use std::io;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ use crate::surroundings::Surroundings;
 pub struct Examination {
     /// Configuration without the refused settings. Absent if the rest is unusable.
     pub config: Option<Config>,
-    /// Whether the member list was left out to obtain [`Self::config`].
+    /// Whether the member list was omitted to obtain [`Self::config`].
     pub lacks_members: bool,
     /// All findings, refusals first. Each group is in the order of the lines.
     pub findings: Vec<Finding>,
@@ -119,7 +119,7 @@ impl Examiner {
         }
     }
 
-    /// Runs rounds until the configuration is accepted. Terminates, because each round leaves out
+    /// Runs rounds until the configuration is accepted. Terminates, because each round omits
     /// another setting.
     fn examine(mut self, surroundings: &mut dyn Surroundings) -> Examination {
         let mut rest = Rest {
@@ -170,7 +170,7 @@ impl Examiner {
         }
     }
 
-    /// Leaves out the refused setting. Returns false if there is nothing to leave out.
+    /// Omits the refused setting. Returns false if there is nothing to omit.
     fn leave_out(&mut self, error: &ConfigError) -> bool {
         if let Some(key) = &error.key {
             if *key == core::DATA_DIR.name {
@@ -212,7 +212,8 @@ impl Examiner {
     }
 }
 
-/// Converts a refusal that an error reported as a notice, because the error preceded it.
+/// Converts a notice to a finding that blocks the start. The notice is a refusal that preceded an
+/// error.
 fn as_blocker(notice: Notice) -> Finding {
     Finding {
         severity: Severity::Blocker,

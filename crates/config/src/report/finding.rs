@@ -166,7 +166,7 @@ impl From<ConfigError> for Finding {
 impl From<Notice> for Finding {
     fn from(notice: Notice) -> Self {
         let severity = match (notice.level, notice.id) {
-            // Such flags only affect a JVM.
+            // JVM flags only affect a JVM.
             (NoticeLevel::Info, _) | (_, JVM_FLAGS) => Severity::Note,
             (NoticeLevel::Warn | NoticeLevel::Error, _) => Severity::Warning,
         };

@@ -1,4 +1,4 @@
-//! What a configuration means: findings, notices, effective values, and the documentation.
+//! Reports about a configuration: findings, notices, effective values, and the documentation.
 
 pub(crate) mod docs;
 pub(crate) mod effective;

@@ -1,6 +1,6 @@
 //! Notices about names: unknown, misplaced and overridden settings.
 //!
-//! Java accepts every name silently. Therefore all of these are warnings and never errors.
+//! Java accepts every name silently. Therefore all these notices are warnings and never errors.
 
 use super::finding;
 use super::origin::{Notice, NoticeLevel, Origin};

@@ -9,7 +9,7 @@ pub(crate) fn nearest(written: &str) -> Option<String> {
     if letters > LETTERS_MAX {
         return None;
     }
-    // One letter in three may be wrong, so that the name remains recognisable.
+    // At most one letter in three may be wrong, because the name would otherwise be unrecognisable.
     let allowed = (letters / 3).clamp(1, 5);
     let candidates = registry::all()
         .filter(|key| key.scope != Scope::Members)

@@ -39,7 +39,7 @@ pub struct Section {
     pub name: String,
     /// First line of the section.
     pub line: u32,
-    /// Login modules in their order.
+    /// Login modules in the order of the file.
     pub modules: Vec<Module>,
 }
 
@@ -62,8 +62,8 @@ impl JaasFile {
     /// Parses the text of the file. `${name}` in a value refers to a system property.
     ///
     /// # Errors
-    /// If the text is invalid. The error contains the first fault with its line. It contains only
-    /// names of the file, because other text may be a password.
+    /// If the text is invalid. The error contains the first fault with its line. It quotes only
+    /// names from the file, because other text may be a password.
     pub fn parse(
         path: &Path,
         text: &[u8],

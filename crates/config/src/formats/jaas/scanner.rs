@@ -1,4 +1,4 @@
-//! Scanner that splits the text of a JAAS file into words, quoted texts and marks.
+//! Scanner that splits the text of a JAAS file into words, quoted strings and symbols.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -7,7 +7,7 @@ use std::str::Chars;
 /// Token of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// Word, or quoted text.
+    /// Word or quoted string.
     Text(String),
     /// Any other character.
     Mark(char),
@@ -15,7 +15,7 @@ pub(super) enum Token {
     End,
 }
 
-/// Fault in the text. It contains only names of the file, because other words may be passwords.
+/// Fault in the text. It quotes only names from the file, because other words may be passwords.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     Expected { what: String, found: String },

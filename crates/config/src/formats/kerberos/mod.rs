@@ -29,8 +29,8 @@ pub struct KerberosName<'a> {
     pub realm: Option<&'a str>,
 }
 
-/// Rules that map Kerberos names to user names. The default does not have rules, so names with a
-/// realm do not have user names.
+/// Rules that map Kerberos names to user names. The default contains no rules, so names with a
+/// realm have no user names.
 #[derive(Debug, Clone, Default)]
 pub struct KerberosNames {
     rules: Vec<Rule>,
@@ -38,7 +38,7 @@ pub struct KerberosNames {
     remove_realm: bool,
 }
 
-/// Reason why a name does not have a user name.
+/// Reason why a name has no user name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoUserName {
     /// The name does not have the form `a[/b]@c`.
@@ -91,7 +91,7 @@ impl KerberosNames {
     /// are removed.
     ///
     /// # Errors
-    /// If the name does not have a user name.
+    /// If the name has no user name.
     pub fn user_name(&self, name: &str, default_realm: &str) -> Result<String, NoUserName> {
         let parts = KerberosName::parse(name).ok_or(NoUserName::Malformed)?;
         let mut user = self.short_name(&parts, default_realm)?;

@@ -50,7 +50,7 @@ pub enum RuleFault {
     Pattern {
         /// Text of the pattern.
         pattern: String,
-        /// Reason of the refusal.
+        /// Reason for the refusal.
         reason: String,
     },
 }

@@ -18,8 +18,8 @@ use thiserror::Error;
 
 /// Largest accepted input, in bytes.
 ///
-/// A configuration has a few kilobytes. The bound prevents that a wrong path, such as a log or a
-/// device, is read into memory.
+/// A configuration has a few kilobytes. The limit prevents a wrong file, such as a log or a device,
+/// from being read into memory.
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// Error of an invalid properties file.
@@ -223,8 +223,8 @@ fn latin1(text: &[u8]) -> String {
     text.iter().copied().map(char::from).collect()
 }
 
-/// Unescapes a text. Returns `None` for a malformed `\u`. An unpaired surrogate becomes U+FFFD,
-/// because a string cannot contain it.
+/// Unescapes a key or value. Returns `None` for a malformed `\u`. An unpaired surrogate becomes
+/// U+FFFD, because a string cannot contain it.
 fn unescape(text: &[u8]) -> Option<String> {
     let mut units: Vec<u16> = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
