@@ -25,7 +25,7 @@ use std::{env, fs, io};
 use zoarium_client::changes::{ChangeOptions, Changes, ChangesEvent, Start};
 use zoarium_client::{Position, Zxid};
 
-/// Interval between two saves of the position while changes arrive.
+/// Interval between saves of the position while changes arrive.
 const SAVE_EVERY: Duration = Duration::from_millis(200);
 
 /// Settings of a bridge.
@@ -62,7 +62,7 @@ impl Bridge {
     /// Writes changes to `to` until `to` fails or the feed ends with an error.
     pub(crate) async fn run(&self, mut to: impl Write) -> Result<(), Failure> {
         let mut options = ChangeOptions::new(&self.servers, &self.path).with_start(self.start()?);
-        // An environment variable, because the list of processes shows command lines.
+        // An environment variable is used because the list of processes shows command lines.
         options.authorization = env::var("ZOARIUM_AUTH").ok();
         let mut changes = Changes::new(options);
         let mut saved_at = Instant::now();
@@ -72,7 +72,7 @@ impl Bridge {
                     to.write_all(change.line())?;
                     false
                 }
-                // Arrives every few seconds while no change does.
+                // A progress line arrives every few seconds while there are no changes.
                 ChangesEvent::Progress(_) => true,
                 ChangesEvent::Lost(error) => {
                     eprintln!("bridge: {error}");

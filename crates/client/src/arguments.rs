@@ -1,4 +1,4 @@
-//! Arguments of a command line that connects to servers.
+//! Command-line arguments for connections to servers.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::tls::{ClientStores, Connector, Store, TlsError};
 
-/// Use of TLS, and its files.
+/// TLS arguments: whether to use TLS, and the files for it.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TlsArgs {
     /// Uses TLS for all connections
@@ -32,8 +32,8 @@ impl TlsArgs {
         self.tls
     }
 
-    /// Returns the connector of the connections. Without `resumes_sessions`, each connection makes a
-    /// complete TLS handshake.
+    /// Returns the connector for the connections. Without `resumes_sessions`, each connection makes
+    /// a complete TLS handshake.
     ///
     /// # Errors
     /// If a file is unusable.

@@ -7,16 +7,16 @@ use jute::Str;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Unit of background work. Its paths are paths of the server.
+/// Unit of background work. Its paths are server paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Chore {
-    /// Removes a waiter that was dropped.
+    /// Removes a waiter that the application has dropped.
     Forget(u64),
-    /// Deletes a znode. Continues on new connections until the server has answered.
+    /// Deletes a znode. The work continues on new connections until a server has answered.
     Delete(Str),
-    /// Deletes the children of `parent` whose names start with `prefix`. A creation of such a child
-    /// may have succeeded without an answer, or may still succeed. `looks` is the number of
-    /// remaining searches.
+    /// Deletes the children of `parent` whose names start with `prefix`. The creation of a child
+    /// with this prefix may have succeeded without an answer, or may still succeed. `looks` is the
+    /// number of remaining searches.
     FindAndDelete {
         parent: Str,
         prefix: Str,
@@ -27,8 +27,8 @@ pub(crate) enum Chore {
 /// Background work that the session has not yet accepted.
 ///
 /// Each entry comes from a handle or a call that the application has dropped. The session accepts
-/// entries immediately, with or without a connection. The entries that wait for a connection bound
-/// the number of requests that are sent for them (`crate::machine`).
+/// entries immediately, with or without a connection. The number of entries that wait for a
+/// connection limits the number of requests that are sent for them (`crate::machine`).
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
     waiting: Mutex<VecDeque<Chore>>,

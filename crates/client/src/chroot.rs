@@ -6,7 +6,7 @@ use jute::Str;
 
 use crate::path::{PathFault, check_path};
 
-/// Root directory: empty, or a path without a trailing slash. Cheap to clone.
+/// Root directory: empty, or a path without a trailing slash. It is cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Chroot(Option<Arc<str>>);
 
@@ -28,7 +28,7 @@ impl Chroot {
         self.0.as_deref().map_or(Ok(()), check_path)
     }
 
-    /// Converts a path of the application to a path of the server.
+    /// Converts a path of the application to a server path.
     pub(crate) fn outside(&self, path: &str) -> Str {
         match &self.0 {
             None => path.into(),
@@ -37,12 +37,12 @@ impl Chroot {
         }
     }
 
-    /// Converts the beginning of a path of the application, such as `/` for all its paths.
+    /// Converts a prefix of the application's paths, such as `/` for all of them.
     pub(crate) fn outside_prefix(&self, prefix: &str) -> Str {
         format!("{}{prefix}", self.as_str()).into()
     }
 
-    /// Converts a path of the server to a path of the application. A path outside of the root stays
+    /// Converts a server path to a path of the application. A path outside the root stays
     /// unchanged.
     pub(crate) fn inside(&self, path: Str) -> Str {
         let Some(root) = &self.0 else { return path };

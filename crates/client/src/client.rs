@@ -64,7 +64,7 @@ pub struct Client {
 
 #[derive(Debug)]
 struct Shared {
-    /// Weak, so that subscribers see the end of the channel when the driver has ended.
+    /// Weak, so that subscribers see the channel end when the driver has ended.
     events: broadcast::WeakSender<WatchEvent>,
     state: Listening,
     session: Arc<Mutex<Session>>,
@@ -86,7 +86,7 @@ struct Running {
 }
 
 impl Client {
-    /// Connects to the first server that answers. Opens a session or continues an existing one.
+    /// Connects to the first server that answers, and opens a session or continues an existing one.
     /// Tries each server once, unless [`Options::with_wait`] is set.
     ///
     /// If the future is dropped, a new session may remain on a server until its timeout.
@@ -201,11 +201,11 @@ impl Client {
 
     /// Ends the session. The server deletes its ephemerals and closes the connection.
     ///
-    /// Concurrent calls wait for the same end. A call on a closed client succeeds. If the future is
-    /// dropped, the session may or may not end.
+    /// Concurrent calls wait for the same request. A call on a closed client succeeds. If the
+    /// future is dropped, the session may or may not end.
     ///
     /// # Errors
-    /// If the request did not reach the server. The session then ends by its timeout.
+    /// If the request did not reach the server. The session then ends at its timeout.
     /// [`Error::SessionExpired`] or [`Error::Login`] if the session had already ended for that
     /// reason.
     pub async fn close(&self) -> Result<()> {
@@ -227,7 +227,7 @@ impl Client {
         }
         let running = self.shared.driver.lock().take();
         if let Some(running) = running {
-            // The driver only has to report the end.
+            // The driver only has to report the end of the session.
             let _ = running.task.await;
         }
         Ok(())
@@ -255,7 +255,7 @@ impl Client {
         self.session()
     }
 
-    /// Converts a path of the application to a path of the server.
+    /// Converts a path of the application to a server path.
     ///
     /// # Errors
     /// [`Error::Path`] if the path is invalid.
@@ -264,10 +264,10 @@ impl Client {
         Ok(self.shared.chroot.outside(path))
     }
 
-    /// Converts the beginning of a path of the application, which may end in a slash.
+    /// Converts the prefix of a path of the application, which may end in a slash.
     ///
     /// # Errors
-    /// [`Error::Path`] if no valid path begins like this.
+    /// [`Error::Path`] if no valid path has this prefix.
     pub(crate) fn outside_prefix(&self, prefix: &str) -> Result<Str> {
         check_prefix(prefix).map_err(|reason| invalid(prefix, reason))?;
         Ok(self.shared.chroot.outside_prefix(prefix))
@@ -302,7 +302,8 @@ impl Client {
         uuid(self.shared.random.lock().u128(..))
     }
 
-    /// Creates a handle for a watch on `path`, and the registration for the request that sets it.
+    /// Creates a handle for a watch on `path`, and the registration for the request that sets the
+    /// watch.
     pub(crate) fn new_watch(
         &self,
         path: &str,
@@ -347,8 +348,8 @@ impl Client {
 
     /// Sends an operation with an encoded record, and returns the reply unchanged.
     ///
-    /// `path` is used only in errors. The paths in the record are paths of the server, so the root
-    /// of [`Options::chroot`] is not added to them, and the client does not check them. Watches that
+    /// `path` is used only in errors. The paths in the record are server paths, so the root of
+    /// [`Options::chroot`] is not added to them, and the client does not check them. Watches that
     /// the record sets are not set again after a reconnect, unlike watches of the other methods.
     ///
     /// # Errors
@@ -357,7 +358,7 @@ impl Client {
         self.command(op, path, body, None, None).await
     }
 
-    /// Sends a request about `path`, a path of the server.
+    /// Sends a request about `path`, which is a server path.
     pub(crate) async fn request<T: Decode>(
         &self,
         op: OpCode,

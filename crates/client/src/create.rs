@@ -23,7 +23,7 @@ pub struct Create {
     pub(crate) with_stat: bool,
 }
 
-/// Flags of a sequential container. ZooKeeper does not have such a kind of znode.
+/// Flags of a sequential container, a kind that ZooKeeper does not support.
 pub(crate) const CONTAINER_SEQUENTIAL: i32 = -1;
 
 /// Returns whether the server appends a number to the path.
@@ -59,8 +59,8 @@ impl Create {
         Self::new(flags::CONTAINER)
     }
 
-    /// Creates a znode that the server deletes if it was not modified for `ttl_ms` and does not
-    /// have children.
+    /// Creates a znode that the server deletes if it has no children and was not modified for
+    /// `ttl_ms`.
     pub fn ttl(ttl_ms: i64) -> Self {
         Self {
             ttl_ms,
@@ -89,7 +89,7 @@ impl Create {
         self
     }
 
-    /// Requests the Stat in the reply: create2 in place of create (3.5 and later).
+    /// Requests the Stat in the reply by sending create2 instead of create (3.5 and later).
     pub fn with_stat(mut self) -> Self {
         self.with_stat = true;
         self

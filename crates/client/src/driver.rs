@@ -17,7 +17,8 @@ use crate::wire::Wire;
 
 type ServerWire = Wire<transport::Stream>;
 
-/// Opens the session of `options`. Tries each server once, and again until the wait has passed.
+/// Opens the session of `options`. Tries each server once, and repeats this until the wait time has
+/// passed.
 pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawConnection> {
     let begun = Instant::now();
     let mut last = Error::NoServers;
@@ -41,13 +42,13 @@ pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawC
 pub(crate) struct Driver {
     pub(crate) machine: Machine,
     pub(crate) chores: Arc<Chores>,
-    /// Origin of the machine's time.
+    /// Origin of the machine's clock.
     pub(crate) origin: Instant,
     pub(crate) leaving: tokio::sync::oneshot::Receiver<()>,
 }
 
 impl Driver {
-    /// Serves until the session ends, is handed over, or every handle is dropped.
+    /// Serves the session until it ends, is handed over, or every handle has been dropped.
     pub(crate) async fn run(self, first: RawConnection) {
         let Self {
             mut machine,
@@ -115,9 +116,9 @@ impl Serving<'_> {
         }
     }
 
-    /// Executes the first branch that is ready. The order of the branches is fixed, so that a
-    /// simulation can repeat it. Data from the server comes first. After such data, the other work
-    /// follows in the same step, so it is never delayed.
+    /// Executes the first branch that is ready. The order of the branches is fixed to make
+    /// simulations repeatable. Data from the server comes first. The other work follows in the same
+    /// step, so data never delays it.
     async fn step(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
         let room = self.machine.has_room(wire.unsent());
         let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
@@ -155,7 +156,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Sends the waiting calls while there is room.
+    /// Sends the waiting calls while the machine has room for them.
     async fn take_commands(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
         let now = self.now();
         while self.machine.is_connected() && self.machine.has_room(wire.unsent()) {
@@ -168,8 +169,8 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Finishes after the last handle was dropped without a close. Executes the remaining
-    /// background work and leaves the session to time out.
+    /// Finishes after the last handle has been dropped without a close. Executes the remaining
+    /// background work, and lets the session time out.
     async fn finish(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
         let now = self.now();
         self.machine.handle_chores(wire.outbound(), now);
@@ -208,7 +209,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Connects to a server. Handles background work and deadlines meanwhile.
+    /// Connects to a server, and meanwhile handles background work and deadlines.
     async fn dial(&mut self, server: &Arc<str>, handshake: &Handshake) -> Result<RawConnection> {
         let mut dialing = pin!(RawConnection::open(server, handshake));
         loop {
@@ -236,7 +237,7 @@ impl Serving<'_> {
             }
             () = tokio::time::sleep_until(at(self.origin, deadline)) => {
                 let now = self.origin.elapsed();
-                // Without a connection, the deadline cannot report a dead connection.
+                // There is no connection, so the deadline cannot report a dead one.
                 let _ = self.machine.handle_deadline(&mut nowhere, now);
             }
         }

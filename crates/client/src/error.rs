@@ -15,13 +15,13 @@ use crate::path::PathFault;
 /// Result of every call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Request that an error is about. Prints as `getData /a at 127.0.0.1:2181`.
+/// Request to which an error refers. Prints as `getData /a at 127.0.0.1:2181`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The operation.
     pub op: OpCode,
-    /// Path of the request as a path of the server, if there is one. After [`Error::Multi`], the
-    /// path of the failed operation.
+    /// Server path of the request, if it has a path. After [`Error::Multi`], the path of the failed
+    /// operation.
     pub path: Option<Str>,
     /// Server that received, or would have received, the request.
     pub server: Arc<str>,
@@ -57,7 +57,7 @@ pub enum LossReason {
     /// The socket failed.
     #[error("{0}")]
     Io(Arc<io::Error>),
-    /// The server closed the connection without a reason. Servers never send a reason.
+    /// The server closed the connection. Servers never send a reason.
     #[error("closed by the server")]
     ClosedByServer,
     /// Pings were not answered, and no data arrived for two thirds of the session timeout.
@@ -77,7 +77,7 @@ pub enum LossReason {
         /// Xid of the oldest unanswered request, or `None` without such a request.
         expected: XidOrNothing,
     },
-    /// An event or internal reply does not decode.
+    /// An event or internal reply cannot be decoded.
     #[error("cannot decode the {what}: {source}")]
     Decode {
         /// Kind of the packet.
@@ -99,7 +99,7 @@ impl From<io::Error> for LossReason {
     }
 }
 
-/// Reason for a failed SASL login. The texts never contain the name or the password.
+/// Reason for a failed SASL login. The messages never contain the name or the password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginFailure {
@@ -222,7 +222,7 @@ pub enum Error {
         /// Error of the last connection attempt.
         last: Box<Error>,
     },
-    /// The reply's record does not decode.
+    /// The reply's record cannot be decoded.
     #[error("{call}: cannot decode the reply: {source}")]
     Reply {
         /// The request.
@@ -249,7 +249,7 @@ pub enum Error {
     /// [`crate::Client::remove_watches`] removed the watch.
     #[error("the watch on {path} was removed")]
     WatchRemoved {
-        /// Watched path, as a path of the server.
+        /// Watched path, as a server path.
         path: Str,
     },
     /// The path of a request is invalid. The request was not sent.
@@ -280,8 +280,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the path of the request or, for a multi, of the failed operation. It is a path of the
-    /// server, except in an error about the path itself.
+    /// Returns the path of the request or, for a multi, of the failed operation. It is a server
+    /// path, except in an error about the path itself.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Op { call, .. }

@@ -1,7 +1,7 @@
 //! Frames: a length, a header and a record. Encoding and decoding do not allocate for each frame.
 //!
-//! Outgoing frames are appended to one buffer, which a single write sends. Incoming bytes are read
-//! in large pieces and returned as slices of the read buffer:
+//! Outgoing frames are appended to one buffer, which a single write operation sends. Incoming bytes
+//! are read in large pieces and returned as slices of the read buffer:
 //!
 //! ```
 //! use zoarium_client::frame::{FrameReader, put_request, split_reply};
@@ -27,7 +27,7 @@ use proto::{Xid, Zxid};
 
 use crate::limits::{BUFFER_BYTES_KEPT, READ_BYTES};
 
-/// Error for bytes of a server that are not a frame or not a reply.
+/// Error for bytes from a server that are not a frame or not a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -88,7 +88,7 @@ pub fn split_reply(frame: &[u8]) -> Result<(ReplyHeader, &[u8]), FrameError> {
 #[derive(Debug)]
 pub struct FrameReader {
     bytes: Vec<u8>,
-    /// Start of the first frame that the reader has not returned.
+    /// Start of the first frame that has not been returned.
     at: usize,
     frame_bytes_max: usize,
 }
@@ -113,7 +113,7 @@ impl FrameReader {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the number of received bytes that the reader has not returned.
+    /// Returns the number of received bytes that have not been returned.
     pub fn buffered(&self) -> usize {
         self.bytes.len() - self.at
     }

@@ -29,8 +29,8 @@ pub struct Handshake {
     /// Newest zxid that the client has seen. A server with a smaller zxid closes the connection
     /// without an answer.
     pub last_zxid_seen: Zxid,
-    /// Whether to accept a server without a quorum. `None` leaves the byte out, like clients before
-    /// 3.4 (and the C client before 3.5).
+    /// Whether to accept a server without a quorum. `None` omits the byte, like clients before 3.4
+    /// (and the C client before 3.5).
     pub read_only: Option<bool>,
     /// Size limit of an incoming frame, in bytes.
     pub frame_bytes_max: usize,
@@ -104,7 +104,7 @@ pub struct Accepted {
     pub session: Session,
     /// Negotiated session timeout, ms.
     pub timeout_ms: i32,
-    /// Whether the server accepts only reads because it is without a quorum.
+    /// Whether the server accepts only reads because it has no quorum.
     pub read_only: bool,
 }
 

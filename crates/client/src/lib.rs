@@ -47,7 +47,7 @@
 //!
 //! # Admin servers
 //! With the feature `admin`, `AdminClient` queries the admin servers of members, and `Changes`
-//! follows the changes below a path, also when members fail.
+//! follows the changes below a path, even when members fail.
 //!
 //! # Bounds
 //! The client does not trust the server. It checks lengths before it allocates memory ([`limits`]).

@@ -1,4 +1,4 @@
-//! Bounds of everything that a server, or a fast caller, could make grow.
+//! Limits on memory that a server or a fast caller could otherwise consume without bound.
 
 #[cfg(feature = "sasl")]
 use transport::sasl::gssapi::TOKEN_BYTES_MAX;

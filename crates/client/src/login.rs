@@ -8,8 +8,8 @@
 //!           <--------------------- proof that the server knows the password, too
 //! ```
 //!
-//! With a Kerberos ticket there are more tokens (`transport::sasl::gssapi`), and the last answer
-//! does not contain one.
+//! A login with a Kerberos ticket uses more tokens (`transport::sasl::gssapi`), and the last answer
+//! contains no token.
 //!
 //! Source: ZooKeeperSaslClient, SaslServerCallbackHandler. Unlike Java's client, this client
 //! refuses a server that accepts it without a login, because a configured user must take effect.
@@ -69,7 +69,7 @@ impl fmt::Debug for Login {
 /// Reason for a failed login.
 #[derive(Debug)]
 pub(crate) enum NotLoggedIn {
-    /// The connection was lost. Another connection may succeed.
+    /// The connection was lost. A login on another connection may succeed.
     Lost(LossReason),
     /// The login would also fail on another connection.
     Failed(LoginFailure),
@@ -167,7 +167,7 @@ where
         });
         let (stepped, next) = stepped.await?;
         if next.is_last {
-            // An empty answer confirms the login. An error refuses the login.
+            // An empty answer confirms the login. An error refuses it.
             ask(wire, next.token.into()).await?;
             return Ok(());
         }
@@ -185,7 +185,7 @@ async fn off_thread<T: Send + 'static>(
     }
 }
 
-/// Sends a token to the server and returns the token of the answer.
+/// Sends a token to the server and returns the token in the answer.
 async fn ask<S>(wire: &mut Wire<S>, token: Bytes) -> Result<Option<Bytes>, NotLoggedIn>
 where
     S: AsyncRead + AsyncWrite + Unpin,

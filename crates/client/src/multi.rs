@@ -64,7 +64,7 @@ pub(crate) fn path_version(path: impl Into<Str>, version: i32) -> PathVersionReq
 }
 
 impl Client {
-    /// Returns the path of an operation as a path of the server.
+    /// Returns the path of an operation as a server path.
     ///
     /// # Errors
     /// [`Error::Path`](crate::Error::Path) or
@@ -94,8 +94,8 @@ pub enum MultiResult {
     Set(Stat),
     /// The version matched.
     Checked,
-    /// The operation failed or was not tried. Contains an error code. The server executed none of
-    /// the operations.
+    /// The operation failed or was not tried. The variant contains an error code. The server
+    /// executed none of the operations.
     Failed(i32),
 }
 
@@ -109,7 +109,7 @@ pub enum MultiRead<'a> {
 }
 
 impl MultiRead<'_> {
-    /// Encodes the read. `outside` converts the path to a path of the server.
+    /// Encodes the read. `outside` converts the path to a server path.
     pub(crate) fn encode(
         &self,
         outside: impl Fn(&str) -> Result<Str>,
@@ -141,7 +141,7 @@ pub enum MultiReadResult {
 /// Decodes the results of a multi.
 ///
 /// # Errors
-/// If the results do not decode.
+/// If the results cannot be decoded.
 pub fn decode_results(input: &mut Reader) -> Result<Vec<MultiResult>, DecodeError> {
     decode_list(input, |op, input| {
         Ok(match OpCode::from_i32(op) {
@@ -166,7 +166,7 @@ pub fn decode_results(input: &mut Reader) -> Result<Vec<MultiResult>, DecodeErro
 /// Decodes the results of a multiRead.
 ///
 /// # Errors
-/// If the results do not decode.
+/// If the results cannot be decoded.
 pub fn decode_read_results(input: &mut Reader) -> Result<Vec<MultiReadResult>, DecodeError> {
     decode_list(input, |op, input| {
         Ok(match OpCode::from_i32(op) {
@@ -199,8 +199,8 @@ fn decode_list<T>(
     input: &mut Reader,
     mut decode: impl FnMut(i32, &mut Reader) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
-    // The encoding does not contain a count. Each result takes at least the 9 bytes of its header,
-    // which bounds the loop.
+    // The encoding contains no count. Each result takes at least the 9 bytes of its header, which
+    // bounds the loop.
     let mut results = Vec::new();
     loop {
         let header = MultiHeader::decode(input)?;
@@ -218,7 +218,7 @@ fn unknown_result(op: i32) -> DecodeError {
     }
 }
 
-/// Encodes the operations. `outside` returns the path of each as a path of the server.
+/// Encodes the operations. `outside` converts each path to a server path.
 pub(crate) fn encode_ops(
     ops: &[MultiOp],
     outside: impl Fn(&MultiOp) -> Result<Option<Str>>,

@@ -27,7 +27,7 @@ use crate::multi::{
 };
 use crate::watch::{Watch, WatchStream};
 
-/// Operations. Every method fails with [`Error::Op`] if the server refuses the operation, with
+/// Methods for operations. Each fails with [`Error::Op`] if the server refuses the operation, with
 /// [`Error::Path`] if a path is invalid, or with an error of the connection.
 impl Client {
     /// Creates a znode and returns its path. The path of a sequential znode ends in its number.
@@ -66,7 +66,7 @@ impl Client {
         Ok((self.inside(path), stat))
     }
 
-    /// Creates a znode at a path of the server, and returns its path of the server.
+    /// Creates a znode at a server path, and returns the server path of the new znode.
     pub(crate) async fn create_outside(
         &self,
         path: Str,
@@ -124,7 +124,7 @@ impl Client {
     }
 
     /// Works like [`exists`](Self::exists) and sets a watch for the listeners of
-    /// [`events`](Self::events), also if the znode is missing.
+    /// [`events`](Self::events), even if the znode is missing.
     pub async fn exists_and_watch(&self, path: &str) -> Result<Option<Stat>> {
         let watch = self.registration(path, WatchEffect::Exists)?;
         self.exists_with(path, Some(watch)).await
@@ -270,8 +270,8 @@ impl Client {
         Ok(response.total)
     }
 
-    /// Returns the paths of this session's ephemerals that start with `prefix`, in an arbitrary
-    /// order (3.6 and later). The prefix may end in a slash.
+    /// Returns the paths of this session's ephemerals whose paths start with `prefix`, in an
+    /// arbitrary order (3.6 and later). The prefix may end in a slash.
     pub async fn get_ephemerals(&self, prefix: &str) -> Result<Vec<Str>> {
         let prefix = self.outside_prefix(prefix)?;
         let record = path_only(prefix.clone());
@@ -332,7 +332,7 @@ impl Client {
         Ok(results)
     }
 
-    /// Executes several reads in one request. Each read has its own result (3.6 and later).
+    /// Executes several reads in one request. Each read has a separate result (3.6 and later).
     pub async fn multi_read(&self, reads: &[MultiRead<'_>]) -> Result<Vec<MultiReadResult>> {
         let mut body = Vec::new();
         for read in reads {

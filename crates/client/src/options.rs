@@ -18,7 +18,7 @@ use crate::login::Login;
 pub struct Options {
     /// `host:port` of each server.
     pub servers: Vec<Arc<str>>,
-    /// Whether to shuffle the servers first, so that clients spread over them.
+    /// Whether to shuffle the servers first to spread clients over them.
     pub is_shuffled: bool,
     /// Whether a new session replaces an expired one.
     pub is_renewed: bool,
@@ -28,14 +28,15 @@ pub struct Options {
     pub session: Option<Session>,
     /// Whether to accept a server without a quorum.
     pub read_only: bool,
-    /// Time limit of one server for the whole handshake.
+    /// Time limit for the whole handshake with one server.
     pub connect_timeout: Duration,
-    /// Time for which [`Client::connect`](crate::Client::connect) tries all servers again, if none
+    /// Time for which [`Client::connect`](crate::Client::connect) keeps trying all servers if none
     /// of them accepts the session. Zero means one attempt for each server.
     pub wait: Duration,
     /// Size limit of a reply, in bytes.
     pub frame_bytes_max: usize,
-    /// Size limit of a request, in bytes. A larger request fails before it costs the connection.
+    /// Size limit of a request, in bytes. A larger request fails before it is sent, and does not
+    /// break the connection.
     pub request_bytes_max: usize,
     /// TLS settings, if the servers require TLS.
     pub connector: Connector,
@@ -44,8 +45,8 @@ pub struct Options {
     pub login: Option<Login>,
     /// Dialer that replaces TCP, if any.
     pub dialer: Option<Arc<dyn Dial>>,
-    /// Seed of all random decisions, for reproducible runs. `None` means a random seed of the
-    /// system.
+    /// Seed of all random decisions, for reproducible runs. With `None`, the system provides a
+    /// random seed.
     pub seed: Option<u64>,
     pub(crate) chroot: Chroot,
 }
@@ -124,7 +125,7 @@ impl Options {
     }
 
     /// Makes [`Client::connect`](crate::Client::connect) wait for servers that are not reachable
-    /// yet: it tries all servers again until this time has passed.
+    /// yet. It keeps trying all servers until this time has passed.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -146,7 +147,7 @@ impl Options {
         self
     }
 
-    /// Sets the connector, usually for TLS.
+    /// Sets the TLS connector.
     pub fn with_connector(mut self, connector: Connector) -> Self {
         self.connector = connector;
         self
@@ -192,7 +193,7 @@ impl Options {
 const DEFAULT_PORT: u16 = 2181;
 
 pub(crate) fn with_port(server: &str) -> Arc<str> {
-    // The port of an IPv6 address follows the bracket. Colons inside the brackets belong to the
+    // In an IPv6 address, the port follows the bracket. Colons inside the brackets belong to the
     // address.
     let host_end = server.rfind(']').unwrap_or(0);
     match server.get(host_end..) {

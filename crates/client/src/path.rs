@@ -44,7 +44,7 @@ pub fn check_path(path: &str) -> Result<(), PathFault> {
     check_names(path, true)
 }
 
-/// Checks a path to which the server appends a number. Its last name may be empty.
+/// Checks a path to which the server appends a number. The last name in the path may be empty.
 pub(crate) fn check_prefix(path: &str) -> Result<(), PathFault> {
     check_names(path, false)
 }

@@ -14,7 +14,7 @@ const STEP_LIMIT: Duration = Duration::from_secs(2);
 /// Time limit for the answer to the word alone. An HTTP server does not answer a bare word.
 const WORD_LIMIT: Duration = Duration::from_millis(500);
 
-/// Size limit of an answer to a word, in bytes. The answer to `srvr` has a few hundred bytes.
+/// Size limit of an answer to a word, in bytes. The answer to `srvr` takes a few hundred bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// First byte of a TLS alert.

@@ -57,12 +57,12 @@ pub struct Created {
 }
 
 impl Client {
-    /// Creates a znode under a unique name, also when connections fail. After success exactly one
+    /// Creates a znode under a unique name, even when connections fail. After success, exactly one
     /// such znode exists. After an error, none remains.
     ///
     /// A sequential `/locks/lock-` is created as `/locks/_c_7f3c1a2e-…-lock-0000000004`. If the
-    /// future fails or is dropped, the client finds and deletes a possibly created znode in the
-    /// background. It continues on new connections until a server has answered.
+    /// future fails or is dropped, the client searches in the background for a znode that may have
+    /// been created, and deletes it. It continues on new connections until a server has answered.
     ///
     /// ```no_run
     /// # use zoarium_client::{Client, Create};
@@ -115,13 +115,13 @@ impl Client {
                 attempt.is_over = true;
                 return Ok(created);
             }
-            // The znode belongs to an expired session. The end of that session, or of the attempt,
-            // deletes it.
+            // The znode belongs to an expired session. It is deleted at the end of that session or
+            // of the attempt.
         }
     }
 
-    /// Replaces the znode `created` by a new one in one transaction. Other clients never see both
-    /// znodes or neither.
+    /// Replaces the znode `created` with a new znode in one transaction. Other clients always see
+    /// exactly one of the two.
     ///
     /// Returns `None` if the transaction was refused because `created` does not exist any more, or
     /// if its answer was lost. The new znode will then be deleted if it exists. The caller must
@@ -192,7 +192,8 @@ impl Client {
                 Err(error @ Error::ConnectionLost { .. }) => {
                     tracing::debug!(%error, "searching for a znode that may have been created");
                 }
-                // The name is not sequential. The earlier request was executed after all.
+                // The requested name is not sequential, so the earlier request was executed after
+                // all.
                 Err(error) if requests > 1 && error.code() == Some(ErrorCode::NodeExists) => {}
                 Err(error) => {
                     // The server refused the first request, so nothing was created.
@@ -271,8 +272,8 @@ impl Client {
     }
 
     /// Works like [`delete_created`](Self::delete_created), but in the background. The work
-    /// continues on new connections while the client lives. For callers that cannot wait, such as
-    /// `Drop`.
+    /// continues on new connections while the client exists. This method is for callers that cannot
+    /// wait, such as `Drop`.
     pub fn delete_created_in_background(&self, created: &Created) {
         self.delete_in_background(&created.path);
         if created.is_repeated {
@@ -293,8 +294,8 @@ impl Client {
     }
 
     /// Deletes a znode in the background. The work continues on new connections while the client
-    /// lives. An already deleted znode is not an error. For callers that cannot wait, such as
-    /// `Drop`. An invalid path is ignored, because no znode has it.
+    /// exists. An already deleted znode is not an error. This method is for callers that cannot
+    /// wait, such as `Drop`. An invalid path is ignored, because no znode has it.
     pub fn delete_in_background(&self, path: &str) {
         if let Ok(path) = self.outside(path) {
             self.push_chore(Chore::Delete(path));
@@ -302,7 +303,7 @@ impl Client {
     }
 }
 
-/// Guard that deletes a possibly created znode unless the attempt is complete.
+/// Guard that deletes a znode that may have been created, unless the attempt is complete.
 struct CreationAttempt<'a> {
     client: &'a Client,
     parent: &'a str,
@@ -345,8 +346,8 @@ impl Drop for CreationAttempt<'_> {
     }
 }
 
-/// Number of searches for a znode that may appear late. The time of one ping interval separates
-/// them.
+/// Number of searches for a znode that may appear late. Successive searches are one ping interval
+/// apart.
 const LOOKS: u32 = 2;
 
 pub(crate) fn below(parent: &str, name: &str) -> Str {

@@ -1,4 +1,4 @@
-//! Waiting for the session, and repetition of calls after a lost connection.
+//! Functions that wait for the session, and that repeat calls after a lost connection.
 
 use proto::OpCode;
 
@@ -8,11 +8,12 @@ use crate::state::State;
 
 impl Client {
     /// Repeats `call` until it has an answer: after each lost connection, and with
-    /// [`Options::with_renewal`](crate::Options::with_renewal) also in the next session. Waits until
-    /// the client is connected before each repetition.
+    /// [`Options::with_renewal`](crate::Options::with_renewal) even in the next session. Waits
+    /// until the client is connected before each repetition.
     ///
-    /// A server may already have executed a call whose answer was lost. Therefore use this only for
-    /// calls that may be executed twice, such as reads and [`delete_all`](Self::delete_all).
+    /// A server may already have executed a call whose answer was lost. Therefore use this method
+    /// only for calls that may be executed twice, such as reads and
+    /// [`delete_all`](Self::delete_all).
     ///
     /// ```no_run
     /// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {
@@ -45,9 +46,9 @@ impl Client {
     }
 
     /// Waits until `is_wanted` returns true for the state of the session, and returns this state.
-    /// The current state counts. A state that lasts only for a moment may be missed.
+    /// The current state counts, too. A state that lasts only for a moment may be missed.
     ///
-    /// The future may be dropped and created again.
+    /// The future may be dropped, and the call repeated.
     ///
     /// ```no_run
     /// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {

@@ -17,8 +17,8 @@ pub struct WatchEvent {
     pub kind: EventType,
     /// Path of the znode.
     pub path: Str,
-    /// Transaction of the change. It is -1 from servers before 3.9, and for changes that a server
-    /// found when the client set its watches again on a new connection.
+    /// Transaction of the change. It is -1 if the server is older than 3.9, or found the change
+    /// when the client set its watches again on a new connection.
     pub zxid: Zxid,
 }
 
@@ -70,7 +70,7 @@ pub enum State {
     LoginRefused {
         /// Address of the server.
         server: Arc<str>,
-        /// Reason of the refusal.
+        /// Reason for the refusal.
         reason: LoginFailure,
     },
     /// The application closed the client, or handed the session over.
@@ -87,8 +87,8 @@ impl State {
         }
     }
 
-    /// Returns the session while there is a connection. During this time, other clients do not have
-    /// the rights of the session.
+    /// Returns the session while there is a connection. During this time, no other client has the
+    /// rights of the session.
     pub fn connected_session(&self) -> Option<SessionId> {
         match self {
             Self::Connected { session, .. } => Some(*session),
@@ -104,7 +104,7 @@ impl State {
         )
     }
 
-    /// Returns the error for a call after the end.
+    /// Returns the error for a call after the end of the session.
     pub(crate) fn refusal(&self, op: OpCode, session: SessionId) -> Error {
         match self {
             Self::Expired => Error::SessionExpired {

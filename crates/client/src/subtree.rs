@@ -15,16 +15,16 @@ use crate::protected::below;
 const READS_MAX: usize = 64;
 /// Maximum number of znodes that one transaction deletes.
 const DELETES_MAX: usize = 128;
-/// Bytes of paths after which a transaction of deletions ends. It is far below the size limit of a
-/// request.
+/// Total length of the paths after which a transaction of deletions ends, in bytes. It is far below
+/// the size limit of a request.
 const DELETE_BYTES_MAX: usize = 256 << 10;
 /// Number of attempts while other clients change the same znodes.
 const ATTEMPTS: usize = 16;
 
 impl Client {
     /// Creates a znode and its missing ancestors: persistent, with null data, and open to
-    /// `world:anyone`. Existing znodes, also from a concurrent call, are not an error. With
-    /// [`Options::chroot`](crate::Options::chroot), this includes the root directory.
+    /// `world:anyone`. Existing znodes, including those from a concurrent call, are not an error.
+    /// With [`Options::chroot`](crate::Options::chroot), this includes the root directory.
     ///
     /// If the future fails or is dropped, some of the ancestors may exist. The call can be repeated.
     ///
@@ -46,7 +46,7 @@ impl Client {
     /// # Errors
     /// As [`ensure_path`](Self::ensure_path).
     pub async fn ensure_path_with_acl(&self, path: &str, acl: Vec<Acl>) -> Result<()> {
-        // A client may see a znode whose parent it may not change.
+        // A client may see a znode even if it may not change the parent.
         if self.exists(path).await?.is_some() {
             return Ok(());
         }
@@ -58,7 +58,8 @@ impl Client {
         let mut depth = last;
         let mut attempts = ends.len() + ATTEMPTS;
         loop {
-            // The deepest znode comes first, because the client may not create its ancestors.
+            // The deepest znode is tried first, because the client may not be allowed to create its
+            // ancestors.
             let path = Str::from(&whole[..ends[depth]]);
             match self.create_outside(path, None, &create, None).await {
                 Err(error) if error.is_no_node() && depth > 0 && attempts > 0 => {
@@ -74,10 +75,10 @@ impl Client {
 
     /// Deletes a znode and all its descendants. A missing znode is not an error.
     ///
-    /// The client deletes the znodes in transactions of up to 128, from below. Other clients may see
-    /// a part of the subtree, and may create or delete znodes in it meanwhile: new znodes are deleted,
-    /// too. The paths of the whole subtree are kept in memory. If the future fails or is dropped,
-    /// some of the znodes are deleted. The call can be repeated.
+    /// The client deletes the znodes in transactions of up to 128, descendants first. Other clients
+    /// may see a part of the subtree, and may create or delete znodes in it meanwhile. New znodes
+    /// are deleted, too. The paths of the whole subtree are kept in memory. If the future fails or
+    /// is dropped, some of the znodes are deleted. The call can be repeated.
     ///
     /// ```no_run
     /// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {
@@ -123,7 +124,7 @@ impl Client {
                 });
             }
             while let Some(read) = reads.join_next().await {
-                // A read can only be cancelled or panic together with its runtime.
+                // The read task can only be cancelled or panic together with its runtime.
                 let Ok((path, names)) = read else { continue };
                 match names {
                     Ok(names) => found.extend(names.iter().map(|name| below(&path, name))),

@@ -1,8 +1,7 @@
 //! Notification of listeners about the state of a session.
 //!
 //! Each listener has its own channel, and receives states in the order of subscription. tokio wakes
-//! the receivers of one channel in a random order, so a simulation could not be repeated from its
-//! seed.
+//! the receivers of one channel in a random order, which would make simulations unrepeatable.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::state::State;
 
-/// Minimum number of listeners before dropped ones are removed.
+/// Minimum number of listeners at which dropped listeners are removed.
 const LISTENERS_MIN: usize = 8;
 
 /// Sender of states. Dropping it ends the channels of the listeners.
@@ -31,7 +30,7 @@ pub(crate) struct Listening {
 #[derive(Debug, Default)]
 struct Listeners {
     all: Vec<watch::Sender<State>>,
-    /// Number of listeners at which dropped ones are removed.
+    /// Number of listeners at which dropped listeners are removed.
     full_at: usize,
     has_changed: bool,
 }
@@ -52,7 +51,7 @@ impl StateSender {
     }
 
     /// Sends a state to all listeners, without holding the lock. A listener that borrows its state
-    /// blocks the sender, and may subscribe again meanwhile. A new listener already has the new
+    /// blocks the sender, and may subscribe again meanwhile. A new listener starts with the new
     /// state.
     pub(crate) fn tell(&self, state: State) {
         let mut told = {
@@ -126,7 +125,7 @@ mod tests {
         let state = held.borrow();
         std::thread::scope(|scope| {
             scope.spawn(|| teller.tell(State::Lost));
-            // The sender has started, and waits for the borrowed state.
+            // The sender has started, and waits for the state that is borrowed here.
             while *listening.now() != State::Lost {
                 std::thread::yield_now();
             }

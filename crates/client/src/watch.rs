@@ -1,4 +1,4 @@
-//! Handles of watches. Each handle waits for its own events, and removes its watch from the server
+//! Handles for watches. Each handle waits for its own events, and removes its watch from the server
 //! when it is dropped.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use crate::limits::STREAM_EVENTS_MAX;
 use crate::machine::{Sink, Waiter};
 use crate::state::WatchEvent;
 
-/// Handle of a standard watch, which reports one change.
+/// Handle for a standard watch, which reports one change.
 ///
 /// The watch survives a lost connection. The client sets it again on the next connection, and the
 /// server reports a change that happened meanwhile. Dropping the handle removes the watch from the
@@ -67,7 +67,7 @@ impl Watch {
     }
 
     /// Waits for the change. The future may be dropped and created again. After the change, each
-    /// call returns it again.
+    /// further call returns the same change.
     ///
     /// # Errors
     /// If the session ended first, or the watch was removed.
@@ -95,7 +95,8 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if let WatchOutcome::NotYet(receiver) = &mut self.told {
-            // Must be first, so that a concurrent reply finds the channel closed.
+            // The receiver must be closed first, so that a concurrent reply finds the channel
+            // closed.
             receiver.close();
             self.chores.push(Chore::Forget(self.id));
         }
@@ -206,7 +207,7 @@ struct Inner {
 impl StreamQueue {
     pub(crate) fn push(&self, event: &WatchEvent) {
         let mut inner = self.inner.lock();
-        // The reader has to read everything again, so earlier events are useless.
+        // The reader has to read everything again, so earlier events are no longer useful.
         if inner.is_missing {
             return;
         }

@@ -14,10 +14,11 @@ use crate::limits::{BUFFER_BYTES_KEPT, READ_BYTES};
 /// Received frame, and the buffer for frames that answer it.
 pub type Exchange<'a> = (&'a [u8], &'a mut Vec<u8>);
 
-/// Connection that transports bytes. The caller appends requests to [`outbound`](Self::outbound)
-/// and reads replies with [`next_frame`](Self::next_frame). [`turn`](Self::turn) moves bytes.
+/// Connection for requests and replies as bytes. The caller appends requests to
+/// [`outbound`](Self::outbound) and reads replies with [`next_frame`](Self::next_frame).
+/// [`turn`](Self::turn) moves bytes.
 ///
-/// All futures may be dropped at any await and called again. They do not lose bytes or send them
+/// All futures may be dropped at any await, and the calls repeated. No bytes are lost or sent
 /// twice.
 #[derive(Debug)]
 pub struct Wire<S> {
@@ -44,7 +45,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         &self.stream
     }
 
-    /// Returns the buffer to which the caller appends frames. The existing content must stay.
+    /// Returns the buffer to which the caller appends frames. The caller must not change the
+    /// existing content.
     pub fn outbound(&mut self) -> &mut Vec<u8> {
         &mut self.outbound
     }
@@ -104,7 +106,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Otherwise the buffer would grow without bound if the peer never catches up completely.
+        // Otherwise the buffer would grow without limit if the peer never reads all of it.
         if self.written > READ_BYTES && self.written > self.outbound.len() / 2 {
             self.outbound.drain(..self.written);
             self.written = 0;
@@ -121,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         if self.outbound.capacity() > BUFFER_BYTES_KEPT {
             self.outbound.shrink_to(0);
         }
-        // A TCP stream does not buffer data, but an encrypted stream may.
+        // A TCP stream does not buffer data itself, but an encrypted stream may.
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -21,7 +21,7 @@ pub use serde_json::Value;
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::port::host_of;
 
-/// Path above the commands, unless the address of a server has another one.
+/// Path prefix of the commands, unless a server's address contains another one.
 const COMMANDS: &str = "/commands";
 /// Time limit for the TCP connection and the TLS handshake together.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -55,7 +55,7 @@ pub enum AdminError {
         status: StatusCode,
         /// Reason that the server reported.
         text: String,
-        /// Whole answer of the server.
+        /// Complete answer of the server.
         answer: Value,
     },
     /// The server has not yet recorded the position of a feed.
@@ -73,7 +73,7 @@ pub enum AdminError {
     Unprotected {
         /// Address of the server.
         server: String,
-        /// Connections over which the credentials would be sent.
+        /// Rule for the connections over which the credentials may be sent.
         reason: &'static str,
     },
 }
@@ -81,7 +81,7 @@ pub enum AdminError {
 /// Connections over which an [`AdminClient`] sends its credentials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CredentialRule {
-    /// Every connection: the user named the servers.
+    /// Every connection, because the user named the servers.
     #[default]
     AnyConnection,
     /// TLS with a verified host, or the loopback interface.
@@ -91,8 +91,8 @@ pub enum CredentialRule {
 }
 
 impl CredentialRule {
-    /// Returns the rule for addresses of other members that this server reported. A loopback address
-    /// that another machine reports is not the address of a member.
+    /// Returns the rule for the addresses of other members that `server` reported. A loopback
+    /// address that another machine reports is not the address of a member.
     pub async fn for_members_of(server: &str) -> Self {
         let address = server.split('/').next().unwrap_or(server);
         let is_loopback = match lookup_host(address).await {
@@ -106,7 +106,8 @@ impl CredentialRule {
         }
     }
 
-    /// Returns the reason why no credentials are sent to the addresses of a server, if there is one.
+    /// Returns the reason why no credentials are sent to the addresses of a server, if there is a
+    /// reason.
     fn refuse(self, addresses: &[SocketAddr], connector: &Connector) -> Option<&'static str> {
         let is_loopback = || {
             addresses
@@ -130,7 +131,7 @@ impl AdminError {
     pub fn may_be_known_elsewhere(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Unprotected { .. } | Self::Lagging { .. } => true,
-            // A server also answers with status 200 if it does not serve yet, or does not keep a
+            // A server also answers with status 200 if it does not serve clients yet or keeps no
             // history.
             Self::Refused { status, .. } => {
                 status.is_server_error() || matches!(*status, StatusCode::GONE | StatusCode::OK)
@@ -147,7 +148,7 @@ impl AdminError {
     }
 }
 
-/// Returns whether the text of a refusal shows that the server keeps no change history.
+/// Returns whether the reason of a refusal shows that the server keeps no change history.
 fn is_unknown(text: &str) -> bool {
     text.starts_with("Unknown command: history/")
 }
@@ -155,8 +156,9 @@ fn is_unknown(text: &str) -> bool {
 /// Addresses and credentials for requests to admin servers.
 #[derive(Clone, Default)]
 pub struct AdminClient {
-    /// `host:port` of each admin server, in the order in which they are tried. A path after the port is the path above
-    /// the commands (`admin.commandURL`), if it is not `/commands`.
+    /// `host:port` of each admin server, in the order in which they are tried. A path after the
+    /// port is the path prefix of the commands (`admin.commandURL`), if it differs from
+    /// `/commands`.
     pub servers: Vec<String>,
     /// Value of the header `Authorization`: scheme and data, such as `digest user:password`.
     pub authorization: Option<String>,
@@ -167,7 +169,7 @@ pub struct AdminClient {
 }
 
 impl fmt::Debug for AdminClient {
-    // Leaves out `authorization`, which may contain a password.
+    // Omits `authorization`, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AdminClient({:?})", self.servers)
     }
@@ -273,7 +275,8 @@ impl AdminClient {
         let io = TokioIo::new(stream);
         let shaken = hyper::client::conn::http1::handshake(io).await;
         let (mut sender, connection) = shaken.map_err(|error| unreachable(server, &error))?;
-        // The task ends with the connection. Reading the body reports any error of the connection.
+        // The task ends with the connection. Any error of the connection also appears when the body
+        // is read.
         tokio::spawn(connection);
         let query = encoded(parameters);
         let mut request = Request::get(format!("{path}/{command}?{query}")).header(HOST, address);

@@ -73,7 +73,7 @@ impl Change {
     }
 
     /// Returns whether the server hides the origin (session, client and identities). Administrators
-    /// see the origin.
+    /// always see the origin.
     pub fn is_origin_hidden(&self) -> bool {
         self.value["session"].is_null()
     }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::ChangesError;
 use crate::admin::AdminError;
 
-/// Time for which a feed waits for members that have not yet recorded its position. A member that
-/// was restarted or disconnected may lag.
+/// Time for which a feed waits for members that have not yet recorded its position. A member may
+/// lag after a restart or a lost connection.
 const LAG_LIMIT: Duration = Duration::from_secs(30);
 
 /// Failures since a member last continued the feed.
@@ -24,7 +24,7 @@ pub(super) struct Failures {
     lagging_since: Option<Instant>,
 }
 
-/// Failures of a round, in which each member is tried once.
+/// Failures of a round, in which the feed tries each member once.
 #[derive(Debug, Default)]
 struct Round {
     failed: usize,
@@ -66,7 +66,8 @@ impl Failures {
     }
 
     /// Ends a round in which all members failed. Returns the error of the feed if another round
-    /// cannot succeed, or if the failures last longer than `limit`. Then counting starts again.
+    /// cannot succeed, or if the failures last longer than `limit`. After an error, counting starts
+    /// again.
     pub(super) fn end_round(
         &mut self,
         last: &AdminError,
@@ -155,7 +156,7 @@ mod tests {
             panic!("{error:?}");
         };
         assert_eq!(last.to_string(), "b:1: two");
-        // Another call gets the same time.
+        // Another call has the same time limit.
         assert!(round(&mut failures, &errors, Some(limit), start + limit).is_none());
         assert!(round(&mut failures, &errors, None, start + limit * 100).is_none());
     }
@@ -166,7 +167,7 @@ mod tests {
         let mut failures = Failures::default();
         let all = [lagging(0x20), lagging(0x41), lagging(0x30)];
         assert!(round(&mut failures, &all, None, start).is_none());
-        // A member that is not reachable may have the position.
+        // An unreachable member may have the position.
         let some = [lagging(0x20), unreachable("b:1", &"gone")];
         assert!(round(&mut failures, &some, None, start + LAG_LIMIT).is_none());
         assert!(round(&mut failures, &all, None, start + LAG_LIMIT).is_none());

@@ -1,4 +1,4 @@
-//! Splits the bytes of a feed into lines.
+//! Parser that splits the bytes of a feed into lines.
 
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::StatusCode;
@@ -10,7 +10,7 @@ use super::change::Change;
 use crate::admin::{AdminError, unreachable};
 use crate::limits::LINE_BYTES_MAX;
 
-/// Meaning of a line.
+/// Parsed line.
 #[derive(Debug)]
 pub(super) enum Line {
     Change(Change),
@@ -19,7 +19,7 @@ pub(super) enum Line {
 }
 
 impl Line {
-    /// Returns the position that the feed has after this line.
+    /// Returns the feed's position after this line.
     pub(super) fn position(&self) -> Option<Position> {
         match self {
             Self::Change(change) => Some(change.position()),
@@ -29,7 +29,7 @@ impl Line {
     }
 }
 
-/// The last line of a member that does not continue.
+/// Last line of a member that cannot continue the feed.
 #[derive(Debug)]
 pub(super) struct End {
     /// Position up to which the member has sent all visible changes.
@@ -69,7 +69,7 @@ impl End {
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: BytesMut,
-    /// Number of bytes that were already searched for the end of a line.
+    /// Number of bytes that have already been searched for the end of a line.
     searched: usize,
 }
 

@@ -1,9 +1,9 @@
-//! Stream of committed changes below a path. Each change arrives once and in order, also when
+//! Stream of committed changes below a path. Each change arrives once and in order, even when
 //! members fail.
 //!
 //! Members that keep a change history (`history.enabled`) serve it at their admin port. Positions
-//! are equal on all members. When a member fails, the stream therefore continues at the next member
-//! from its position.
+//! are equal on all members. When a member fails, the stream therefore continues from its position
+//! at the next member.
 //!
 //! ```no_run
 //! # async fn follow() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,13 +59,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangesError {
-    /// No member keeps the next change any more, or no member has ever received it.
+    /// No member keeps the next change any longer, or no member has ever received it.
     #[error(
         "no member stores the next changes; changes after {resume_after} are available: {last}"
     )]
     NotKept {
-        /// Position after which changes exist again, according to the members. The feed has lost
-        /// the changes before it.
+        /// Position after which changes are available again, according to the members. The feed has
+        /// lost the changes before it.
         resume_after: Position,
         /// Error of the last member.
         last: AdminError,
@@ -139,8 +139,8 @@ pub struct Changes {
     options: ChangeOptions,
     position: Option<Position>,
     connection: Option<Connection>,
-    /// Connection attempt to the next member. A dropped call leaves the attempt here, and the next
-    /// call continues it.
+    /// Connection attempt to the next member. It stays here if a call is dropped, and the next call
+    /// continues it.
     connecting: Option<Connecting>,
     /// Index of the next member.
     next_server: usize,
@@ -153,7 +153,7 @@ struct Connection {
     server: String,
     body: Incoming,
     lines: Lines,
-    /// Start of the current wait for data, over all calls.
+    /// Start of the current wait for data, across all calls.
     silent_since: Option<Instant>,
 }
 
@@ -301,7 +301,8 @@ impl Changes {
             Line::Change(change) => (change.position(), ChangesEvent::Change(Box::new(change))),
             Line::Progress(progress) => {
                 let position = progress.position;
-                // The member would omit the changes up to the position when it records them.
+                // Once the member records the changes up to this position, it would omit them from
+                // the feed.
                 if let Some(head) = progress.head.filter(|head| *head < position.zxid) {
                     return Err(AdminError::Lagging {
                         server: connection.server.clone(),
@@ -313,7 +314,7 @@ impl Changes {
             }
             Line::End(end) => {
                 // Transactions without a visible change may precede the end. Without this position,
-                // every member would send them again, and end again.
+                // every member would send them again and end the feed again.
                 self.position = end.position.or(self.position);
                 return Err(end.into_error(&connection.server));
             }

@@ -46,9 +46,9 @@ pub struct ChangeOptions {
     pub authorization: Option<String>,
     /// TLS settings, if the servers require TLS.
     pub connector: Connector,
-    /// Time without a usable member after which [`Changes::next`](super::Changes::next) returns
-    /// [`ChangesError::Unreachable`](super::ChangesError::Unreachable), at the earliest when each
-    /// member has failed once. The default is one minute. `None` means never.
+    /// Time without a usable member, after which [`Changes::next`](super::Changes::next) returns
+    /// [`ChangesError::Unreachable`](super::ChangesError::Unreachable), but not before each member
+    /// has failed once. The default is one minute. `None` means never.
     pub failure_limit: Option<Duration>,
 }
 
@@ -125,7 +125,7 @@ impl ChangeOptions {
 }
 
 impl fmt::Debug for ChangeOptions {
-    // Leaves out `authorization`, which may contain a password.
+    // Omits `authorization`, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChangeOptions")
             .field("servers", &self.servers)

@@ -28,17 +28,17 @@ pub(crate) struct Command {
     pub(crate) op: OpCode,
     pub(crate) path: Option<Str>,
     pub(crate) body: Bytes,
-    /// Session in which the request may be sent. `None` means any session.
+    /// Session in which the request may be sent. With `None`, any session is permitted.
     pub(crate) session: Option<SessionId>,
     pub(crate) watch: Option<Registration>,
-    /// Set before the request is sent, for callers that must know whether the server may have
-    /// executed it.
+    /// Flag that is set before the request is sent, for callers that must know whether the server
+    /// may have executed it.
     pub(crate) is_sent: Option<Arc<AtomicBool>>,
     pub(crate) reply: oneshot::Sender<Result<Reply>>,
 }
 
 impl Command {
-    /// Creates a request without a session, a watch or a flag, and the receiver of its answer.
+    /// Creates a request without a session, watch or flag, and the receiver for its answer.
     pub(crate) fn new(
         op: OpCode,
         path: Option<Str>,
@@ -66,7 +66,7 @@ impl Command {
     }
 
     pub(super) fn refuse(self, error: Error) {
-        // Fails if the caller does not wait any more.
+        // Fails if the caller no longer waits.
         let _ = self.reply.send(Err(error));
     }
 }
@@ -120,7 +120,7 @@ impl Machine {
     }
 
     /// Refuses the calls that wait for a connection. Stops at a close and returns whether there was
-    /// one, because a close ends the client.
+    /// a close, because it ends the client.
     pub(super) fn refuse_waiting(&mut self, last: &Error) -> bool {
         let server = self.hosts.current();
         while let Ok(command) = self.inbox.try_recv() {
@@ -146,7 +146,7 @@ impl Machine {
             }
             self.phase = phase;
             match chore {
-                // Without a connection, a server does not have the watch.
+                // Without a connection, no server has the watch.
                 Chore::Forget(id) => drop(self.watches.forget(id)),
                 other if self.is_ended() => drop(other),
                 other => self.undone.push_back(other),
@@ -200,8 +200,8 @@ impl Machine {
         }
     }
 
-    /// Removes a watch from the server, unless a request in flight sets an equal watch. The server
-    /// would remove both watches.
+    /// Removes a watch from the server, unless a request in flight sets an equal watch, because the
+    /// server would remove both.
     fn remove_watch(
         &mut self,
         link: &mut ServerConnection,
@@ -381,7 +381,7 @@ impl Machine {
     }
 }
 
-/// Returns the further background work that results from an answer.
+/// Returns any further background work that results from an answer.
 fn done(chore: &Chore, err: i32, body: Bytes) -> Result<Vec<Chore>, LossReason> {
     if err != 0 {
         if err != ErrorCode::NoNode.code() {

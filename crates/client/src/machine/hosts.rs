@@ -5,10 +5,9 @@ use std::time::Duration;
 
 /// Servers in the order of attempts, in rounds.
 ///
-/// Within a round, each attempt follows directly, because the next server is probably healthy. The
-/// pause between rounds starts at [`PAUSE_MIN`] and doubles up to [`PAUSE_MAX`]. A random factor
-/// between one half and one shortens it, so that clients of a failed server do not reconnect
-/// together.
+/// Within a round, there are no pauses, because the next server is probably healthy. The pause
+/// between rounds starts at [`PAUSE_MIN`] and doubles up to [`PAUSE_MAX`]. A random factor between
+/// one half and one shortens it, so that clients of a failed server do not reconnect together.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     servers: Vec<Arc<str>>,
@@ -59,7 +58,7 @@ impl Hosts {
         self.pause = PAUSE_MIN;
     }
 
-    /// Records the loss of a serving connection. Selects the next server without a pause.
+    /// Records the loss of a serving connection, and selects the next server without a pause.
     pub(crate) fn handle_lost(&mut self) {
         self.turn();
     }

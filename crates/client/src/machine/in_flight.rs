@@ -103,7 +103,7 @@ impl InFlight {
         same_path.any(|asked| asked.effect.sets() == Some(unwanted.kind))
     }
 
-    /// Returns whether background work waits for answers.
+    /// Returns whether any background work waits for answers.
     pub(crate) fn has_chores(&self) -> bool {
         let mut askers = self.requests.iter().map(|pending| &pending.asker);
         askers.any(|asker| matches!(asker, ReplyTarget::Chore(_)))
@@ -120,7 +120,7 @@ impl InFlight {
                         call: pending.call,
                         reason: reason.clone(),
                     };
-                    // Fails if the caller does not wait any more.
+                    // Fails if the caller no longer waits.
                     let _ = reply.send(Err(lost));
                 }
                 ReplyTarget::Chore(chore) => chores.push(chore),

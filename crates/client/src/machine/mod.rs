@@ -1,5 +1,5 @@
 //! Session as a state machine. Its inputs are frames, calls and the time. Its outputs are frames,
-//! events and orders.
+//! events and instructions to its host.
 //!
 //! ```text
 //!   Pausing --time--> Dialing --handle_dialed(ok)--> Connected --handle_lost--> Pausing
@@ -9,9 +9,9 @@
 //!                  session ended, login refused   -->  Ended   (with renewal: Pausing, no session)
 //! ```
 //!
-//! The machine does not use a socket, a clock or a task. `now` is the time since any fixed moment,
-//! and [`HostOrder`] names the server to dial. The machine appends outgoing frames to a buffer of its
-//! host. [`crate::driver`] is the host on tokio.
+//! The machine does not use a socket, a clock or a task. `now` is the time since an arbitrary fixed
+//! moment, and [`HostOrder`] names the server to dial. The machine appends outgoing frames to a
+//! buffer of its host. [`crate::driver`] is the host on tokio.
 
 mod calls;
 mod hosts;
@@ -45,10 +45,10 @@ use watches::Watches;
 pub use watches::{AddWatchMode, WatchKind};
 pub(crate) use watches::{Registration, Sink, Waiter, WatchEffect};
 
-/// Order to the host.
+/// Instruction to the host.
 #[derive(Debug)]
 pub(crate) enum HostOrder {
-    /// Connect to this server with this handshake. The result goes to [`Machine::handle_dialed`].
+    /// Connects to this server with this handshake. The result goes to [`Machine::handle_dialed`].
     Dial {
         server: Arc<str>,
         handshake: Box<Handshake>,
@@ -69,9 +69,9 @@ pub(crate) struct Machine {
     later: Vec<Chore>,
     events: broadcast::Sender<WatchEvent>,
     state: StateSender,
-    /// Session as the handles see it.
+    /// Session that the handles see.
     session: Arc<Mutex<Session>>,
-    /// Whether the next handshake asks for a new session.
+    /// Whether the next handshake requests a new session.
     wants_new_session: bool,
     timeout: Duration,
     last_zxid: Zxid,
@@ -79,8 +79,8 @@ pub(crate) struct Machine {
     /// Packets of the successful auth requests, in order.
     auths: Vec<Bytes>,
     next_xid: i32,
-    /// Sending time of the newest request that a server answered. The session lasts at least one
-    /// timeout from this time on.
+    /// Time at which the newest answered request was sent. The session lasts at least one timeout
+    /// from this time on.
     touched: Duration,
     /// Error of the last connection attempt since the connection was lost.
     dial_error: Option<Error>,
@@ -98,21 +98,21 @@ enum Phase {
 struct ServerConnection {
     server: Arc<str>,
     in_flight: InFlight,
-    /// Number of unanswered auth requests of [`Machine::restore`]. Callers do not wait for them.
+    /// Number of unanswered auth requests from [`Machine::restore`]. Callers do not wait for them.
     auths_restored: usize,
-    /// Sending times of the unanswered pings.
+    /// Times at which the unanswered pings were sent.
     pings: VecDeque<Duration>,
     last_sent: Duration,
     last_heard: Duration,
-    /// Whether a closeSession was sent. The client sends nothing after it, because the server
-    /// closes the connection without reading further requests. The system would then discard the
-    /// answer.
+    /// Whether a closeSession request was sent. The client sends nothing after it, because the
+    /// server closes the connection without reading further requests. The system would then discard
+    /// the answer.
     is_closing: bool,
     is_closed: bool,
 }
 
 impl ServerConnection {
-    /// Describes a request of the machine itself on this connection.
+    /// Describes a request that the machine itself sends on this connection.
     fn call(&self, op: OpCode, path: Str) -> Call {
         Call {
             op,
@@ -136,7 +136,7 @@ pub(crate) struct MachineChannels {
 }
 
 impl Machine {
-    /// Creates the machine for a new or continued session. A call of
+    /// Creates the machine for a new or continued session. A call to
     /// [`handle_dialed`](Self::handle_dialed) must follow.
     pub(crate) fn new(
         options: Options,
@@ -179,7 +179,7 @@ impl Machine {
         matches!(self.phase, Phase::Connected(_))
     }
 
-    /// Returns the latest time for the next call of [`handle_deadline`](Self::handle_deadline).
+    /// Returns the latest time for the next call to [`handle_deadline`](Self::handle_deadline).
     pub(crate) fn deadline(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Connected(link) => Some(self.ping_at(link).min(self.dead_at(link))),
@@ -217,7 +217,7 @@ impl Machine {
         })
     }
 
-    /// Handles the result of an [`HostOrder::Dial`].
+    /// Handles the result of a [`HostOrder::Dial`].
     pub(crate) fn handle_dialed(
         &mut self,
         outcome: Result<Accepted>,
@@ -241,7 +241,7 @@ impl Machine {
                 tracing::warn!(session = %self.session_id(), %server, %reason, "login refused");
                 self.end(State::LoginRefused { server, reason });
             }
-            // All handles are dropped, so a connection would be useless.
+            // All handles have been dropped, so a connection would be useless.
             _ if self.inbox.is_closed() && self.inbox.is_empty() => self.end(State::Closed),
             error => {
                 if self.state.is(&State::Lost) && self.refuse_waiting(&error) {
@@ -352,7 +352,7 @@ impl Machine {
         put_request(Xid::PING, OpCode::Ping.number(), out, |_| ());
         link.last_sent = now;
         link.pings.push_back(now);
-        // Bounds the memory for a server that answers other requests, but not pings.
+        // Limits the memory used when a server answers other requests, but not pings.
         if link.pings.len() > IN_FLIGHT_MAX {
             link.pings.pop_front();
         }
@@ -362,12 +362,12 @@ impl Machine {
         self.phase = Phase::Connected(link);
     }
 
-    /// Handles the time at which the session may have ended, while no server is reachable.
+    /// Handles the moment when the session may have ended while no server is reachable.
     fn lose(&mut self, now: Duration) {
         tracing::info!(session = %self.session_id(), "no server was reached for a whole session timeout");
         self.state.tell(State::Lost);
         let last = self.dial_error.clone().unwrap_or_else(|| {
-            // The first attempt still waits for its answer.
+            // The first attempt is still waiting for its answer.
             let waited = match self.phase {
                 Phase::Dialing { since } => now.saturating_sub(since),
                 _ => Duration::ZERO,
@@ -444,7 +444,8 @@ impl Machine {
         }
     }
 
-    /// Returns whether background work remains. It continues after the last handle was dropped.
+    /// Returns whether background work remains. It continues after the last handle has been
+    /// dropped.
     pub(crate) fn has_chores(&self) -> bool {
         match &self.phase {
             Phase::Connected(link) => link.in_flight.has_chores(),
@@ -453,7 +454,7 @@ impl Machine {
     }
 }
 
-/// Minimum time for a server to accept the session, also with a short session timeout.
+/// Minimum time for a server to accept the session, even with a short session timeout.
 const DIAL_TIME_MIN: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tests of a session on simulated time, without socket, runtime and clock.
+//! Tests of a session on simulated time, without a socket, runtime or clock.
 
 use jute::Encode;
 use proto::connect::{ReplyHeader, RequestHeader};
@@ -9,7 +9,7 @@ use crate::telling::Listening;
 
 const TIMEOUT: Duration = Duration::from_secs(9);
 
-/// A machine with its environment.
+/// Machine under test, with the other ends of its channels.
 struct Site {
     machine: Machine,
     calls: mpsc::Sender<Command>,
@@ -41,7 +41,7 @@ fn refused() -> Error {
 }
 
 impl Site {
-    /// Creates a site that is connected at 0 s.
+    /// Creates a machine that is connected at 0 s.
     fn new(options: Options) -> Self {
         let hosts = Hosts::new(&options.servers, false, 1);
         let (calls, inbox) = mpsc::channel(10);
@@ -87,7 +87,7 @@ impl Site {
         taken.unwrap();
     }
 
-    /// Advances the time from deadline to deadline and refuses every dial, until `end` or until the
+    /// Advances the time from deadline to deadline, refusing every dial, until `end` or until the
     /// connection is dead.
     fn pass_until(&mut self, end: Duration) -> Option<(Duration, LossReason)> {
         let mut now = Duration::ZERO;
@@ -123,7 +123,7 @@ fn a_session_is_lost_one_timeout_after_the_last_answered_request() {
     site.machine.handle_deadline(&mut site.out, at(3)).unwrap();
     let pings = site.sent();
     assert_eq!(pings[0].xid, Xid::PING);
-    // The answer takes a second. The session is certain from the time of the request on.
+    // The answer takes a second. The session is certain to exist from the time of the request on.
     site.reply(Xid::PING, at(4));
     let (dead, reason) = site.pass_until(at(100)).unwrap();
     assert_eq!(dead, at(10), "two thirds after the last byte");
@@ -255,7 +255,7 @@ fn nothing_is_sent_after_close_session() {
     let error = refused.try_recv().unwrap().unwrap_err();
     assert!(matches!(error, Error::Closed { op: OpCode::Delete }));
 
-    // The connection is lost. The session may still exist, and so may the znode to be deleted.
+    // The connection is lost. The session and the znode to be deleted may still exist.
     site.machine.handle_lost(&LossReason::ClosedByServer, at(2));
     assert!(closed.try_recv().unwrap().is_err());
     assert!(site.machine.poll_order(at(2)).is_some());

@@ -65,19 +65,19 @@ pub enum WatchKind {
     PersistentRecursive = 5,
 }
 
-/// Watch that a request sets. Its path is a path of the server.
+/// Watch that a request sets. Its path is a server path.
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub(crate) effect: WatchEffect,
     pub(crate) path: Str,
-    /// Waiter for the watch. With `None`, only the listeners of the session receive the event.
+    /// Waiter for the watch. If absent, only the listeners of the session receive the event.
     pub(crate) waiter: Option<Waiter>,
 }
 
 /// Receiver of a watch's events.
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    /// Id, unique in the session.
+    /// Id that is unique in the session.
     pub(crate) id: u64,
     pub(crate) sink: Sink,
 }
@@ -106,7 +106,7 @@ impl Waiter {
     }
 }
 
-/// Tables of a server, one for each kind of watch.
+/// Tables that correspond to a server's tables, one for each kind of watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum WatchTable {
     Data,
@@ -176,7 +176,7 @@ struct Interest {
     waiters: Vec<Waiter>,
 }
 
-/// Watches on the server that do not have receivers any more.
+/// Watches on the server that no longer have receivers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnwantedWatch {
     pub(crate) path: Str,
@@ -290,8 +290,8 @@ impl Watches {
         }
     }
 
-    /// Marks persistent watches after a reconnect. They miss the events without a connection,
-    /// because setWatches2 does not report such events.
+    /// Marks persistent watches as incomplete after a reconnect. They miss the events that occur
+    /// without a connection, because setWatches2 does not report such events.
     pub(crate) fn handle_reconnect(&self) {
         let interests = self.interests.values();
         for waiter in interests.flat_map(|interest| &interest.waiters) {
@@ -347,7 +347,7 @@ type List = Option<Vec<Option<Str>>>;
 struct Batches {
     relative_zxid: Zxid,
     done: Vec<SetWatchesRequest>,
-    /// Path bytes of the last batch.
+    /// Number of path bytes in the last batch.
     bytes: usize,
 }
 

@@ -135,7 +135,7 @@ fn the_last_waiter_removes_the_watch_from_the_server() {
     };
     assert_eq!(watches.forget(2), Some(unwanted));
 
-    // The watch is also removed if its waiter was dropped before the reply.
+    // The watch is removed even if its waiter was dropped before the reply.
     let (late, gone) = waited_for(3, WatchEffect::Child, "/a");
     drop(gone);
     let unwanted = UnwantedWatch {
