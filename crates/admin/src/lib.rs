@@ -1,13 +1,13 @@
-//! The interfaces of a server for operators: queries, and the output for them.
+//! Interfaces of a server for operators: queries, and the output for them.
 //!
 //! * [`server`] is the admin server, with its commands and the web console.
 //! * [`ports`] are the exporter of metrics for Prometheus, and a separate port for probes.
 //! * [`audit`] writes the files of the audit log. [`traces`] sends traces of writes to a collector.
-//! * [`token`] is the credential of administrators.
-//! * [`http`] contains the common parts of all ports.
+//! * [`token`] manages the administrators' credential.
+//! * [`http`] contains the parts that all ports share.
 //!
 //! A server passes a view of its state and the operations that commands request
-//! ([`served::Served`]). This crate does not know how a member decides.
+//! ([`served::Served`]). This crate contains no logic of consensus.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 

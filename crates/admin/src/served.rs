@@ -15,11 +15,11 @@ use tokio::io::DuplexStream;
 use tokio::sync::{oneshot, watch};
 use tree::Tree;
 
-/// A server whose data is loaded.
+/// Server whose data has been loaded.
 pub struct Served {
     /// View of the server for commands.
     pub view: Arc<dyn AdminView + Send + Sync>,
-    /// The files of the server.
+    /// Files of the server.
     pub dirs: DataDirs,
     /// End of the readable log.
     pub log_end: Arc<LogEnd>,
@@ -31,17 +31,17 @@ pub struct Served {
 
 /// Operations of the running server that the admin server requests.
 pub struct Operations {
-    /// Takes a snapshot. The text of an error is the reason.
+    /// Takes a snapshot. An error contains its reason.
     pub take_snapshot: Box<dyn Fn() -> Pending<Result<TakenSnapshot, String>> + Send + Sync>,
     /// Replaces the tree.
     pub restore: Arc<dyn Fn(RestoreOrder) + Send + Sync>,
-    /// Returns the last transaction of the tree; `None` while the tree may contain transactions
-    /// that are not committed.
+    /// Returns the last transaction of the tree, or `None` while the tree may contain uncommitted
+    /// transactions.
     pub committed: Box<dyn Fn() -> Option<Zxid> + Send + Sync>,
-    /// Returns the client's end of an in-process connection for a client with this address. The
-    /// text of an error is the reason, for people.
+    /// Returns the client end of an in-process connection for a client with this address. An error
+    /// contains its reason, for people.
     pub connect: Box<dyn Fn(SocketAddr) -> Result<DuplexStream, String> + Send + Sync>,
-    /// Reserves memory for this many bytes of a reply. Dropping the value releases the memory.
+    /// Reserves memory for a reply of this many bytes. Dropping the value releases the memory.
     pub reserve: Box<dyn Fn(usize) -> Pending<Reservation> + Send + Sync>,
     /// Returns whether callers with this address have failed to log in too often.
     pub refuses_logins: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
@@ -55,45 +55,45 @@ pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Memory that is reserved until this value is dropped.
 pub type Reservation = Box<dyn Send>;
 
-/// A snapshot of the running server.
+/// Snapshot of the running server.
 #[derive(Debug)]
 pub struct TakenSnapshot {
-    /// The transaction in the snapshot's name.
+    /// Transaction in the snapshot's name.
     pub zxid: Zxid,
     /// Length in bytes.
     pub len: u64,
-    /// The file, opened before it can be purged.
+    /// Snapshot file, opened before it can be purged.
     pub file: File,
 }
 
-/// A tree to restore, and the sender of the completion.
+/// Tree to restore, and the sender that reports the completion.
 #[derive(Debug)]
 pub struct RestoreOrder {
-    /// The tree.
+    /// Tree to restore.
     pub tree: Box<Tree>,
-    /// Receives the completion.
+    /// Sender that reports the completion.
     pub done: oneshot::Sender<()>,
 }
 
-/// Access to the reader of the history, once the history is open.
+/// Access to the reader of the change history, once the history is open.
 #[derive(Clone, Default)]
 pub struct Readers(Arc<watch::Sender<Current>>);
 
-/// The readable part of the history.
+/// Readable part of the history.
 #[derive(Clone, Default)]
 pub struct Current {
-    /// `None` while the history is not open.
+    /// Reader of the history. `None` while the history is not open.
     pub reader: Option<Reader>,
     head: Zxid,
 }
 
 impl Readers {
-    /// Returns `None` while the history is not open.
+    /// Returns the reader, or `None` while the history is not open.
     pub fn get(&self) -> Option<Reader> {
         self.0.borrow().reader.clone()
     }
 
-    /// Returns a receiver of changes of the readable part.
+    /// Returns a receiver for changes of the readable part.
     pub fn subscribe(&self) -> watch::Receiver<Current> {
         self.0.subscribe()
     }

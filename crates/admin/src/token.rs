@@ -1,6 +1,6 @@
-//! The credential of administrators: a file in `dataDir` that only the server's user can read.
+//! Administrators' credential, in a file in `dataDir` that only the server's user can read.
 //!
-//! It contains `admin-token:` and random text, as user and password of the scheme `digest`. A
+//! The file contains `admin-token:` and random text, as user and password of the scheme `digest`. A
 //! client with this credential is a super user of this server, at the admin port and at the client
 //! ports. `zoarium admin-token` writes the file, and a running server reloads it.
 
@@ -23,16 +23,16 @@ use proto::Secret;
 
 use crate::http::Workers;
 
-/// The user of the credential.
+/// User name of the credential.
 pub const USER: &str = "admin-token";
 
-/// The file in `dataDir`.
+/// Name of the file in `dataDir`.
 const FILE: &str = "admin-token";
 
 /// Number of random bytes in a credential.
 const BYTES: usize = 24;
 
-/// Maximum length of the file, bytes.
+/// Maximum length of the file, in bytes.
 const FILE_BYTES_MAX: u64 = 256;
 
 /// Returns the path of a server's credential.
@@ -40,7 +40,7 @@ pub fn path(data_dir: &Path) -> PathBuf {
     data_dir.join(FILE)
 }
 
-/// Reads the credential in a file; `None` if the file does not exist.
+/// Reads the credential in a file. Returns `None` if the file does not exist.
 ///
 /// # Errors
 /// If the file cannot be read, is readable by users other than its owner, or does not contain a
@@ -78,7 +78,7 @@ fn check_owner_only(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Returns the credential of a server. Writes a new one if there is none, or if `anew`.
+/// Returns the credential of a server. Writes a new one if there is none, or if `anew` is set.
 ///
 /// # Errors
 /// If the directory does not exist, or the file cannot be read or written.
@@ -90,7 +90,7 @@ pub fn ensure(data_dir: &Path, anew: bool) -> io::Result<Secret> {
     let password = random_hex::<BYTES>()?;
     let secret = Secret::new(format!("{USER}:{password}"));
     let owner = std::fs::metadata(data_dir)?;
-    // A temporary file, so that the file is never incomplete and never has another mode.
+    // A temporary file ensures that the file is never incomplete and never has another mode.
     let unfinished = data_dir.join(format!("unfinished.{FILE}"));
     let _ = std::fs::remove_file(&unfinished);
     let mut options = files::secret_options();
@@ -115,7 +115,7 @@ pub(crate) fn random_hex<const COUNT: usize>() -> io::Result<String> {
 /// Interval between checks of the file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The credential of a running server.
+/// Credential of a running server.
 #[derive(Debug, Clone)]
 pub struct AdminToken {
     config: Arc<Config>,
@@ -124,7 +124,7 @@ pub struct AdminToken {
 }
 
 impl AdminToken {
-    /// Creates the credential of a server, which is not loaded yet.
+    /// Creates an empty credential, to be loaded later.
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             config,

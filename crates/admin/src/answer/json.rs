@@ -8,17 +8,17 @@ use metrics::{Decimal, Number};
 /// JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Json {
-    /// Null.
+    /// JSON `null`.
     Null,
     /// Boolean.
     Bool(bool),
-    /// A number.
+    /// Number.
     Number(Number),
-    /// Text.
+    /// String.
     Text(String),
-    /// Values in order.
+    /// Array: values in order.
     Array(Vec<Json>),
-    /// Values by name.
+    /// Object: values by name.
     Object(Object),
 }
 
@@ -115,7 +115,8 @@ impl Json {
     }
 }
 
-/// Writes a quoted text. Escapes control characters, because the name of a znode may contain them.
+/// Writes a quoted string. Escapes control characters, because the name of a znode may contain
+/// them.
 pub(super) fn quote(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

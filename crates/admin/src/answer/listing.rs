@@ -7,10 +7,10 @@ use metrics::view::AdminView;
 
 use super::json::{Json, Object, quote};
 
-/// Size in bytes at which a part ends.
+/// Size in bytes after which a part ends.
 const PART_BYTES: usize = 64 << 10;
 
-/// Answer that is written part by part. Its text has the layout of [`Object::print`].
+/// Answer that is written part by part. Its JSON has the layout of [`Object::print`].
 #[derive(Debug)]
 pub(crate) struct Listing {
     fields: VecDeque<(String, Field)>,

@@ -14,7 +14,7 @@ pub(crate) use listing::Listing;
 pub(crate) struct Answer {
     /// HTTP status.
     pub(crate) status: StatusCode,
-    /// Headers other than type and length of the body.
+    /// Headers other than content type and length.
     pub(crate) headers: Vec<(&'static str, String)>,
     /// Body of the answer.
     pub(crate) body: Body,
@@ -31,40 +31,40 @@ pub(crate) enum Body {
     Fields(Object),
 }
 
-/// Content type of the answers of commands.
+/// Content type of command answers.
 pub(crate) const JSON: &str = "application/json";
 
 /// Content type of error pages. Source: Jetty's ErrorHandler.
 const HTML: &str = "text/html;charset=iso-8859-1";
 
 impl Answer {
-    /// Creates the answer of a successful command with a result.
+    /// Creates the answer to a successful command with a result.
     pub(crate) fn found(fields: Object) -> Self {
         Self::of(StatusCode::OK, Body::Fields(fields))
     }
 
-    /// Creates the answer of a successful command without a result.
+    /// Creates the answer to a successful command without a result.
     pub(crate) fn done() -> Self {
         Self::found(Object::new())
     }
 
-    /// Creates the answer of a command that reports an error itself. `error` then comes before
+    /// Creates the answer to a command that reports an error itself. In it, `error` comes before
     /// `command`.
     pub(crate) fn error(error: impl Into<String>) -> Self {
         Self::found(Object::new().with("error", error.into()))
     }
 
-    /// Creates an answer that consists of a status.
+    /// Creates an answer that consists only of a status.
     pub(crate) fn status(status: StatusCode) -> Self {
         Self::of(status, Body::None)
     }
 
-    /// Creates the answer of a command that ended with this status. Its fields are empty.
+    /// Creates the answer to a command that ended with this status. Its fields are empty.
     pub(crate) fn refused(status: StatusCode) -> Self {
         Self::of(status, Body::Fields(Object::new()))
     }
 
-    /// Creates the refusal of a request for lack of capacity.
+    /// Creates the answer that refuses a request because of insufficient capacity.
     pub(crate) fn busy(text: &str) -> Self {
         let object = Object::new().with("error", text);
         Self::json(StatusCode::SERVICE_UNAVAILABLE, &object).with_header("retry-after", "1")
@@ -76,8 +76,8 @@ impl Answer {
         Self::of(status, Body::Bytes(Some(JSON), bytes))
     }
 
-    /// Creates an error page for people. `uri` and `message` may come from an attacker and are
-    /// escaped.
+    /// Creates an error page for human readers. `uri` and `message` may come from an attacker and
+    /// are escaped.
     pub(crate) fn page(status: StatusCode, uri: &str, message: &str) -> Self {
         let title = format!("{} {}", status.as_str(), escape(message));
         let text = format!(
@@ -131,7 +131,7 @@ impl Answer {
     }
 }
 
-/// Returns the answer of a command on one line, because it may be long and is read by programs.
+/// Returns the answer to a command on one line, because it may be long and programs read it.
 pub(crate) fn written(status: StatusCode, name: &str, mut fields: Value) -> Answer {
     fields["command"] = json!(name);
     if fields.get("error").is_none() {
@@ -142,7 +142,7 @@ pub(crate) fn written(status: StatusCode, name: &str, mut fields: Value) -> Answ
     Answer::of(status, Body::Bytes(Some(JSON), bytes))
 }
 
-/// Escapes a text for HTML as ASCII.
+/// Escapes a string for HTML, as ASCII.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The files of the audit log: the current file, and numbered older files.
+//! Files of the audit log: the current file and numbered older files.
 //!
 //! Source: logback's FixedWindowRollingPolicy and SizeBasedTriggeringPolicy, as configured in
 //! conf/logback.xml.
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// A file that grows up to a maximum size. It is then renamed to `<name>.1`, `<name>.1` to
+/// File that grows up to a maximum size. It is then renamed to `<name>.1`, `<name>.1` to
 /// `<name>.2`, and so on, and the oldest file is removed.
 pub(super) struct RollingFile {
     path: PathBuf,
@@ -23,15 +23,15 @@ pub(super) struct RollingFile {
     bytes: u64,
     bytes_max: u64,
     kept: u32,
-    /// Text that is not written yet.
+    /// Text that has not been written yet.
     gathered: Vec<u8>,
 }
 
-/// Bytes that are buffered before they are written.
+/// Number of bytes that are buffered before they are written.
 const GATHERED_MAX: usize = 64 << 10;
 
 impl RollingFile {
-    /// Opens or creates the file. `kept` older files are kept.
+    /// Opens or creates the file. Keeps `kept` older files.
     pub(super) fn open(path: &Path, bytes_max: u64, kept: u32) -> io::Result<Self> {
         let (file, bytes) = open(path)?;
         Ok(Self {
@@ -64,8 +64,7 @@ impl RollingFile {
         rolled
     }
 
-    /// Writes the buffered text. Text that cannot be written is dropped, so that it cannot
-    /// accumulate.
+    /// Writes the buffered text. Drops text that cannot be written, so that it cannot accumulate.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         blocking::mark("write the audit log");
         let written = self.file.write_all(&self.gathered);
@@ -74,7 +73,7 @@ impl RollingFile {
         written
     }
 
-    /// Renames the files. If that fails, the same file remains in use.
+    /// Renames the files. If renaming fails, the same file remains in use.
     fn roll(&mut self) -> io::Result<()> {
         remove_if_there(&self.numbered(self.kept))?;
         for number in (1..self.kept).rev() {
@@ -101,7 +100,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return OpenOptions::new().append(true).open(path).map(drop);
     }
-    // A relative path is below the working directory.
+    // A relative path is relative to the working directory.
     let whole = std::path::absolute(path)?;
     let mut dirs = whole.ancestors().skip(1);
     let dir = dirs.find(|dir| dir.symlink_metadata().is_ok());
@@ -197,7 +196,7 @@ mod tests {
         let mut log = RollingFile::open(&dir.path().join("audit.log"), 1, 1).unwrap();
         log.append("one").unwrap();
         log.flush().unwrap();
-        // A directory that is not empty prevents the rename to audit.log.1.
+        // A non-empty directory prevents the rename to audit.log.1.
         fs::create_dir_all(dir.path().join("audit.log.1/in")).unwrap();
         assert!(log.append("two").is_err());
         fs::remove_dir_all(dir.path().join("audit.log.1")).unwrap();

@@ -1,4 +1,4 @@
-//! The files of the audit log (`audit.enable`).
+//! Audit log in files (`audit.enable`).
 //!
 //! ```text
 //! serving threads: write lines to the AuditLog
@@ -6,7 +6,7 @@
 //! audit thread: adds the date, writes to the rolling file
 //! ```
 //!
-//! Lines are on disk when the server ends, or earlier.
+//! Lines are on disk at the latest when the server ends.
 
 mod file;
 mod writer;

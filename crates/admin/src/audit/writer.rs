@@ -1,4 +1,4 @@
-//! The thread that writes the audit log.
+//! Thread that writes the audit log.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::file::RollingFile;
 
-/// The audit log of a server, with the thread that writes it.
+/// Audit log of a server, with the thread that writes it.
 #[derive(Debug)]
 pub struct AuditWriter {
     log: Arc<AuditLog>,
@@ -22,7 +22,7 @@ pub struct AuditWriter {
 
 impl AuditWriter {
     /// Opens the file and starts the thread that writes it. `wall_ms` returns the time since 1970,
-    /// ms.
+    /// in ms.
     ///
     /// # Errors
     /// If the file cannot be opened or the thread cannot be started.
@@ -100,7 +100,7 @@ impl Writer {
     }
 }
 
-/// Failures, which are logged at intervals.
+/// Failures, which are logged at a limited rate.
 #[derive(Default)]
 struct Troubles {
     told_error: Option<Instant>,

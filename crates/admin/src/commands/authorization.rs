@@ -10,7 +10,7 @@ use crate::answer::{Answer, Body, Object};
 /// Credentials of a request, with its origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Credentials<'a> {
-    /// Value of the header: `<scheme>` or `<scheme> <data>`. `None` without the header.
+    /// Value of the header: `<scheme>` or `<scheme> <data>`. `None` if the header is missing.
     pub(crate) header: Option<&'a [u8]>,
     /// Address of the client as text.
     pub(crate) address: &'a str,
@@ -31,19 +31,19 @@ pub(crate) enum Refused {
     /// The ACL of `/` does not grant all permissions to this client.
     #[error("Not authorized")]
     NotAuthorized,
-    /// The ACL of `/` grants all permissions to everybody, without naming an identity.
+    /// The ACL of `/` grants all permissions to everybody, but names no identity.
     #[error("Not authorized: {OPEN_TO_WORLD}")]
     OpenToWorld,
 }
 
-/// Meaning of an open `/` for administration, and the recommended action.
+/// Consequence of an open `/` for administration, and the recommended action.
 pub(crate) const OPEN_TO_WORLD: &str = "the ACL of / permits everything to everybody. Every client may create, change and \
     delete znodes below /, and the ACL does not name an administrator. To restrict access, set an ACL that names an \
     identity with all permissions (setAcl / digest:USER:HASH:cdrwa). Administrators can use this identity, \
     superDigest, or the credential that `zoarium admin-token` writes";
 
 impl Refused {
-    /// Checks whether the identities permit administration. Administrators are super users, and
+    /// Checks whether the identities permit administration. Administrators are super users and
     /// identities to which the ACL of `/` explicitly grants all permissions.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Refused {
         })
     }
 
-    /// Creates the answer. It repeats the requested name of the command.
+    /// Creates the answer, which repeats the requested name of the command.
     pub(crate) fn answer(self, asked: &str) -> Answer {
         let status = match self {
             Self::Missing | Self::NotAuthenticated => StatusCode::UNAUTHORIZED,
@@ -117,7 +117,7 @@ impl Credentials<'_> {
 }
 
 /// Splits a header into scheme and data, separated by one blank. Like Java's `split`, ignores
-/// blanks at the end. A second blank in between makes the header invalid.
+/// blanks at the end. A second blank between scheme and data makes the header invalid.
 fn split(header: &[u8]) -> Option<(&str, Option<&[u8]>)> {
     let mut parts: Vec<&[u8]> = header.split(|byte| *byte == b' ').collect();
     while parts.len() > 1 && parts.last().is_some_and(|part| part.is_empty()) {

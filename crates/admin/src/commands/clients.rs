@@ -1,5 +1,4 @@
-//! `clients` and `slow_requests`: resource usage of clients. Apache ZooKeeper does not have such
-//! commands.
+//! `clients` and `slow_requests`: resource usage of clients. Apache ZooKeeper lacks these commands.
 
 use std::collections::HashMap;
 
@@ -19,7 +18,7 @@ const NOT_ALLOWED: &str = "only administrators may see identities, connections a
     super users, and identities to which the ACL of / grants all permissions. Send credentials in \
     the header Authorization";
 
-/// Figure by which rows are sorted, the largest first.
+/// Figure by which rows are sorted, largest first.
 type Figure = fn(&Usage) -> u64;
 
 const FIGURES: &[(&str, Figure)] = &[

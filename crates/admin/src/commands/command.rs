@@ -12,7 +12,7 @@ use crate::answer::{Answer, Listing};
 
 /// Command of the admin server.
 pub(crate) struct Command {
-    /// Name of the command, also in its answers.
+    /// Name of the command, which its answers repeat.
     pub(crate) name: &'static str,
     /// Alternative names.
     pub(crate) aliases: &'static [&'static str],
@@ -24,7 +24,7 @@ pub(crate) struct Command {
     pub(crate) access: Access,
     /// Whether the list of commands contains this command.
     pub(crate) is_listed: bool,
-    /// Task of the command.
+    /// Work of the command.
     pub(crate) task: Task,
 }
 
@@ -39,9 +39,9 @@ pub(crate) enum Access {
     Administrator,
 }
 
-/// Task of a command.
+/// Work of a command.
 pub(crate) enum Task {
-    /// Reads the state of the server or changes a single figure. Never takes long.
+    /// Reads the state of the server or changes a single figure. It never takes long.
     Look(Box<Look>),
     /// Lists resources of clients, part by part.
     List(List),
@@ -64,11 +64,11 @@ pub(crate) type List = fn(&dyn AdminView) -> Listing;
 /// Arguments of a call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Call {
-    /// Decoded parameters after the `?`, in their order.
+    /// Decoded parameters after the `?`, in the order of the request.
     pub(crate) parameters: Vec<(String, String)>,
     /// Identities of the client, for commands of [`Access::Caller`]. Empty for an anonymous client.
     pub(crate) identities: Vec<Id>,
-    /// Set when the client does not wait any more. Long-running commands check it.
+    /// Flag that is set when the client no longer waits. Long-running commands check it.
     pub(crate) is_abandoned: Arc<AtomicBool>,
 }
 
@@ -130,7 +130,7 @@ impl Command {
         self
     }
 
-    /// Returns whether the command changes something at the server, even if it is only a figure.
+    /// Returns whether the command changes anything on the server, even if it is only a figure.
     pub(crate) fn changes_something(&self) -> bool {
         self.access == Access::Administrator
             || self.name.ends_with("_reset")

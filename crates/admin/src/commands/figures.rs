@@ -33,7 +33,7 @@ pub(super) fn connections() -> Listing {
 /// Number of connections in one part of the answer.
 const CONNECTIONS: usize = 100;
 
-/// Lists the connections, the oldest first.
+/// Lists the connections, oldest first.
 fn each(fields: Object, describe: fn(&ConnectionInfo) -> Object) -> Listing {
     let mut left = None;
     Listing::new(fields)
@@ -112,7 +112,7 @@ fn totals(view: &dyn AdminView, mode: Mode) -> Object {
 }
 
 /// Returns the inner statistics. In Java, their order depends on the JVM and differs between
-/// processes. This function uses the order of the recorded members.
+/// processes. This function uses the order of the recordings of members.
 fn inner_stats(view: &dyn AdminView, mode: Mode) -> Object {
     let figures = view.stats().get(view.now().monotonic_ms);
     let (state, sizes) = (view.state(), view.directory_sizes());
@@ -144,7 +144,7 @@ fn buffers(sizes: BufferSizes) -> Object {
         .with("max_buffer_size", sizes.max)
 }
 
-/// Lists all metrics under their names in `mntr`, without the `zk_`.
+/// Lists all metrics under their names in `mntr`, without the prefix `zk_`.
 pub(super) fn monitor(view: &dyn AdminView) -> Answer {
     let role = view.role();
     if role.served_mode().is_none() {

@@ -73,8 +73,7 @@ pub(super) fn set_trace_mask(view: &dyn AdminView, call: &Call) -> Answer {
     trace_mask(view)
 }
 
-/// Returns the log levels, or sets them with `levels`. Apache ZooKeeper does not have such a
-/// command.
+/// Returns the log levels, or sets them with `levels`. Apache ZooKeeper lacks this command.
 pub(super) fn log_levels(call: &Call) -> Answer {
     if let Some(levels) = call.parameter("levels") {
         match LOG_LEVELS.change(levels) {

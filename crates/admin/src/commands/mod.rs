@@ -1,4 +1,4 @@
-//! The commands of the admin server, without its sockets.
+//! Commands of the admin server, without its sockets.
 //!
 //! ```text
 //!   method, path, query -> Commands::route -> Route::Run(command) -> Look: an Answer from a view

@@ -1,5 +1,5 @@
-//! Health probes: whether the process answers, and whether it serves clients. Java does not have
-//! such probes.
+//! Health probes: whether the process answers, and whether it serves clients. Java lacks these
+//! probes.
 
 use http::StatusCode;
 use metrics::role::RoleView;
@@ -15,7 +15,7 @@ pub(crate) const READY: &str = "/health/ready";
 
 /// Returns the answer to [`READY`]. `role` is `None` while the data is being loaded.
 ///
-/// A read-only server is not ready, because clients that write must use another server.
+/// A read-only server is not ready, because clients cannot write to it.
 pub(crate) fn ready(role: Option<&RoleView>) -> Answer {
     let reason = match role.map(|role| (role, role.served_mode())) {
         None => Some("the data is being loaded"),

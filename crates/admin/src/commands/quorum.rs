@@ -47,8 +47,8 @@ fn observer(info: &ObserverInfo) -> Object {
         .with("last_zxid", info.last_zxid.0)
 }
 
-/// Returns the voters. The list is empty on a standalone server, and on a read-only one, which does
-/// not know them. Source: VotingViewCommand.
+/// Returns the voters. The list is empty on a standalone server, and on a read-only server, which
+/// does not know them. Source: VotingViewCommand.
 pub(super) fn voting_view(view: &dyn AdminView) -> Answer {
     let role = view.role();
     let members = role.members.as_ref().filter(|_| role.mode.has_leader());
@@ -83,8 +83,8 @@ fn at(host: &str, port: u16) -> String {
     format!("{host}:{port}")
 }
 
-/// Returns the state of the protocol. Without a leader, the answer equals the answer of a
-/// standalone server. Source: ZabStateCommand.
+/// Returns the state of the protocol. Without a leader, the answer equals that of a standalone
+/// server. Source: ZabStateCommand.
 pub(super) fn zabstate(view: &dyn AdminView) -> Answer {
     let role = view.role();
     let me = Sid(view.configuration().server_id);
@@ -120,8 +120,8 @@ fn of_member(view: &dyn AdminView, role: &RoleView, own: &Member) -> Object {
         .with("zabstate", role.zab.name())
 }
 
-/// Returns the addresses of this server. Their reachability is not checked, because they are its
-/// own. The order of keys in Java depends on the JVM. Source: MultipleAddresses.
+/// Returns the addresses of this server. Their reachability is not checked, because they belong to
+/// this server. The order of keys in Java depends on the JVM. Source: MultipleAddresses.
 fn addresses(own: &Member, port: fn(&MemberAddress) -> u16) -> Object {
     let all: Vec<String> = own
         .addresses

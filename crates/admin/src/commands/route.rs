@@ -10,7 +10,7 @@ use super::probes;
 use super::table::Commands;
 use crate::answer::{Answer, Body};
 
-/// Result of routing a request.
+/// Destination of a request.
 #[derive(Debug)]
 pub(crate) enum Route<'a> {
     /// Answer that does not require a command.
@@ -30,17 +30,17 @@ pub(crate) enum Route<'a> {
     Ready,
 }
 
-/// Error of commands that need a serving server.
+/// Error for commands that need a serving server.
 pub(crate) const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
 /// Methods that Jetty allows.
 const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
 
 impl Commands {
-    /// Routes a request. `path` and `query` are undecoded.
+    /// Routes a request. `path` and `query` are still encoded.
     ///
     /// The path after the prefix of the commands is [percent-decoded](percent_decode_str) and
-    /// looked up. It is the name of a command and never of a file.
+    /// looked up. The path names a command, never a file.
     pub(crate) fn route(&self, method: &Method, path: &str, query: Option<&str>) -> Route<'_> {
         if *method == Method::TRACE {
             return Route::Answer(Answer::status(StatusCode::FORBIDDEN));
@@ -87,7 +87,7 @@ impl Commands {
         }
     }
 
-    /// Returns the page with links to all commands. As in Java, it does not have a content type.
+    /// Returns the page with links to all commands. As in Java, it has no content type.
     fn index(&self) -> Answer {
         let lines = self.names().map(|name| {
             let url = self.url();
@@ -122,7 +122,7 @@ impl Command {
             return Some(refused.answer(asked));
         }
         if (*method == Method::POST) != (self.method == Method::POST) {
-            // Java does not have an answer in this case, and fails.
+            // Java has no answer in this case, and fails.
             let message = format!(
                 "the command {} requires the method {}",
                 self.name, self.method

@@ -1,4 +1,4 @@
-//! `search`: znodes whose name or data contains a text. Apache ZooKeeper does not have this command.
+//! `search`: znodes whose name or data contains a string. Apache ZooKeeper lacks this command.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -12,8 +12,8 @@ use super::command::Call;
 use crate::answer::{Answer, Body, JSON};
 use crate::limits::{SEARCH_PAGE, SEARCH_PAGE_TIME, SEARCH_PATH_BYTES, SEARCH_TEXT_BYTES_MAX};
 
-/// Returns a page of results: `text` below `path`, in names, and in data unless `in` is `names`. `from`
-/// is the position in the last page.
+/// Returns a page of results: occurrences of `text` below `path`, in names, and in data unless `in`
+/// is `names`. `from` is the position in the last page.
 pub(super) fn search(view: &dyn AdminView, call: &Call) -> Answer {
     let text = call.parameter("text").unwrap_or_default();
     if text.is_empty() || text.len() > SEARCH_TEXT_BYTES_MAX {
@@ -41,7 +41,7 @@ pub(super) fn search(view: &dyn AdminView, call: &Call) -> Answer {
         && Instant::now() < until
         && !call.is_abandoned.load(Ordering::Relaxed)
     {
-        // The lock is released between two parts, so that writes do not wait for the whole search.
+        // The lock is released between two parts, so writes do not wait for the whole search.
         let part = view.tree().read().search(&search, at);
         path_bytes += part
             .found

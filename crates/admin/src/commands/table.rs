@@ -44,8 +44,8 @@ impl Commands {
         self.commands.iter()
     }
 
-    /// Returns the sorted names of listed commands: the commands of ZooKeeper, and those of enabled
-    /// features.
+    /// Returns the sorted names of the listed commands: ZooKeeper's commands, and commands of
+    /// enabled features.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let listed = self.commands.iter().filter(|command| command.is_listed);
         let mut names: Vec<&'static str> = listed.map(|command| command.name).collect();
@@ -120,8 +120,8 @@ fn zookeepers() -> Vec<Command> {
     ]
 }
 
-/// Returns the commands that ZooKeeper lacks. Tools compare ZooKeeper's list with this list, so
-/// they are not listed.
+/// Returns the commands that ZooKeeper lacks. They are not listed, because tools compare the list
+/// with ZooKeeper's list.
 fn our_own() -> Vec<Command> {
     vec![
         Command {

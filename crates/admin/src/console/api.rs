@@ -29,17 +29,17 @@ use crate::answer::Answer;
 use crate::http::{Names, is_from_here};
 use crate::limits::{BODY_PATIENCE, FORM_BYTES_MAX, ZNODE_REQUESTS_MAX};
 
-/// Header with the token of a visit. A page of another site cannot send it, because a custom header
-/// requires a permission (CORS) that is never granted.
+/// Header with the token of a visit. A page from another site cannot send it, because a custom
+/// header requires a permission (CORS) that is never granted.
 const TOKEN: HeaderName = HeaderName::from_static("x-zoarium-visit");
 
 /// Prefix of the paths of all requests by the page.
 const BELOW: &str = "/console/";
 
-/// Maximum bytes of a request without path and data.
+/// Maximum size of a request without path and data, in bytes.
 const REQUEST_BYTES_AROUND: usize = 256;
 
-/// Commands of the admin server that the page executes with its visitor's identity.
+/// Commands of the admin server that the page executes with the visitor's identity.
 const COMMANDS: [&str; 7] = [
     "clients",
     "figures",
@@ -50,7 +50,7 @@ const COMMANDS: [&str; 7] = [
     "history/diff",
 ];
 
-/// Routes of the page: method, and path below [`BELOW`]. All other paths are files.
+/// Routes of the page: method, and path below [`BELOW`]. All other paths refer to files.
 const ROUTES: &[(Method, &str)] = &[
     (Method::POST, "visit"),
     (Method::POST, "login"),
@@ -75,23 +75,23 @@ const ROUTES: &[(Method, &str)] = &[
     (Method::GET, "children"),
 ];
 
-/// Headers of proxies. With one of them, the peer's address is not the client's address.
+/// Headers that proxies set. If one is present, the peer's address is not the client's address.
 const FORWARDED: [&str; 2] = ["forwarded", "x-forwarded-for"];
 
-/// The sender of a request.
+/// Sender of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     /// Address of the caller.
     pub(crate) peer: SocketAddr,
     /// Whether the connection is encrypted.
     pub(crate) is_tls: bool,
-    /// Whether the caller is on this machine and does not use a local proxy.
+    /// Whether the caller is on this machine and the request did not pass through a proxy.
     pub(crate) is_near: bool,
 }
 
 impl Caller {
     /// Constructs the sender of a request with these headers. `peer` is the address of the
-    /// connection, and `ip` the address to use for it.
+    /// connection.
     pub(crate) fn new(peer: SocketAddr, ip: IpAddr, is_tls: bool, headers: &HeaderMap) -> Self {
         let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
         Self {
@@ -105,37 +105,37 @@ impl Caller {
 /// Settings of the console.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
-    /// Names of the server, in addition to addresses and `localhost`.
+    /// Host names of the server, in addition to addresses and `localhost`.
     pub(crate) names: Vec<String>,
-    /// Path of the commands of the admin server.
+    /// Path prefix of the admin server's commands.
     pub(crate) commands: String,
-    /// Name of this server for the title.
+    /// Name of this server for the title of the page.
     pub(crate) title: String,
-    /// The version of the server.
+    /// Version of the server.
     pub(crate) version: String,
     /// Whether a change history is recorded.
     pub(crate) has_history: bool,
-    /// Largest data of a znode, in bytes.
+    /// Maximum size of a znode's data, in bytes.
     pub(crate) data_bytes_max: usize,
 }
 
-/// Result of a request.
+/// Result of a request. The host completes some results.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// A complete response.
+    /// Complete response.
     Answer(Answer),
-    /// A page of the sessions, which the host creates with
+    /// Page of the sessions, which the host creates with
     /// [`sessions_answer`](super::sessions_answer), and the visitor's login if there is one.
     Sessions(SessionsPage, Option<Login>),
-    /// A command of the admin server, its parameters, and the visitor's login if there is one.
+    /// Command of the admin server, its parameters, and the visitor's login if there is one.
     Command(&'static str, Vec<(String, String)>, Option<Login>),
-    /// The state of the ensemble, for all visitors.
+    /// State of the ensemble, for all visitors.
     Ensemble,
-    /// The log of the last minutes, for visitors with all permissions for `/`.
+    /// Log of the last minutes, for visitors with all permissions for `/`.
     Log(Login),
 }
 
-/// The console of a server.
+/// Console of a server.
 #[derive(Debug)]
 pub(crate) struct Console {
     settings: Settings,
@@ -144,7 +144,7 @@ pub(crate) struct Console {
     questions: Semaphore,
 }
 
-/// A visitor's request.
+/// Request from a visitor.
 struct Asked<'a> {
     visit: Arc<Visit>,
     caller: &'a Caller,
@@ -168,7 +168,7 @@ impl Console {
         path == "/" || path.starts_with(BELOW)
     }
 
-    /// Returns all routes except files: method and path.
+    /// Returns all routes except those of files: method and path.
     #[cfg(test)]
     pub(crate) fn routes() -> impl Iterator<Item = (&'static Method, String)> {
         let routes = ROUTES.iter();
@@ -195,7 +195,7 @@ impl Console {
         }
     }
 
-    /// Completes a response of the host with the headers.
+    /// Adds the headers to a response of the host.
     pub(crate) fn finished(answer: Answer) -> Answer {
         secured(answer)
     }
@@ -255,8 +255,8 @@ impl Console {
                 Ok(Outcome::Answer(found(&json!({}))))
             }
             (method, what) => {
-                // The limit includes the rest of the request. Above it, the member closes the
-                // connection.
+                // The limit includes the rest of the request. The member closes the connection if a
+                // request exceeds it.
                 let path_bytes = asked.parameter("path").map_or(0, str::len);
                 if body.len() + path_bytes + REQUEST_BYTES_AROUND > self.settings.data_bytes_max {
                     return Err(too_large(self.settings.data_bytes_max));
@@ -327,9 +327,9 @@ impl Console {
     }
 }
 
-/// Reads a whole body, if it is not too large and arrives in time.
+/// Reads a whole body if it is not too large and arrives in time.
 async fn read_body(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
-    // A body whose announced length exceeds the limit is refused without reading it.
+    // A body whose announced length exceeds the limit is refused before it is read.
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX) {
         return Err(too_large(limit));
     }
@@ -391,7 +391,7 @@ impl Asked<'_> {
         seat.login.clone().ok_or_else(needs_identity)
     }
 
-    /// Sets the visitor's identity after a session was opened with it.
+    /// Sets the visitor's identity after a session has been opened with it.
     async fn log_in(&self, member: &Member<'_>, body: &[u8]) -> Result<Answer, Refusal> {
         let form: Value =
             serde_json::from_slice(body).map_err(|_| wrong("the request body is not JSON"))?;
@@ -420,7 +420,7 @@ impl Asked<'_> {
         ))
     }
 
-    /// Returns the session of this visit, and its identity.
+    /// Returns the session of this visit and its identity.
     async fn session(
         &self,
         member: &Member<'_>,
@@ -492,7 +492,7 @@ impl Asked<'_> {
     }
 }
 
-/// Refuses credentials over connections that others can read.
+/// Refuses credentials that arrive over connections that others can read.
 fn secure(caller: &Caller) -> Result<(), Refusal> {
     if caller.is_tls || caller.is_near {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The files of the page.
+//! Files of the page.
 
 use http::StatusCode;
 
@@ -38,7 +38,7 @@ assets! {
     "/console/log.js" SCRIPT "log.js";
 }
 
-/// Returns the file at this path from the list above, never a file of the machine.
+/// Returns the file at this path from the list above, but never a file of the machine.
 pub(crate) fn find(path: &str) -> Option<Answer> {
     let (_, kind, bytes) = ASSETS.iter().find(|(known, ..)| *known == path)?;
     let answer = Answer {

@@ -1,4 +1,4 @@
-//! Changing znodes: create, set, delete, set the ACL. Only for visitors with an identity.
+//! Requests that change znodes: create, set, delete, set the ACL. They require an identity.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -14,7 +14,7 @@ use super::session::ZnodeSession;
 use super::shown::{perms_of, stat_json};
 use crate::answer::Answer;
 
-/// Sets the data of a znode if it has this version.
+/// Sets the data of a znode if the znode has this version.
 pub(crate) async fn set_data(
     session: &ZnodeSession,
     path: &str,
@@ -68,7 +68,7 @@ pub(crate) async fn create(
     ))
 }
 
-/// Deletes a childless znode if it has this version.
+/// Deletes a childless znode if the znode has this version.
 pub(crate) async fn delete(
     session: &ZnodeSession,
     path: &str,
@@ -82,7 +82,7 @@ pub(crate) async fn delete(
     Ok(found(&json!({ "path": path })))
 }
 
-/// Sets the ACL of a znode if it has this aversion.
+/// Sets the ACL of a znode if the znode has this aversion.
 pub(crate) async fn set_acl(
     session: &ZnodeSession,
     path: &str,

@@ -4,8 +4,8 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::answer::Answer;
 
-/// The page is only for this server and not for another site: no inline or external content, no
-/// frames, and text is never interpreted as markup.
+/// Policy that isolates the page from other sites: no inline or external content and no frames, and
+/// text is never interpreted as markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
@@ -18,7 +18,8 @@ const HEADERS: [(&str, &str); 7] = [
     ("referrer-policy", "no-referrer"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
-    // A browser keeps its connections open. The port accepts only a few, which probes need.
+    // Browsers keep connections open. The port accepts only a few connections, and probes need
+    // them.
     ("connection", "close"),
 ];
 

@@ -7,7 +7,7 @@ use super::shown::hex;
 
 /// Number of hex digits of an id that every visitor sees.
 const DIGITS: usize = 8;
-/// Length of `0x` before the digits.
+/// Length of the prefix `0x`.
 const PREFIX: usize = 2;
 
 /// Form in which a visitor sees ids.
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(others.text(0x1234_5678), "0x12345678");
         let of_200 = (200 << 56) | 0x1234;
         assert_eq!(others.owner(of_200), "0xc8000000…");
-        // A container and TTL znodes.
+        // No owner, a container and a TTL znode.
         for owner in [0, i64::MIN, (0xff << 56) | 60_000] {
             assert_eq!(others.owner(owner), hex(owner));
         }

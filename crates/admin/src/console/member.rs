@@ -20,12 +20,12 @@ pub(crate) fn identities(view: &dyn AdminView, login: &Login, visitor: &Caller) 
     view.identities(&login.scheme, auth, &address)
 }
 
-/// The member to which the console belongs.
+/// Member to which the console belongs.
 pub(crate) struct Member<'a> {
-    /// The running server; `None` while the data is being loaded.
+    /// Running server. `None` while the data is being loaded.
     pub(crate) served: Option<&'a Served>,
     pub(crate) config: &'a Config,
-    /// Start of the clock for visits.
+    /// Origin of the clock for visits.
     pub(crate) started: Instant,
     /// Whether the caller has presented a certificate that the secure client port would accept.
     pub(crate) certified: bool,
@@ -35,19 +35,19 @@ impl Member<'_> {
     /// Opens a client connection with the address of the caller.
     ///
     /// # Errors
-    /// If the member refuses the client; the reason is for the visitor.
+    /// If the member refuses the client. The reason is shown to the visitor.
     pub(crate) fn connect(&self, caller: &Caller) -> Result<DuplexStream, String> {
         self.reachable(caller)?;
         let served = self.served.ok_or("the data is being loaded")?;
         (served.operations.connect)(caller.peer)
     }
 
-    /// Returns the time of the monotonic clock in milliseconds.
+    /// Returns the time of the monotonic clock, in milliseconds.
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns a notice about the server for visitors; `None` if there is none.
+    /// Returns a notice about the server for visitors, if there is one.
     pub(crate) fn notice(&self) -> Option<String> {
         let view = &self.served?.view;
         view.is_open_to_world()
@@ -63,7 +63,7 @@ impl Member<'_> {
         view.is_administrator(&identities(view, login, caller))
     }
 
-    /// Returns an unguessable token; `None` if the system does not provide random bytes.
+    /// Returns an unguessable token, or `None` if the system does not provide random bytes.
     pub(crate) fn token(&self) -> Option<String> {
         random_hex::<16>().ok()
     }

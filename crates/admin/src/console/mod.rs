@@ -1,4 +1,4 @@
-//! The web console: a page in the executable, and its requests to the member.
+//! Web console: a page embedded in the executable, and its requests to the member.
 //!
 //! ```text
 //!   request -> Console::answer -> guard (host, origin) -> assets
@@ -7,11 +7,12 @@
 //! ```
 //!
 //! Znodes are read and written by a client session over a stream that the host opens
-//! ([`Member::connect`]), with the caller's address and identities. So ACLs, quotas, limits and the
-//! audit log apply as for any client, and no second access path to the tree can behave differently.
+//! ([`Member::connect`]), with the caller's address and identities. ACLs, quotas, limits and the
+//! audit log therefore apply as for any client, and there is no second access path to the tree that
+//! could behave differently.
 //!
 //! A page begins with a visit, whose token is sent with each further request in a separate header.
-//! There are no cookies and no ambient login: a site that does not know the token cannot read or
+//! There are no cookies and no ambient login, so a site that does not know the token cannot read or
 //! change anything in the name of a visitor.
 
 mod api;

@@ -9,7 +9,7 @@ use crate::answer::{Answer, Body};
 
 const JSON: &str = "application/json";
 
-/// Returns a result.
+/// Returns the response for a successful request.
 pub(crate) fn found(value: &Value) -> Answer {
     written(StatusCode::OK, value)
 }
@@ -22,7 +22,7 @@ fn written(status: StatusCode, value: &Value) -> Answer {
     }
 }
 
-/// A refusal: a status, a code for the page, and a sentence for the visitor.
+/// Refusal: a status, a code for the page, and a sentence for the visitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,

@@ -1,4 +1,4 @@
-//! A client session with the member, which sends one request at a time.
+//! Client session with the member that sends one request at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) enum Fault {
     /// The member refused the request.
     #[error("{0}")]
     Refused(Code),
-    /// A session cannot be opened.
+    /// No session can be opened.
     #[error("this member cannot open a session: {0}")]
     NoSession(String),
     /// The session ended before the request was sent.
@@ -33,12 +33,12 @@ pub(crate) enum Fault {
         "the session ended before the reply, so it is unknown whether the request was executed: {0}"
     )]
     Lost(String),
-    /// A reply does not decode.
+    /// A reply cannot be decoded.
     #[error("cannot decode the member's reply: {0}")]
     Answer(String),
 }
 
-/// A session that a task keeps open while it is needed.
+/// Session that a task keeps open while it is needed.
 #[derive(Debug)]
 pub(crate) struct ZnodeSession {
     calls: mpsc::Sender<Call>,
@@ -62,7 +62,7 @@ impl ZnodeSession {
             let text = format!("no answer for {} s", REPLY_PATIENCE.as_secs());
             Fault::NoSession(text)
         })??;
-        // One visitor sends only a few requests at a time.
+        // A visitor sends only a few requests at a time.
         let (calls, inbox) = mpsc::channel(8);
         tokio::spawn(serve(connection, inbox));
         Ok(Self { calls })
@@ -77,7 +77,7 @@ impl ZnodeSession {
         decode(self.call(op, record.to_bytes()).await?)
     }
 
-    /// Sends a request without a record.
+    /// Sends a request that has no record.
     pub(crate) async fn ask_plain<T: Decode>(&self, op: OpCode) -> Result<T, Fault> {
         decode(self.call(op, Bytes::new()).await?)
     }
@@ -136,7 +136,7 @@ where
     Ok(connection)
 }
 
-/// Serves calls until no sender remains, or the connection ends. Then closes the session.
+/// Serves calls until no sender remains or the connection ends, and then closes the session.
 async fn serve<S>(mut connection: RawConnection<S>, mut calls: mpsc::Receiver<Call>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -162,7 +162,7 @@ where
             return;
         }
     }
-    // Callers with waiting requests receive the error that nothing was sent.
+    // Callers whose requests still wait receive the error that nothing was sent.
     drop(calls);
     connection.put_close(Xid(xid.0.wrapping_add(1).max(1)));
     let closing = async { while connection.wire.turn().await.is_ok() {} };

@@ -1,4 +1,4 @@
-//! Pages of this member's sessions: clients, addresses, ephemerals and watches.
+//! Pages that list this member's sessions: clients, addresses, ephemerals and watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::limits::{SESSION_PATHS_SHOWN, SESSIONS_PAGE};
 pub(crate) struct SessionsPage {
     /// Number of sessions to skip.
     pub(crate) skip: usize,
-    /// Text that the shown id or the address must contain.
+    /// Text that the displayed id or the address must contain.
     pub(crate) like: String,
 }
 
@@ -88,7 +88,7 @@ fn of_wanted<At: Default>(
     found
 }
 
-/// Returns the sessions that this member knows, with or without a connection to it.
+/// Returns the sessions that this member knows, including those that are not connected to it.
 fn known(view: &dyn AdminView) -> Vec<SessionId> {
     let sessions = view.sessions();
     let mut ids = match sessions.global {

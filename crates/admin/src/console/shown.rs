@@ -1,4 +1,4 @@
-//! Reading a znode, a page of its children, or a piece of its data.
+//! Requests that read a znode, a page of its children, or a piece of its data.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -38,7 +38,7 @@ fn unwatched(path: &str) -> PathWatchRequest {
     }
 }
 
-/// Converts a refusal because of a missing permission to `None`.
+/// Converts a refusal for a missing permission to `None`.
 fn allowed<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -92,12 +92,12 @@ pub(crate) async fn stat(
     ))
 }
 
-/// A page of the children of a znode.
+/// Page of a znode's children.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChildrenPage<'a> {
     /// Name after which the page begins.
     pub(crate) after: &'a str,
-    /// Text that each name contains. ASCII letters match in both cases.
+    /// Text that each name contains. The case of ASCII letters is ignored.
     pub(crate) like: &'a str,
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn children(
             Ok(StatResponse { stat }) => Some(stat),
             // The child was deleted in the meantime.
             Err(Fault::Refused(code)) if code.0 == ErrorCode::NoNode.code() => continue,
-            // The visitor may see only its name.
+            // The visitor may see only the child's name.
             Err(Fault::Refused(_)) => None,
             Err(fault) => return Err(fault.into()),
         };
@@ -178,7 +178,8 @@ pub(crate) fn hex(number: i64) -> String {
     format!("0x{number:x}")
 }
 
-/// Formats a Stat. Zxids and sessions are text, because numbers in JavaScript have 53 bits.
+/// Formats a Stat. Zxids and sessions are strings, because integers in JavaScript have only 53
+/// bits.
 pub(crate) fn stat_json(stat: &Stat, ids: SessionIds) -> Value {
     json!({
         "czxid": hex(stat.czxid),
@@ -205,7 +206,7 @@ fn acl_json(acl: &Acl) -> Value {
     })
 }
 
-/// Parses the letters of permissions; `None` for an unknown letter.
+/// Parses the letters of permissions. Returns `None` for an unknown letter.
 pub(crate) fn perms_of(letters: &str) -> Option<i32> {
     letters.chars().try_fold(0, |bits, letter| {
         let found = LETTERS.iter().find(|(_, known)| *known == letter)?;

@@ -11,41 +11,41 @@ use proto::Secret;
 use super::session::ZnodeSession;
 use crate::limits::{VISIT_IDLE_MS, VISIT_YIELDS_MS, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
 
-/// A ZooKeeper identity with its credentials.
+/// ZooKeeper identity with its credentials.
 #[derive(Debug, Clone)]
 pub(crate) struct Login {
-    /// `digest`, because a form cannot authenticate other schemes.
+    /// Always `digest`, because a form cannot authenticate other schemes.
     pub(crate) scheme: String,
     /// `user:password`.
     pub(crate) auth: Secret,
 }
 
-/// An open page.
+/// Open page.
 #[derive(Debug)]
 pub(crate) struct Visit {
-    /// Address from which the visit began, which the session uses for the scheme `ip`.
+    /// Address from which the visit began. The session uses it for the scheme `ip`.
     address: IpAddr,
-    /// Time of the last request, monotonic ms.
+    /// Time of the last request on the monotonic clock, in ms.
     heard_ms: AtomicU64,
-    /// Locked while a session is opened, so that only one is opened.
+    /// Lock that is held while a session is opened, so that only one is opened.
     pub(crate) seat: tokio::sync::Mutex<Seat>,
 }
 
-/// State of a visit at the member.
+/// Login and session of a visit.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
-    /// Login of the visitor; `None` has only the permissions of all clients.
+    /// Login of the visitor. A visitor without a login has only the permissions of all clients.
     pub(crate) login: Option<Login>,
-    /// Session, opened by the first request.
+    /// Session, which the first request opens.
     pub(crate) session: Option<Arc<ZnodeSession>>,
 }
 
-/// All visits, by their tokens.
+/// All visits, by token.
 #[derive(Debug, Default)]
 pub(crate) struct Visits(Mutex<HashMap<String, Arc<Visit>>>);
 
 impl Visits {
-    /// Begins a visit. Returns false if there are too many and none was idle for long.
+    /// Begins a visit. Returns false if there are too many visits and none has been idle for long.
     pub(crate) fn begin(&self, token: String, address: IpAddr, now_ms: u64) -> bool {
         let mut visits = self.0.lock();
         visits.retain(|_, visit| visit.silent_ms(now_ms) < VISIT_IDLE_MS);
@@ -53,7 +53,7 @@ impl Visits {
         let of_address = visits.values().filter(|visit| is_same(visit)).count();
         let is_crowd = of_address >= VISITS_OF_ADDRESS_MAX;
         if is_crowd || visits.len() >= VISITS_MAX {
-            // An address with many visits can only replace one of its own.
+            // An address with many visits can only replace one of its own visits.
             let silent = visits
                 .iter()
                 .filter(|(_, visit)| !is_crowd || is_same(visit))

@@ -4,10 +4,10 @@
 //!   accepted -> waits for a head -> (a slot) -> work, answer -> waits for the next head
 //! ```
 //!
-//! A connection without a request does not hold a slot: above [`HTTP_WAITING_MAX`] of them, the
-//! oldest is closed in favour of a new one. A request holds its slot until its work has ended and
-//! its answer is written. If all slots are in use, some requests wait. Answers that their clients
-//! do not read are then closed.
+//! A connection without a request holds no slot. If there are more than [`HTTP_WAITING_MAX`] such
+//! connections, the oldest is closed in favour of a new one. A request holds its slot until its
+//! work has ended and its answer is written. If all slots are in use, some requests wait. Answers
+//! that their clients do not read are then closed.
 //!
 //! [`HTTP_WAITING_MAX`]: limits::HTTP_WAITING_MAX
 
@@ -22,14 +22,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::limits;
 
-/// Minimum age of a connection that may be closed. The first bytes of a younger one may be in
-/// transit.
+/// Minimum age of a connection that may be closed. The first bytes from a younger one may still be
+/// in transit.
 const AGE_MIN: Duration = Duration::from_millis(50);
 
 /// Interval between checks for slow clients while requests wait for a slot.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The admission of a port.
+/// Admission of a port.
 #[derive(Debug)]
 pub(crate) struct Admission {
     slots: Arc<Semaphore>,
@@ -41,7 +41,7 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Connections {
     last: u64,
-    /// Ordered by the time at which they began to wait for a head.
+    /// Connections that wait for a head, ordered by the start of their wait.
     waiting: BTreeMap<u64, Waiting>,
     /// Answers that are being written, ordered by their start.
     answering: BTreeMap<u64, Answering>,
@@ -59,26 +59,26 @@ struct Answering {
     give_way: Arc<Notify>,
 }
 
-/// A connection of the port.
+/// Connection to the port.
 #[derive(Debug)]
 pub(crate) struct Presence {
     admission: Arc<Admission>,
     give_way: Arc<Notify>,
-    /// Number of this connection among the waiting connections; `None` if it does not wait.
+    /// Number of this connection among the waiting connections. `None` if it does not wait.
     waiting: Mutex<Option<u64>>,
 }
 
-/// Permit to execute a request. Work that outlives the request has a clone.
+/// Permit to execute a request. Work that outlives the request holds a clone.
 pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
 
-/// A request that is being executed.
+/// Request that is being executed.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) permit: Permit,
     presence: Arc<Presence>,
 }
 
-/// An answer that is being written.
+/// Answer that is being written.
 #[derive(Debug)]
 pub(crate) struct Answer {
     number: Option<u64>,
@@ -95,7 +95,8 @@ impl Admission {
         })
     }
 
-    /// Adds a new connection. If there are too many, closes the oldest one without a request.
+    /// Adds a new connection. If there are too many, closes the oldest connection without a
+    /// request.
     pub(crate) async fn arrive(self: &Arc<Self>) -> Arc<Presence> {
         while let Some(at) = self.make_room() {
             sleep_until(at).await;
@@ -109,8 +110,8 @@ impl Admission {
         presence
     }
 
-    /// Closes the oldest connection if the limit is reached. If all are too young, returns the time
-    /// at which to try again.
+    /// Closes the oldest connection if the limit is reached. If all connections are too young,
+    /// returns the time of the next attempt.
     fn make_room(&self) -> Option<Instant> {
         let mut connections = self.connections.lock();
         if connections.waiting.len() < limits::HTTP_WAITING_MAX {
@@ -125,7 +126,7 @@ impl Admission {
         None
     }
 
-    /// Ends the answer that is overdue for the longest time.
+    /// Ends the answer that has been overdue for the longest time.
     fn end_overdue(&self) {
         let mut connections = self.connections.lock();
         let now = Instant::now();
@@ -166,7 +167,7 @@ impl Presence {
         }
     }
 
-    /// Records that a head was received.
+    /// Records that a head has been received.
     pub(crate) fn has_request(&self) {
         let mut connections = self.admission.connections.lock();
         if let Some(number) = self.waiting.lock().take() {
@@ -209,7 +210,7 @@ impl Presence {
         }
     }
 
-    /// Begins to write the answer to a request without a slot.
+    /// Starts writing the answer to a request without a slot.
     pub(crate) fn answer_at_once(self: Arc<Self>) -> Answer {
         Answer {
             number: None,
@@ -231,7 +232,7 @@ impl Slot {
         self.presence.give_way.clone()
     }
 
-    /// Begins to write an answer of `bytes`. `None` is for a feed, which has its own rule for its
+    /// Starts writing an answer of `bytes`. `None` means a feed, which has a separate rule for its
     /// end.
     pub(crate) fn answer(self, bytes: Option<u64>) -> Answer {
         let presence = self.presence.clone();
@@ -295,7 +296,7 @@ mod tests {
         assert!(begun.elapsed() >= AGE_MIN, "all were new");
         assert!(has_to_go(&present[1]).await);
         assert!(!has_to_go(&present[0]).await && !has_to_go(&present[2]).await);
-        // After its answer it waits again, as the last one.
+        // After its answer, the connection waits again, at the end of the queue.
         drop(slot.answer(Some(1)));
         present.push(admission.arrive().await);
         assert!(has_to_go(&present[2]).await && !has_to_go(&present[0]).await);
@@ -322,8 +323,8 @@ mod tests {
         assert!(no_slot.await.is_err());
         drop(work);
         let slot = late.slot().await.unwrap();
-        // An answer that its client does not read is closed in favour of a waiting request. The
-        // answer of a feed is not.
+        // An answer that its client does not read is closed in favour of a waiting request, unless
+        // it is a feed.
         let feed = slots.pop().unwrap();
         let feeding = feed.presence.clone();
         let _feed = feed.answer(None);

@@ -12,11 +12,10 @@ use super::admission::Answer;
 use super::response::ResponseBody;
 use crate::limits;
 
-/// Answer to a request without a slot.
+/// Error message for a request that gets no slot.
 pub(super) const BUSY: &str = "too many requests are being executed: try again later";
 
-/// A body in pieces, with the slot of its request. It lasts until the client has read nearly all of
-/// it.
+/// Body in pieces that holds the slot of its request until the client has read nearly all of it.
 pub(super) struct Paced {
     body: ResponseBody,
     /// Rest of the last piece of the body.
@@ -25,7 +24,7 @@ pub(super) struct Paced {
 }
 
 impl Paced {
-    /// Wraps a body. `answer` receives its length, if it is known.
+    /// Wraps a body. `answer` receives the length of the body, if it is known.
     pub(super) fn boxed(
         body: ResponseBody,
         answer: impl FnOnce(Option<u64>) -> Answer,

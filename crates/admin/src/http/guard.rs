@@ -1,5 +1,5 @@
-//! Protection against requests that foreign web sites send through a browser. It checks the names
-//! of this server, and the site of a page.
+//! Protection against requests that foreign web sites send through a browser. It checks the host
+//! name in the request and the origin of the page.
 //!
 //! A page of a foreign site can make a browser send requests to this server. If the foreign name
 //! resolves to this server's address (DNS rebinding), the browser even lets the page read the

@@ -1,4 +1,4 @@
-//! A port that serves HTTP.
+//! HTTP port.
 
 use std::convert::Infallible;
 use std::io;
@@ -36,7 +36,7 @@ const TLS: &str = "the client uses TLS, but this port accepts only plain connect
 /// Value of the header for browsers that connect with TLS. Source: JettyAdminServer.
 const ONLY_TLS: &str = "max-age=86400; includeSubDomains";
 
-/// Pause after a failed accept, until other files are closed.
+/// Pause after a failed accept, so that other file descriptors can be closed meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Handler of a port's requests.
@@ -44,14 +44,14 @@ pub(crate) trait Answers: Send + Sync + 'static {
     /// Handles a new connection.
     fn connected(&self, _caller: &Caller) {}
 
-    /// Returns whether a request is answered without a slot, because it is fast and must always be
+    /// Returns whether a request is answered without a slot because it is fast and must always be
     /// answered.
     fn is_answered_always(&self, _path: &str) -> bool {
         false
     }
 
-    /// Answers a request. `activity` marks the time in which the caller may be silent, and keeps
-    /// the request's slot for work that outlives it.
+    /// Answers a request. `activity` marks the time during which the caller may be silent, and
+    /// holds the request's slot for work that outlives the request.
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -60,30 +60,30 @@ pub(crate) trait Answers: Send + Sync + 'static {
     ) -> impl Future<Output = Response<ResponseBody>> + Send;
 }
 
-/// The peer that sends a request.
+/// Peer that sends a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) peer: SocketAddr,
     pub(crate) is_tls: bool,
-    /// Certificates that the caller has presented; empty without TLS.
+    /// Certificates that the caller has presented. Empty without TLS.
     pub(crate) certificates: Arc<Chain>,
 }
 
 /// Address of a port, and the maximum idle time of its callers.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// Name of the port, for logs.
+    /// Name of the port in log messages.
     pub(crate) of: &'static str,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Acceptor of the listener's connections.
+    /// Acceptor for the listener's connections.
     pub(crate) acceptor: Acceptor,
     pub(crate) idle: Duration,
 }
 
-/// A running port. Dropping the value ends it, unless it was [kept](Self::keep).
+/// Running port. Dropping the value closes it, unless it was [kept](Self::keep).
 pub struct PortTask<A> {
-    /// The handler of requests.
+    /// Handler of the requests.
     pub answers: Arc<A>,
     accepting: Option<AbortHandle>,
 }
@@ -103,12 +103,12 @@ impl<A> Drop for PortTask<A> {
     }
 }
 
-/// A port on which the server cannot listen.
+/// Error for a port on which the server cannot listen.
 #[derive(Debug)]
 pub struct BindError {
-    /// The address.
+    /// Address of the port.
     pub address: String,
-    /// The system's error.
+    /// Error of the system.
     pub source: io::Error,
 }
 
@@ -132,14 +132,14 @@ pub(crate) async fn listen<A: Answers>(
     })
 }
 
-/// Listens on a host, given by name or address; `0.0.0.0` means all addresses of this machine.
+/// Listens on a host, given by name or address. `0.0.0.0` means all addresses of this machine.
 async fn bind(host: &str, port: u16, backlog: i32) -> io::Result<TcpListener> {
     let found = transport::resolve(host, port, limits::RESOLVE_TIMEOUT).await?;
     let address = found.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
     transport::bind_ip(address.ip(), port, backlog)
 }
 
-/// Accepts until the task is aborted, which also ends its connections.
+/// Accepts connections until the task is aborted, which also ends the connections.
 async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place) {
     let port = Arc::new(Port {
         admission: Admission::new(),
@@ -204,8 +204,7 @@ impl Port {
         }
     }
 
-    /// Serves a connection after its handshake. Returns the fault of the connection, if there was
-    /// one.
+    /// Serves a connection after its handshake. Returns the fault of the connection, if any.
     async fn talk<A: Answers>(
         &self,
         answers: Arc<A>,
@@ -214,7 +213,7 @@ impl Port {
         presence: Arc<Presence>,
     ) -> Option<String> {
         let idle = self.place.idle;
-        // A silent peer is closed after this time, as later.
+        // A silent peer is closed after the same time as later.
         let speaks_tls = timeout(idle, speaks_tls(&stream)).await.ok()?;
         if speaks_tls {
             return Some(TLS.to_owned());

@@ -1,11 +1,11 @@
-//! HTTP/1.1 of the ports for operators: the admin server and the exporter of metrics.
+//! HTTP/1.1 for the ports for operators: the admin server and the exporter of metrics.
 //!
 //! ```text
 //!   accept -> (TLS) -> TimedStream -> hyper -> Admission -> Answers::answer -> Workers
 //! ```
 //!
 //! Each port has separate tasks and threads, a limit on concurrent requests, and limits on heads
-//! and idle time. So load on such a port does not affect clients.
+//! and idle time. Load on these ports therefore does not affect clients.
 
 mod admission;
 mod body;

@@ -16,14 +16,14 @@ use crate::limits;
 
 /// Producer of the pieces of a body.
 pub(crate) trait Source: Send + 'static {
-    /// Returns the next piece, on a thread for admin work; `None` after the last.
+    /// Returns the next piece, or `None` after the last. Called on a thread for admin work.
     ///
     /// # Errors
     /// If the next piece cannot be produced. The connection then ends before the body does.
     fn next(&mut self) -> io::Result<Option<Bytes>>;
 }
 
-/// A body of pieces that are still being produced.
+/// Body whose pieces are still being produced.
 pub(crate) struct Pieces {
     pieces: mpsc::Receiver<io::Result<Bytes>>,
     /// Number of unsent bytes, if it is known.
@@ -32,7 +32,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Returns a body that `source` produces, with the length `len` if it is known. A piece is
-    /// produced when there is space for it, and its work holds the slot of the request.
+    /// produced when there is space for it, and the work holds the slot of the request.
     pub(crate) fn of(
         source: impl Source,
         len: Option<u64>,
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// A source that counts its pieces.
+    /// Source that counts its pieces.
     struct Counting(Arc<AtomicUsize>, usize);
 
     impl Source for Counting {
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// For a client that does not read, only a few pieces are produced, and no thread waits for it.
+    /// Only a few pieces are produced for a client that does not read, and no thread waits for it.
     #[tokio::test]
     async fn pieces_are_made_when_they_are_taken() {
         let workers = Workers::start().unwrap();

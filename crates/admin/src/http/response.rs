@@ -10,7 +10,7 @@ use hyper::{Response, StatusCode};
 
 use crate::answer::{Answer, Body};
 
-/// The body of a response: complete bytes, or [`Pieces`](super::Pieces).
+/// Body of a response: complete bytes, or [`Pieces`](super::Pieces).
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Converts an answer to an HTTP response.

@@ -1,4 +1,4 @@
-//! A connection with an idle timeout.
+//! Stream with an idle timeout.
 
 use std::io;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ impl Activity {
         }
     }
 
-    /// Ends the connection of the request, even if its answer is partly written.
+    /// Ends the connection of the request, even if the answer is partly written.
     pub(crate) fn end_connection(&self) {
         if let Some(give_way) = &self.give_way {
             give_way.notify_one();
@@ -40,7 +40,7 @@ impl Activity {
     }
 
     /// Marks the server as working until the returned value is dropped. The request keeps its slot
-    /// as long.
+    /// until then.
     pub(crate) fn begin(&self) -> AtWork {
         self.at_work.fetch_add(1, Ordering::AcqRel);
         AtWork {
@@ -67,7 +67,8 @@ impl Drop for AtWork {
     }
 }
 
-/// Fails with `TimedOut` if no byte is read or written for a while (`admin.idleTimeout`).
+/// Stream that fails with `TimedOut` if no byte is read or written for a while
+/// (`admin.idleTimeout`).
 #[derive(Debug)]
 pub(super) struct TimedStream<S> {
     stream: S,

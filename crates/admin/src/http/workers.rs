@@ -1,4 +1,4 @@
-//! Threads for the requests of operators, separate from the threads for clients.
+//! Threads for operators' requests, separate from the threads for clients.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,12 +12,12 @@ use crate::limits;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Handle of the threads. They end with the last handle. The ports bound the number of waiting
+/// Handle for the threads. They end with the last handle. The ports bound the number of waiting
 /// jobs.
 #[derive(Debug, Clone)]
 pub struct Workers(Sender<Job>);
 
-/// The client for which work is done.
+/// Client for which work is done.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requester(Arc<AtomicBool>);
 
@@ -33,11 +33,11 @@ impl Requester {
     }
 }
 
-/// The server is stopping, or the work has panicked.
+/// Error that the work was not completed: the server is stopping, or the work has panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotDone;
 
-/// Guard that marks the requester as gone when the future of its answer is dropped.
+/// Guard that marks the requester as disconnected when the future of its answer is dropped.
 struct Waiting(Requester);
 
 impl Drop for Waiting {
@@ -62,8 +62,8 @@ impl Workers {
     }
 
     /// Runs work on a thread and returns its result. If the caller drops this future, the work
-    /// continues until it checks the requester again. Move every permit that the work needs into
-    /// it, so that the permit lasts as long as the work.
+    /// continues until it checks the requester again. Move every permit for the work into the work,
+    /// so that both end together.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Requester) -> T + Send + 'static,
@@ -73,7 +73,7 @@ impl Workers {
         let (done, result) = oneshot::channel();
         let job = move || {
             if !requester.is_gone() {
-                // Fails if the caller does not wait any more.
+                // Fails if the caller no longer waits.
                 let _ = done.send(work(&requester));
             }
         };
@@ -83,7 +83,7 @@ impl Workers {
 
     /// Runs work without waiting for its result.
     pub(crate) fn discard(&self, work: impl FnOnce() + Send + 'static) {
-        // The threads end with the last handle, and this is one.
+        // The threads end with the last handle, and `self` is a handle.
         let _ = self.0.send(Box::new(work));
     }
 }
@@ -107,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    /// A client disconnects. Its work sees that, and its permit is released when the work has
-    /// ended, not earlier.
+    /// A client disconnects. The work detects that, and its permit is released only when the work
+    /// has ended.
     #[tokio::test]
     async fn a_permit_lasts_as_long_as_its_work() {
         let workers = Workers::start().unwrap();

@@ -1,4 +1,4 @@
-//! The exporter of metrics for Prometheus. Source: PrometheusMetricsProvider.
+//! Exporter of metrics for Prometheus. Source: PrometheusMetricsProvider.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::http::{
     self, Activity, Answers, BindError, Caller, Place, PortTask, ResponseBody, Workers, respond,
 };
 
-/// The path of the metrics.
+/// Path of the metrics.
 const PATH: &str = "/metrics";
 
 /// Idle time after which a connection ends. Source: Jetty's default.
@@ -27,18 +27,18 @@ const IDLE: Duration = Duration::from_secs(30);
 /// Methods that Jetty allows.
 const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
 
-/// The exporter of this process.
+/// Exporter of this process.
 pub struct Exporter {
     export_process_info: bool,
-    /// View of the server, set after the data is loaded.
+    /// View of the server. It is set after the data has been loaded.
     view: OnceLock<Arc<dyn View + Send + Sync>>,
     workers: Workers,
 }
 
-/// The exporter's port.
+/// Port of the exporter.
 pub type ExporterTask = PortTask<Exporter>;
 
-/// Listens and answers, if configured.
+/// Listens and answers if the exporter is configured.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
@@ -70,9 +70,9 @@ pub async fn begin(config: &Config, workers: &Workers) -> Result<Option<Exporter
 }
 
 impl Exporter {
-    /// Provides the metrics of the server, after the data is loaded.
+    /// Provides the metrics of the server after the data has been loaded.
     pub fn serve(&self, view: Arc<dyn View + Send + Sync>) {
-        // Set only once, by the start.
+        // It is set only once, at the start.
         let _ = self.view.set(view);
     }
 
@@ -97,7 +97,7 @@ impl Exporter {
             synced_observers: None,
         } = view.role().mode
         {
-            // Such a server does not have this number, and simpleclient then reports 0.
+            // A server that does not serve lacks this number, and simpleclient then reports 0.
             let metric = TABLE
                 .iter()
                 .find(|metric| metric.name == "synced_observers");
@@ -127,8 +127,8 @@ impl Answers for Exporter {
                     .into_iter()
                     .filter(|(key, _)| key == "name[]");
                 let wanted = Wanted::new(names.map(|(_, name)| name));
-                // This reads counters of the tree and some system files, so it does not run on a
-                // thread that serves clients.
+                // The work reads counters of the tree and some system files, so it does not run on
+                // a thread that serves clients.
                 let (exporter, at_work) = (self.clone(), activity.begin());
                 let text = self.workers.run(move |_| {
                     let _at_work = at_work;

@@ -1,4 +1,4 @@
-//! A separate port for probes (`zoarium.health.port`), which answers regardless of the load on the
+//! Separate port for probes (`zoarium.health.port`), which answers regardless of the load on the
 //! admin port.
 
 use std::sync::{Arc, OnceLock};
@@ -22,14 +22,14 @@ const IDLE: Duration = Duration::from_secs(10);
 /// State that answers probes.
 #[derive(Default)]
 pub struct Health {
-    /// Role of the server, set after the data is loaded.
+    /// Role of the server. It is set after the data has been loaded.
     role: OnceLock<Arc<RoleCell>>,
 }
 
-/// The port for probes.
+/// Port for probes.
 pub type HealthTask = PortTask<Health>;
 
-/// Listens and answers, if configured.
+/// Listens and answers if the port is configured.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
@@ -51,9 +51,9 @@ pub async fn begin(config: &Config) -> Result<Option<HealthTask>, BindError> {
 }
 
 impl Health {
-    /// Provides the role of the server, after the data is loaded.
+    /// Provides the role of the server after the data has been loaded.
     pub fn serve(&self, role: Arc<RoleCell>) {
-        // Set only once, by the start.
+        // It is set only once, at the start.
         let _ = self.role.set(role);
     }
 }

@@ -19,11 +19,11 @@ use crate::http::{
     Activity, Answers, AtWork, Caller, NotDone, ResponseBody, is_from_here, respond,
 };
 
-/// Reason to refuse a request that a page of another site makes the browser send.
+/// Reason for the refusal of a request that a page of another site makes the browser send.
 const FOREIGN_PAGE: &str =
     "the request comes from a page of another site (Origin or Sec-Fetch-Site)";
 
-/// Reason to refuse a host name of this server that an attacker may control.
+/// Reason for the refusal of a host name that an attacker may control.
 const UNKNOWN_HOST: &str = "the name in Host is not a known name of this server: add the name to admin.console.hosts, or use an address";
 
 /// Header with the caller's address, set by a proxy. Source:
@@ -92,7 +92,7 @@ impl Answers for Admin {
 }
 
 impl Admin {
-    /// Refuses requests that a page of another site makes a browser send. Scripts that only read
+    /// Refuses requests that a page from another site makes a browser send. Scripts that only read
     /// may use any name of this server, as scrapers and dashboards do, unless `admin.strictHost`
     /// forbids it.
     fn guard(
@@ -121,7 +121,7 @@ impl Admin {
         None
     }
 
-    /// Returns the address that identities use. Source:
+    /// Returns the client's address for its identities. Source:
     /// IPAuthenticationProvider.getClientIPAddress.
     pub(super) fn address_of(&self, request: &Request<Incoming>, peer: SocketAddr) -> String {
         let own = peer.ip().to_canonical().to_string();
@@ -200,7 +200,7 @@ impl Admin {
         }
     }
 
-    /// Reloads the credential, so that one written a moment ago is already valid.
+    /// Reloads the credential, so that a credential that was just written is already valid.
     async fn take_up_token(&self, headers: &HeaderMap) {
         const BEGINNING: &str = "digest admin-token:";
         let header = headers.get(header::AUTHORIZATION);
@@ -208,7 +208,7 @@ impl Admin {
             header.is_some_and(|header| header.as_bytes().starts_with(BEGINNING.as_bytes()));
         if is_token {
             let token = self.token.clone();
-            // On an error the credential stays unknown, and the command is refused.
+            // After an error the credential stays unknown, and the command is refused.
             let _ = self.workers.run(move |_| token.refresh()).await;
         }
     }
@@ -233,7 +233,7 @@ impl Admin {
     }
 
     /// Runs a command that reads. Some commands walk the tree or read the disk, so they do not run
-    /// on a thread that serves clients. The permit and the slot end with the work.
+    /// on a thread that serves clients. The permit and the slot are released when the work ends.
     pub(super) async fn look(
         self: &Arc<Self>,
         name: &'static str,
@@ -262,7 +262,7 @@ impl Admin {
     }
 }
 
-/// A request for a command.
+/// Request for a command.
 struct Asked {
     asked: String,
     address: String,

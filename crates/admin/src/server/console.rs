@@ -1,4 +1,4 @@
-//! The web console of this server. Znodes are accessed through a client connection, sessions are
+//! Web console of this server. Znodes are accessed through a client connection, and sessions are
 //! read directly.
 
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ fn machine() -> String {
     name.trim().to_owned()
 }
 
-/// Returns the names by which the server is reached, in addition to addresses and `localhost`.
+/// Returns the names by which clients reach the server, in addition to addresses and `localhost`.
 pub(super) fn names(config: &Config) -> Vec<String> {
     let mut names = config.admin.console_hosts.clone();
     names.extend([machine(), config.admin.address.clone()]);
@@ -40,7 +40,7 @@ pub(super) fn names(config: &Config) -> Vec<String> {
     names
 }
 
-/// Returns the console, unless it is switched off or the commands are at `/`.
+/// Returns the console, unless it is disabled or the commands are at `/`.
 pub(super) fn set_up(config: &Config) -> Option<Console> {
     if !config.admin.console_enabled {
         return None;
@@ -111,7 +111,7 @@ impl Admin {
         respond(Console::finished(answer))
     }
 
-    /// Returns the state of the ensemble, which a task keeps.
+    /// Returns the state of the ensemble, which a task maintains.
     async fn show_ensemble(&self) -> Answer {
         let state = match self.watcher.get() {
             Some(watcher) => watcher.state().await,
@@ -137,7 +137,8 @@ impl Admin {
         looking.await.unwrap_or(false)
     }
 
-    /// Lists the sessions. There may be many, so this does not run on a thread that serves clients.
+    /// Lists the sessions. There may be many, so the work does not run on a thread that serves
+    /// clients.
     async fn look_at_sessions(
         self: &Arc<Self>,
         (page, is_administrator): (SessionsPage, bool),

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! A feed consists of JSON lines: changes; `{"progress", "head", "hidden"}`, first and every few
-//! seconds; and last `{"end": {"reason", "text", "position", "resume_after"}}`. Without this last
-//! line, the connection broke. A feed reads the recorded changes and does not keep its own copies,
-//! so a slow one does not use memory. Positions are equal on all members of an ensemble.
+//! seconds; and at the end `{"end": {"reason", "text", "position", "resume_after"}}`. Without this
+//! last line, the connection broke. A feed reads the recorded changes and does not keep its own
+//! copies, so a slow feed uses no additional memory. Positions are equal on all members of an
+//! ensemble.
 
 use std::convert::Infallible;
 use std::io;
@@ -34,10 +35,10 @@ use crate::http::{NotDone, Pieces, ResponseBody, respond, with_head};
 use crate::limits;
 use crate::served::Current;
 
-/// The content type of JSON lines.
+/// Content type of JSON lines.
 const LINES: &str = "application/x-ndjson";
 
-/// A running feed.
+/// Running feed.
 struct Feed {
     admin: Arc<Admin>,
     current: watch::Receiver<Current>,
@@ -45,23 +46,24 @@ struct Feed {
     identities: Arc<[Id]>,
     /// Position up to which all changes were sent.
     position: Position,
-    /// Known permissions of the reader.
+    /// Permissions of the reader, as far as they are known.
     memory: FeedMemory,
     hidden: u64,
-    /// Maximum interval between lines. A longer silence means a broken connection.
+    /// Maximum interval between lines. After a longer silence, a reader treats the connection as
+    /// broken.
     every: Duration,
     /// Time of the last line.
     sent_at: Instant,
     _place: OwnedSemaphorePermit,
 }
 
-/// Reasons for the end of a feed.
+/// Reason for the end of a feed.
 enum End {
     /// The reader has not read for too long.
     Slow,
-    /// The history is not open any more.
+    /// The history is no longer open.
     Closed,
-    /// The history returns an error.
+    /// The history returned an error.
     History(HistoryError),
     /// The reader has disconnected.
     Gone,
@@ -99,18 +101,18 @@ impl Admin {
             _place: place,
         };
         drop(reader);
-        // Errors of the first page are reported before the answer begins.
+        // Errors in the first page are reported before the answer begins.
         let first = match feed.page().await {
             Ok(page) => page,
             Err(End::History(error)) => return respond(refused(FEED, &AskError::History(error))),
             Err(End::Closed | End::Slow | End::Gone) => return respond(not_open(FEED)),
         };
         let (lines, body) = mpsc::channel(limits::FEED_PAGES_MAX + 1);
-        // Reserved for the last line.
+        // This place in the queue is reserved for the last line.
         let Ok(last) = lines.clone().reserve_owned().await else {
             return respond(not_open(FEED));
         };
-        // Ends with the connection or the history.
+        // The task ends with the connection or the history.
         tokio::spawn(async move {
             let end = feed.run(first, &lines).await;
             if let Some(line) = feed.last_line(end) {
@@ -130,7 +132,7 @@ impl Feed {
         let (admin, query) = (self.admin.clone(), self.query.clone());
         let (identities, position) = (self.identities.clone(), self.position);
         let mut memory = std::mem::take(&mut self.memory);
-        // A feed that waits in line with the queries does not block other work.
+        // A feed that waits for a query permit does not block other work.
         let turn = self.admin.questions.clone().acquire_owned().await;
         let turn = turn.map_err(|_| End::Closed)?;
         let workers = self.admin.workers.clone();
@@ -165,7 +167,7 @@ impl Feed {
         first: FeedPage,
         to: &mpsc::Sender<io::Result<Bytes>>,
     ) -> Result<Infallible, End> {
-        // Sent immediately, so that the reader sees that the feed works.
+        // The line is sent immediately to show the reader that the feed works.
         self.send(self.progress_line(&first), to).await?;
         let mut page = first;
         loop {
@@ -252,8 +254,8 @@ impl Feed {
     }
 }
 
-/// Returns whether there are changes to send without another transaction. A page ends before a
-/// hole. A reader that waited there would wait until the next write.
+/// Returns whether there are more changes to send. A page ends before a hole, and a reader that
+/// waited at the hole would wait until the next write.
 fn has_more(page: &FeedPage) -> bool {
     page.has_more || page.position < Position::after(page.head)
 }

@@ -1,8 +1,8 @@
 //! `history/*`: queries of this member's change history.
 //!
-//! Callers see the changes of znodes that they may read now and might read at that time. Without
-//! the header `Authorization`, these are the znodes that `world:anyone` may read. Only super users
-//! see secrets (hashes of passwords in ACLs, the member list).
+//! Callers see the changes of znodes that they may read now and were allowed to read at that time.
+//! Without the header `Authorization`, these are the znodes that `world:anyone` may read. Only
+//! super users see secrets (hashes of passwords in ACLs, the member list).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,16 +20,16 @@ use crate::commands::{Access, Call, Command, Task};
 use crate::limits;
 use crate::served::Readers;
 
-/// The content type of an export.
+/// Content type of an export.
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// The header of an export with the start of its next page. The last page does not have it.
+/// Header of an export with the start of the next page. The last page lacks this header.
 const NEXT: &str = "x-history-next";
 
-/// The name of the export.
+/// Name of the export.
 const EXPORT: &str = "history/export";
 
-/// The name of the feed.
+/// Name of the feed.
 pub(super) const FEED: &str = "history/feed";
 
 /// Returns the commands of a server that keeps a history.
@@ -79,7 +79,7 @@ fn viewer<'a>(view: &'a dyn AdminView, call: &'a Call) -> Viewer<'a> {
     }
 }
 
-/// Returns the limit of work for one page. The flag reports that the caller does not wait any more.
+/// Returns the limit of work for one page. The flag reports that the caller no longer waits.
 pub(super) fn effort(is_abandoned: Arc<AtomicBool>) -> Effort {
     let until = Instant::now() + limits::HISTORY_PAGE_TIME;
     Effort::new(move || {
@@ -106,7 +106,7 @@ fn answer(
     let reader = reader.within(effort(call.is_abandoned.clone()));
     match question.answer(&reader, &call.parameters, &viewer(view, call)) {
         Ok(mut found) => {
-            // The caller can query the other members for their clients.
+            // The caller can query the other members about their clients.
             if question == Question::Origins {
                 ports.describe(view.role().members.as_deref(), &mut found);
             }
@@ -131,7 +131,7 @@ fn export(readers: &Readers, view: &dyn AdminView, call: &Call) -> Answer {
     }
 }
 
-/// Returns the answer while the history is not open, because it is being built or the disk is full.
+/// Returns the answer while the history is not open because it is being built or the disk is full.
 pub(super) fn not_open(name: &str) -> Answer {
     let error = json!({ "error": "the change history is not available at present: it is being built, or the disk is full" });
     written(StatusCode::SERVICE_UNAVAILABLE, name, error)

@@ -20,20 +20,20 @@ use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use crate::limits;
 use crate::served::{Reservation, Served};
 
-/// The content type of a listing.
+/// Content type of a listing.
 const JSON: &str = "application/json";
 
-/// Reason to refuse a listing.
+/// Reason for the refusal of a listing.
 const BUSY: &str = "too many long listings are being read: try again later";
 
-/// Bytes of a listing in memory: the waiting pieces, and two that are being written.
+/// Number of bytes of a listing in memory: the waiting pieces, and two that are being written.
 const ROOM_BYTES: usize = (limits::HTTP_PIECES_MAX + 2) * limits::HTTP_PIECE_BYTES;
 
-/// The turns of listings.
+/// Queue in which long listings take turns.
 pub(super) struct Turns {
-    /// Permits of the waiting listings and of the current one.
+    /// Permits of the waiting listings and of the current listing.
     waiting: Arc<Semaphore>,
-    /// The turn of the current long listing.
+    /// Permit of the current long listing.
     turn: Arc<Semaphore>,
 }
 
@@ -55,7 +55,7 @@ impl Turns {
     }
 }
 
-/// The rest of a long listing.
+/// Rest of a long listing.
 struct Continued {
     admin: Arc<Admin>,
     listing: Listing,
@@ -108,7 +108,7 @@ impl Admin {
         with_head(StatusCode::OK, Vec::new(), Some(JSON), body)
     }
 
-    /// Returns the first part of a listing. The slot of the request ends with the work.
+    /// Returns the first part of a listing. The slot of the request is released when the work ends.
     async fn begin_listing(
         self: &Arc<Self>,
         (name, list): (&'static str, List),
@@ -149,7 +149,7 @@ impl Source for Continued {
                 part.map(Bytes::from)
             }
         };
-        // A piece is produced when there is space for it, because an earlier one was sent.
+        // A piece is produced when there is space for it because an earlier piece was sent.
         let bytes = piece.as_ref().map_or(0, Bytes::len);
         self.taken.fetch_add(bytes, Ordering::Relaxed);
         Ok(piece)

@@ -1,10 +1,10 @@
-//! `backup/log`: the transactions after a given one, for backups. Apache ZooKeeper does not have a
-//! similar command.
+//! `backup/log`: the transactions after a given one, for backups. Apache ZooKeeper has no similar
+//! command.
 //!
 //! `after` (`0x1a`) is the last transaction of the caller. The answer is a log file. It begins with
-//! the record of that transaction, so that the caller can check whether its own is equal. All later
-//! transactions follow that are committed and on the disk of this member. The header `last_zxid`
-//! contains the last one. An answer that ends before this transaction is incomplete.
+//! the record of that transaction, so that the caller can compare it with its own record. All later
+//! transactions that are committed and on the disk of this member follow. The header `last_zxid`
+//! contains the last of them. An answer that ends before this transaction is incomplete.
 
 use std::io;
 
@@ -62,7 +62,7 @@ impl Admin {
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let at_work = activity.begin();
-        // Each of these requests reads files, as queries of the history do.
+        // Each of these requests reads files, like queries of the history.
         let turn = self.questions.clone().acquire_owned().await.ok();
         let begun = self.begin_log(served, call, turn).await;
         drop(at_work);
@@ -104,7 +104,8 @@ impl Admin {
     }
 }
 
-/// Returns the end of the committed log that can be read; `None` if this member is not in a quorum.
+/// Returns the end of the committed log that can be read. Returns `None` if this member is not in a
+/// quorum.
 fn committed(served: &Served) -> Option<Zxid> {
     let mode = served.view.role().served_mode();
     let is_in_quorum = mode.is_some_and(|mode| mode != Mode::ReadOnly);
@@ -114,7 +115,7 @@ fn committed(served: &Served) -> Option<Zxid> {
     is_in_quorum.then(|| last.min(served.log_end.get()))
 }
 
-/// The log from a transaction on.
+/// Rest of the log that is being sent.
 struct Reading {
     /// Beginning of the next piece.
     begun: Vec<u8>,
@@ -134,7 +135,7 @@ impl Reading {
     ) -> Result<Self, NoLog> {
         let mut txns = read_txns_from(&RealDisk, dirs, after, limits)?;
         let first = match txns.next() {
-            // This record is after the end, and incomplete.
+            // This record is after the end and incomplete.
             Some(Err(_)) if upto == after => None,
             first => first.transpose()?,
         };

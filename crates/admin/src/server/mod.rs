@@ -1,13 +1,13 @@
-//! The admin server, and the effects of its commands on this process.
+//! Admin server, and the effects of its commands on this process.
 //!
 //! ```text
 //! http -> Admin::answer -> commands
 //!              \--------> Operations: snapshot thread, core
 //! ```
 //!
-//! It listens before the data is loaded and during elections. Until the data is loaded, commands
-//! that need it return an error. The admin server has separate tasks and takes only short locks, so
-//! it does not affect clients. Source: JettyAdminServer.
+//! The admin server listens before the data is loaded and during elections. Until the data is
+//! loaded, commands that need it return an error. The admin server has separate tasks and holds
+//! locks only briefly, so it does not affect clients. Source: JettyAdminServer.
 
 mod answers;
 mod console;
@@ -42,42 +42,42 @@ use crate::limits;
 use crate::served::{Readers, Served};
 use crate::token::AdminToken;
 
-/// The admin server of this process.
+/// Admin server of this process.
 pub struct Admin {
     commands: Commands,
-    /// Handler of `/`, unless it is switched off.
+    /// Handler of `/`, unless the console is disabled.
     console: Option<Console>,
-    /// Names by which the server is reached.
+    /// Host names by which clients reach the server.
     names: Names,
     config: Arc<Config>,
     metrics: Arc<Metrics>,
     /// Hash of the session secret file.
     secrets_hash: String,
-    /// Start of the monotonic clock.
+    /// Origin of the monotonic clock.
     started: Instant,
     /// Threads that execute commands.
     workers: Workers,
     token: AdminToken,
-    /// The running server, set after the data is loaded.
+    /// Running server. It is set after the data has been loaded.
     served: OnceLock<Served>,
-    /// The comparison of the session secret file, if there is one and there are other members.
+    /// Comparison of the session secret files, if there is a file and there are other members.
     comparison: OnceLock<Running>,
-    /// The queries of the other members, if there is a console.
+    /// Queries to the other members, if there is a console.
     watcher: OnceLock<Watcher>,
     /// Figures over time for the console.
     kept: Arc<Mutex<Kept>>,
-    /// The task that samples them, if there is a console.
+    /// Task that samples the figures, if there is a console.
     sampling: OnceLock<Running>,
     limits: Mutex<Limits>,
     /// Lock that is held during a restore.
     restoring: Arc<tokio::sync::Mutex<()>>,
-    /// The change history, if configured.
+    /// Change history, if configured.
     readers: Readers,
-    /// Permits of concurrent queries of the history; each may use some MiB.
+    /// Permits for concurrent queries of the history. Each query may use some MiB.
     questions: Arc<Semaphore>,
-    /// Turns of long listings.
+    /// Queue in which long listings take turns.
     listings: listing::Turns,
-    /// Permits of feeds of the change history.
+    /// Permits for feeds of the change history.
     feeds: Arc<Semaphore>,
 }
 
@@ -86,7 +86,7 @@ struct Limits {
     restore: RateLimiter,
 }
 
-/// The admin server's port.
+/// Port of the admin server.
 pub type AdminTask = PortTask<Admin>;
 
 /// Parts of an admin server that are available before the data is loaded.
@@ -99,13 +99,13 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     /// Threads that execute commands.
     pub workers: Workers,
-    /// The change history, if configured.
+    /// Change history, if configured.
     pub readers: Readers,
     /// Hash of the session secret file.
     pub secrets_hash: String,
 }
 
-/// Listens and answers, if configured.
+/// Listens and answers if the admin server is enabled.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
@@ -183,20 +183,20 @@ impl Admin {
         }
     }
 
-    /// Provides access to the server, after the data is loaded.
+    /// Provides access to the server after the data has been loaded.
     pub fn serve(&self, served: Served) {
         if served.view.is_open_to_world() {
             tracing::warn!("{}", OPEN_TO_WORLD);
         }
-        // Set only once, by the start.
+        // It is set only once, at the start.
         let _ = self.served.set(served);
     }
 
-    /// Begins to query the other members, which `connector` reaches: for the console, and to compare
-    /// the session secret files.
+    /// Starts querying the other members, which `connector` reaches: for the console, and to
+    /// compare the session secret files.
     pub fn query_members(self: &Arc<Self>, connector: Connector) {
         let sessions = &self.config.sessions;
-        // Each is set only once, by the start.
+        // Each is set only once, at the start.
         if self.config.ensemble.is_some() && !sessions.secrets.is_empty() {
             let comparison = secrets::begin(self, connector.clone());
             let _ = self.comparison.set(comparison);
@@ -229,7 +229,7 @@ impl Admin {
     }
 }
 
-/// Samples the figures of this member while it runs.
+/// Samples the figures of this member while the member runs.
 async fn keep_figures(admin: Weak<Admin>) {
     let mut steps = interval(limits::FIGURES_STEP);
     steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -244,7 +244,7 @@ async fn keep_figures(admin: Weak<Admin>) {
                 admin.kept.lock().sample(&*served.view);
             }
         });
-        // A sample that fails is missing in the series.
+        // A failed sample is missing in the series.
         let _ = sampling.await;
     }
 }

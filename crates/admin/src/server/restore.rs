@@ -41,8 +41,8 @@ struct SnapshotSettings {
     limits: Limits,
 }
 
-/// File for an upload that is not known to be complete. Readers of the directory do not treat it as
-/// a snapshot.
+/// File for an upload that may be incomplete. Readers of the directory do not treat it as a
+/// snapshot.
 const UPLOAD: &str = "unfinished.restore";
 
 impl Admin {
@@ -120,8 +120,8 @@ impl Admin {
         };
         let restore = served.operations.restore.clone();
         let workers = self.workers.clone();
-        // Continues if the caller disconnects, because the next restore must not begin before this
-        // one is done.
+        // The restore continues if the caller disconnects, because the next restore must not begin
+        // before this one has ended.
         let replacing = tokio::spawn(async move {
             let replaced = load_and_replace(upload, settings, &workers, &*restore).await;
             drop(only_one);
@@ -152,8 +152,8 @@ async fn load_and_replace(
     Ok(zxid)
 }
 
-/// A file that is removed before another restore may begin. [`Upload::remove`] removes it before
-/// the answer; if the client has disconnected, dropping the value removes it.
+/// File that is removed before another restore may begin. [`Upload::remove`] removes it before the
+/// answer. If the client has disconnected, dropping the value removes it.
 struct Upload {
     path: PathBuf,
     workers: Workers,
@@ -196,7 +196,7 @@ impl Drop for Upload {
             return;
         }
         let only_one = self.only_one.clone();
-        // A client that disconnects drops the upload on a worker thread of the runtime.
+        // If a client disconnects, the upload is dropped on a worker thread of the runtime.
         self.workers.discard(move || {
             remove_upload(&path);
             drop(only_one);
@@ -218,7 +218,7 @@ fn load(path: &Path, settings: SnapshotSettings) -> Result<(Tree, Zxid), Restore
     let content = |error: String| RestoreError::Content(error);
     let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let file = SnapshotFile {
-        // The name is not part of the stream.
+        // The stream does not contain the name.
         zxid: Zxid::ZERO,
         path: path.to_path_buf(),
         len,

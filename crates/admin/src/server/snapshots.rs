@@ -13,11 +13,11 @@ use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use crate::limits;
 use crate::served::Served;
 
-/// The content type of a snapshot.
+/// Content type of a snapshot.
 pub(super) const BINARY: &str = "application/octet-stream";
 
 impl Admin {
-    /// Takes and sends a snapshot. The checks are in Java's order.
+    /// Takes and sends a snapshot. The checks run in Java's order.
     pub(super) async fn snapshot(
         &self,
         served: &Served,
@@ -71,7 +71,7 @@ impl Admin {
     }
 }
 
-/// A file, read from its start, and its remaining bytes.
+/// File that is read from its start, and the number of remaining bytes.
 struct Reading {
     file: File,
     left: u64,

@@ -33,17 +33,18 @@ use tokio::time::{MissedTickBehavior, interval};
 use self::post::Post;
 use self::spans::Member;
 
-/// Interval between two requests to the collector.
+/// Interval between requests to the collector.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Maximum number of traces in one request. Each trace has up to five spans of some hundred bytes.
+/// Maximum number of traces in one request. Each trace contains up to five spans of some hundred
+/// bytes.
 const BATCH: usize = 512;
 
 /// Default name of this service, which `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` can
 /// replace.
 const SERVICE_NAME: &str = "zoarium";
 
-/// Sends traces until aborted; `None` if traces are not configured.
+/// Sends traces until the task is aborted. Returns `None` if traces are not configured.
 pub fn send(
     config: &Config,
     traces: Option<Arc<Traces>>,
@@ -120,7 +121,7 @@ async fn run(
         };
         for batch in finished.chunks(BATCH) {
             let sent = send_batch(exporter, &member, batch).await;
-            // Once per outage of the collector, not once per second.
+            // Logged once per outage of the collector, not once per second.
             match (&sent, is_failing) {
                 (Err(error), false) => {
                     tracing::warn!(url = %to.url, err = %error, "cannot send traces, dropping them until the collector accepts them again");

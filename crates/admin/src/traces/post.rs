@@ -1,4 +1,4 @@
-//! One HTTP request, for the exporter of traces.
+//! Client for single HTTP requests, for the exporter of traces.
 
 use std::io;
 use std::time::Duration;
@@ -18,14 +18,15 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Maximum length of an answer, which contains the reasons for refusals.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// The collector.
+/// Collector to which traces are sent.
 #[derive(Debug)]
 pub(super) struct Post {
     authority: String,
 }
 
 impl Post {
-    /// Creates a client for `url`. The configuration has checked that it has a host and a port.
+    /// Creates a client for `url`. The configuration has checked that `url` contains a host and a
+    /// port.
     pub(super) fn new(url: &Uri) -> Self {
         let authority = url.authority().map(ToString::to_string);
         Self {
@@ -33,12 +34,12 @@ impl Post {
         }
     }
 
-    /// Sends one request on a new connection, because there is only one request per second.
+    /// Sends one request. Uses a new connection, because there is only one request per second.
     async fn ask(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let stream = TcpStream::connect(&self.authority).await?;
         let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = shaken?;
-        // Ends with the request.
+        // The task ends with the request.
         let connection = tokio::spawn(connection);
         let path = request.uri().path_and_query().cloned();
         *request.uri_mut() = path.map_or_else(Uri::default, Uri::from);

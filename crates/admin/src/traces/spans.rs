@@ -1,4 +1,4 @@
-//! The spans of a write. Source: the OpenTelemetry specification, "Tracing API".
+//! Spans of a write. Source: the OpenTelemetry specification, "Tracing API".
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,10 +13,10 @@ use proto::OpCode;
 use proto::txn::TxnHeader;
 use sha2::{Digest, Sha256};
 
-/// The member that sends the spans.
+/// Member that sends the spans.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
-    /// `None` for a standalone server.
+    /// Id of the member. `None` for a standalone server.
     pub(super) sid: Option<i64>,
     /// Current role of the member.
     pub(super) role: &'static str,
@@ -130,7 +130,7 @@ impl Sender<'_> {
             span_kind: SpanKind::Internal,
             name: Cow::Borrowed(name),
             start_time: at(start_ns),
-            // One clock has milliseconds and the other nanoseconds.
+            // One clock uses milliseconds and the other nanoseconds.
             end_time: at(end_ns.max(start_ns)),
             attributes,
             dropped_attributes_count: 0,
@@ -167,7 +167,8 @@ fn with_request(mut span: SpanData, request: &TracedRequest) -> SpanData {
     span
 }
 
-/// Returns the event for the time from which its own bytes wait for the disk, not earlier ones.
+/// Returns the event for the start of the wait for the disk: the time from which this write's own
+/// bytes wait, not earlier ones.
 fn sync_begins(log: LogTrace) -> SpanEvents {
     let mut events = SpanEvents::default();
     events

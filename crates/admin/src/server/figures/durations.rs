@@ -1,8 +1,8 @@
-//! Durations of a kind, and their percentiles in the time between two samples.
+//! Durations of one kind of event, and their percentiles between two samples.
 
 use metrics::{Distribution, Moments};
 
-/// Upper bounds of durations in ms, by which values are counted.
+/// Upper bounds of the durations by which values are counted, in ms.
 const BOUNDS: [u64; 40] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 100, 125, 160,
     200, 250, 320, 400, 500, 640, 800, 1_000, 1_500, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
@@ -13,7 +13,7 @@ const BOUNDS: [u64; 40] = [
 pub(super) struct Durations {
     pub(super) count: u64,
     sum_ms: u64,
-    /// Counts of the durations up to each of the [`BOUNDS`].
+    /// Numbers of durations up to each of the [`BOUNDS`].
     up_to: Vec<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Durations {
     }
 
     pub(super) fn mean(&self) -> f64 {
-        // Without a value, the mean is missing: NaN.
+        // Without a value, the mean is missing (NaN).
         self.sum_ms as f64 / self.count as f64
     }
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!((since.count, since.mean()), (100, 3.74));
         let none = before.since(&before);
         assert!(none.mean().is_nan() && none.quantile(0.99).is_nan());
-        // After a reset, the values since the reset count.
+        // After a reset, only the values since the reset count.
         assert_eq!(before.since(&Durations::of(&distribution)).count, 100);
     }
 }

@@ -1,5 +1,5 @@
-//! Figures of this member over the last hour and the last day. Their memory is bounded, and they do
-//! not depend on open pages.
+//! Figures of this member over the last hour and the last day. Their memory is bounded, and they
+//! are recorded whether or not a page is open.
 
 mod durations;
 
@@ -57,16 +57,16 @@ type Row = [f64; SERIES];
 
 const MISSING: Row = [f64::NAN; SERIES];
 
-/// The last rows, at equal intervals.
+/// Ring of the last rows, at equal intervals.
 #[derive(Debug)]
 struct Ring {
     rows: Vec<Row>,
     length: usize,
-    /// Number of all rows so far.
+    /// Total number of rows so far.
     count: usize,
 }
 
-/// Kept figures.
+/// Figures that are kept.
 #[derive(Debug)]
 pub(super) struct Kept {
     hour: Ring,
@@ -142,7 +142,8 @@ impl Kept {
         }
     }
 
-    /// Returns the rows of the last `range`, `hour` or `day`, after the row with the number `after`.
+    /// Returns the rows of the last `range` (`hour` or `day`) after the row with the number
+    /// `after`.
     fn to_json(&self, call: &Call, now_ms: i64) -> Value {
         let is_day = call.parameter("range") == Some("day");
         let after = call.parameter("after").and_then(|after| after.parse().ok());
@@ -170,7 +171,8 @@ fn rounded(value: f64) -> Value {
     serde_json::Number::from_f64(rounded).map_or(Value::Null, Value::Number)
 }
 
-/// Returns the largest values of p99, and the means of all others. Ignores missing values.
+/// Returns the maximum of each p99 series and the mean of every other series. Ignores missing
+/// values.
 fn summary(rows: &[Row]) -> Row {
     std::array::from_fn(|at| {
         let values = rows
@@ -203,7 +205,7 @@ impl Ring {
         self.count += 1;
     }
 
-    /// Returns the rows after the first `count` ones, the oldest first.
+    /// Returns the rows after the first `count` rows, oldest first.
     fn after(&self, count: usize) -> impl Iterator<Item = &Row> {
         let oldest = self.count - self.rows.len();
         let first = if count > self.count {
@@ -236,7 +238,7 @@ impl Totals {
     /// Returns the figures of the time since earlier totals.
     fn row(&self, before: &Self, view: &dyn AdminView) -> Row {
         let seconds = self.monotonic_ms.saturating_sub(before.monotonic_ms) as f64 / 1_000.0;
-        // An operator can reset counters. They also restart with a role.
+        // An operator can reset counters. They also restart when the role changes.
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
         let state = view.state();
         let reads = self.reads.since(&before.reads);

@@ -1,6 +1,6 @@
-//! Admin ports of the other members, and queries of them.
+//! Admin ports of the other members, and queries to them.
 //!
-//! The ports are those of `zoarium.admin.N`, or are derived from the member list.
+//! The ports come from `zoarium.admin.N` or are derived from the member list.
 
 mod observed;
 mod query;
@@ -28,8 +28,8 @@ use crate::commands::Command;
 /// Name of the command.
 const COMMAND: &str = "members";
 
-/// Returns the command that reports the ports of this member and the admin ports of the others. It is
-/// not listed among Apache ZooKeeper's commands.
+/// Returns the command that reports the ports of this member and the admin ports of the other
+/// members. It is not listed among Apache ZooKeeper's commands.
 pub(super) fn command(ports: AdminPorts) -> Command {
     let mut command = Command::look(COMMAND, &[], move |view: &dyn AdminView, _| {
         let configuration = view.configuration();
@@ -45,12 +45,12 @@ pub(super) fn command(ports: AdminPorts) -> Command {
     command.always()
 }
 
-/// Settings from which the admin ports of the other members follow.
+/// Settings that determine the admin ports of the other members.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AdminPorts {
     my_id: Option<Sid>,
     named: BTreeMap<Sid, HostPort>,
-    /// Port of each member without a key.
+    /// Port of each member without a key `zoarium.admin.N`.
     port: u16,
     path: String,
 }

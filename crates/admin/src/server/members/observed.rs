@@ -1,5 +1,5 @@
-//! The ensemble as this member observes it: the state of each member, its last report, and the
-//! verdict on the ensemble.
+//! Ensemble as this member observes it: the state of each member, its last report, and the verdict
+//! on the ensemble.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::report::{Figures, Report};
 use super::timeline::{Leader, Timeline};
 use crate::limits::LEADER_ZXIDS_MAX;
 
-/// This member at one time.
+/// State of this member at one time.
 #[derive(Debug, Clone)]
 pub(crate) struct Own {
     /// Id of this member. `None` for a standalone server.
     pub(super) my_id: Option<Sid>,
     /// Current member list. `None` for a standalone server.
     pub(super) members: Option<Arc<Membership>>,
-    /// Report of this member.
+    /// Report from this member.
     pub(super) report: Report,
     /// Time in ms since 1970.
     pub(super) now_ms: i64,
@@ -43,7 +43,7 @@ pub(super) enum Outcome {
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     rows: BTreeMap<Option<Sid>, Row>,
-    /// Zxids of the leader with the times in ms since 1970 at which they were first observed.
+    /// Zxids of the leader, with the times in ms since 1970 at which they were first observed.
     leader_zxids: VecDeque<LeaderZxid>,
     timeline: Timeline,
 }
@@ -63,7 +63,7 @@ struct Row {
     seen_ms: Option<i64>,
     /// Reason why there is no current report.
     problem: Option<String>,
-    /// The last report.
+    /// Last report from the member.
     report: Option<Report>,
     /// Mean duration of the syncs between the last two reports with a sync, in ms.
     sync_ms: Option<f64>,
@@ -183,7 +183,7 @@ impl Observed {
             })
         });
         self.timeline.note_leader(now_ms, elected);
-        // A new leader has an epoch before it has a transaction.
+        // The epoch of a new leader begins before its first transaction.
         let Some(zxid) = zxid.filter(|zxid| zxid.counter() > 0) else {
             return;
         };
@@ -273,7 +273,7 @@ impl Observed {
     }
 }
 
-/// Returns the address of a member for the others.
+/// Returns the address at which the other members reach a member.
 fn address(member: &Member) -> Option<String> {
     let first = member.addresses.first()?;
     Some(HostPort::new(&first.host, first.quorum_port).to_string())
@@ -294,11 +294,11 @@ impl Row {
         self.problem = None;
     }
 
-    /// Returns the number of transactions that the member lacks, if it is in the leader's epoch.
+    /// Returns the number of transactions that the member lacks if it is in the leader's epoch.
     fn transactions_behind(&self, leader: Option<Zxid>) -> Option<i64> {
         let (own, leader) = (self.report.as_ref()?.zxid?, leader?);
         if leader.counter() == 0 && self.state.is_serving() {
-            // The epoch does not have a transaction yet.
+            // The epoch has no transaction yet.
             return Some(0);
         }
         (own.epoch() == leader.epoch()).then(|| (leader.0 - own.0).max(0))

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Member 2 of three voters and an observer.
+/// Member 2 of an ensemble of three voters and an observer.
 struct Watched {
     observed: Observed,
     ports: BTreeMap<Sid, HostPort>,
@@ -52,7 +52,7 @@ impl Watched {
         }
     }
 
-    /// Records outcomes of 1, 3 and 4 at a time, and returns the state for the page.
+    /// Records outcomes for 1, 3 and 4 at a time, and returns the state for the page.
     fn at(&mut self, now_ms: i64, outcomes: [Outcome; 3]) -> Value {
         self.own.now_ms = now_ms;
         let outcomes = [1, 3, 4].map(Sid).into_iter().zip(outcomes);
@@ -131,7 +131,7 @@ fn members_without_a_reachable_admin_port_do_not_look_dead() {
     assert_eq!(state["members"][0]["state"], "unreachable");
     assert_eq!(state["members"][2]["state"], "unknown");
     assert_eq!(state["members"][2]["problem"], "401");
-    // The leader has lost one of them.
+    // The leader has lost a follower.
     watched.own.report = leader(2, NEW, 2);
     let state = watched.at(2_000, [unreachable(), hidden(), fourth]);
     assert_eq!(state["health"]["verdict"], "degraded", "{state}");
@@ -159,7 +159,7 @@ fn the_lag_is_the_age_of_the_first_missing_transaction() {
     );
     let state = watched.at(7_000, reports(all(NEW + 9)));
     assert_eq!(state["health"]["verdict"], "healthy", "{state}");
-    // A new epoch without a transaction does not make the others late.
+    // A new epoch without a transaction does not make the other members late.
     watched.own.report = leader(2, 0x2_0000_0000, 3);
     watched.at(8_000, reports(all(NEW + 9)));
     let state = watched.at(20_000, reports(all(NEW + 9)));
@@ -219,7 +219,7 @@ fn the_disk_latency_is_the_mean_of_the_latest_syncs() {
     };
     assert_eq!(with_syncs(1_000, 10, 100), Value::Null);
     assert_eq!(with_syncs(2_000, 14, 110), json!(2.5));
-    // Without a sync, the last mean remains. A restarted server counts from 0.
+    // Without a sync, the last mean remains. The counters of a restarted server start at 0.
     assert_eq!(with_syncs(3_000, 14, 110), json!(2.5));
     assert_eq!(with_syncs(4_000, 1, 1), json!(2.5));
 }

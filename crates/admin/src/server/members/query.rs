@@ -1,4 +1,4 @@
-//! Queries of the admin ports of other members. Time and bytes of an answer are bounded, and
+//! Queries to the admin ports of other members. The duration and size of an answer are bounded, and
 //! redirects are not followed.
 
 use std::io;
@@ -23,7 +23,7 @@ use crate::limits::{MEMBER_ANSWER_BYTES_MAX, MEMBER_ANSWER_TIME};
 pub(crate) struct Running(AbortHandle);
 
 impl Running {
-    /// Begins work in the background.
+    /// Starts work in the background.
     pub(crate) fn begin(work: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(tokio::spawn(work).abort_handle())
     }
@@ -35,7 +35,7 @@ impl Drop for Running {
     }
 }
 
-/// Reason why a query has no answer.
+/// Reason why a query failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum QueryError {
     /// The port does not accept connections, or does not answer in time.
@@ -55,7 +55,8 @@ pub(super) async fn get(
     answered.unwrap_or_else(|_| Err(QueryError::Unreachable("no answer in time".to_owned())))
 }
 
-/// The name lookup is not interrupted by the time limit, so that it ends before the next one begins.
+/// Connects to a port. The time limit does not interrupt the name lookup, so that it ends before
+/// the next lookup begins.
 async fn connected(port: &HostPort) -> Result<TcpStream, QueryError> {
     let unreachable = |error: io::Error| QueryError::Unreachable(error.to_string());
     let found = tokio::net::lookup_host((port.host.as_str(), port.port)).await;
@@ -86,7 +87,7 @@ async fn answer(
         .await;
     let (mut sender, connection) = shaken.map_err(other)?;
     let _connection = Running::begin(async {
-        // The query reports the error.
+        // The query itself reports the error.
         let _ = connection.await;
     });
     let request = Request::get(path)

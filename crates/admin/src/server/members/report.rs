@@ -1,7 +1,7 @@
 //! Report of one member about itself: its state, and figures for the page of the ensemble.
 //!
-//! Every client may query these values with other commands as well, so members query each other
-//! without credentials.
+//! Other commands already report these values to every client, so members query each other without
+//! credentials.
 
 use hyper::StatusCode;
 use metrics::role::{LeaderFigures, Mode, RoleView, ZabState};
@@ -31,7 +31,7 @@ pub(crate) struct Report {
     pub(super) synced_voters: Option<usize>,
     /// Start of the leader's epoch, in ms since 1970.
     pub(super) leading_since_ms: Option<i64>,
-    /// Last applied transaction.
+    /// Last transaction that the member has applied.
     pub(super) zxid: Option<Zxid>,
     /// Version of the server.
     pub(super) version: Option<String>,
@@ -61,9 +61,9 @@ pub(crate) struct Figures {
 /// Digest of the tree after a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Digest {
-    /// The transaction.
+    /// Transaction of the digest.
     pub(super) zxid: Zxid,
-    /// The digest.
+    /// Value of the digest.
     pub(super) value: i64,
 }
 
@@ -115,7 +115,7 @@ impl Report {
         let state = state_of(&role);
         let leader = view.leader_figures();
         let leader = leader.filter(|_| state == MemberState::Leader);
-        // The methods for the service must not be called while there is none.
+        // The methods for the service must not be called while the server does not serve.
         let is_serving = role.served_mode().is_some();
         let uptime_ms = || view.stats().get(now.monotonic_ms).uptime_ms;
         Self {
@@ -205,7 +205,7 @@ impl Report {
         })
     }
 
-    /// Constructs the report of a member that answers, but does not serve.
+    /// Constructs the report of a member that answers but does not serve.
     pub(super) fn looking(member: Sid) -> Self {
         Self {
             member: Some(member),
@@ -236,7 +236,7 @@ impl Figures {
     }
 }
 
-/// Returns a text of a bounded length.
+/// Returns a string of bounded length.
 fn text(value: &Value) -> Option<String> {
     let text = value.as_str()?;
     Some(text.chars().take(VERSION_CHARS_MAX).collect())

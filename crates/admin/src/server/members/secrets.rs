@@ -1,6 +1,6 @@
 //! Comparison of the session secret file with the files of the other members.
 //!
-//! A member with another file refuses the sessions that move to it. Members therefore publish a
+//! A member with a different file refuses the sessions that move to it. Members therefore publish a
 //! hash of the file at the admin port, and each member compares the hashes.
 
 use std::collections::BTreeMap;
@@ -23,10 +23,11 @@ use crate::commands::Command;
 const COMMAND: &str = "session_secrets";
 /// Pause between two comparisons.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Time limit of one answer.
+/// Time limit for one answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns the hash of the file. It is not listed among Apache ZooKeeper's commands.
+/// Returns the command that reports the hash of the file. It is not listed among Apache ZooKeeper's
+/// commands.
 pub(crate) fn command(fingerprint: &str) -> Command {
     let fingerprint = fingerprint.to_owned();
     let mut command = Command::look(COMMAND, &[], move |_: &dyn AdminView, _| {
@@ -36,14 +37,14 @@ pub(crate) fn command(fingerprint: &str) -> Command {
     command.always()
 }
 
-/// Begins the comparison.
+/// Starts the comparison.
 pub(crate) fn begin(admin: &Arc<Admin>, connector: Connector) -> Running {
     let admin = Arc::downgrade(admin);
     Running::begin(compare(admin, connector))
 }
 
 async fn compare(admin: Weak<Admin>, connector: Connector) {
-    // The result of the last comparison with each member.
+    // Result of the last comparison with each member.
     let mut known: BTreeMap<Sid, bool> = BTreeMap::new();
     loop {
         let Some(asked) = admin.upgrade().map(|admin| Asked::new(&admin)) else {
@@ -54,7 +55,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
             let host = &port.host;
             let found = timeout(ANSWER_LIMIT, ask(port, &asked, &connector)).await;
             let Ok(Some(found)) = found else {
-                // A server that is down, and Apache ZooKeeper, have no answer.
+                // There is no answer from a server that is down, or from Apache ZooKeeper.
                 tracing::debug!(
                     host,
                     "a member did not return the hash of its session secret file"
@@ -83,7 +84,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
     }
 }
 
-/// The members to query, and this member's answer.
+/// Members to query, and this member's answer.
 struct Asked {
     others: BTreeMap<Sid, HostPort>,
     path: String,

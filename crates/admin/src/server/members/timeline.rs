@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use crate::limits::ENSEMBLE_EVENTS_MAX;
 
-/// Difference in ms up to which two reports refer to the same election.
+/// Maximum difference, in ms, between two reports of the same election.
 const SAME_ELECTION_MS: i64 = 1_000;
 
-/// The latest events.
+/// Latest events.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     events: VecDeque<Event>,
     leader: Option<Leader>,
-    /// The last known member list.
+    /// Last known member list.
     members: Option<Membership>,
 }
 
@@ -27,7 +27,7 @@ struct Event {
     text: String,
 }
 
-/// The leader, and the start of its epoch in ms since 1970.
+/// Leader, and the start of its epoch in ms since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leader {
     /// Id of the leader.
@@ -77,7 +77,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the events, the newest first.
+    /// Returns the events, newest first.
     pub(super) fn to_json(&self) -> Value {
         let events = self.events.iter().rev();
         events

@@ -1,7 +1,7 @@
-//! The task that queries all members and keeps the state of the ensemble for the console.
+//! Task that queries all members and maintains the state of the ensemble for the console.
 //!
-//! Visitors only read the last state, so they cannot make this server connect to anything. The task
-//! queries each member at most once at a time, at the address from the configuration.
+//! Visitors only read the last state, so they cannot make this server connect to other servers. The
+//! task sends each member at most one query at a time, to the address from the configuration.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -25,21 +25,21 @@ use crate::commands::NOT_SERVING;
 use crate::limits::MEMBER_REPORT_TIME;
 use crate::served::Pending;
 
-/// Interval of the queries while a page is open.
+/// Interval between queries while a page is open.
 const WATCHED_PACE: Duration = Duration::from_secs(1);
-/// Interval of the queries while no page is open.
+/// Interval between queries while no page is open.
 const IDLE_PACE: Duration = Duration::from_secs(5);
-/// Time after the last request of a page until the page counts as closed.
+/// Time after a page's last request at which the page counts as closed.
 const WATCHED_FOR: Duration = Duration::from_secs(10);
 /// Age above which a page waits for a new state.
 const STALE_AFTER: Duration = Duration::from_millis(2_500);
-/// Command of Apache ZooKeeper, which does not have the command for reports.
+/// Command that Apache ZooKeeper supports, unlike the command for reports.
 const FALLBACK: &str = "server_stats";
 
 /// Function that reports this member. It returns `None` if the server is stopping.
 pub(crate) type OwnReport = Box<dyn Fn() -> Pending<Option<Own>> + Send + Sync>;
 
-/// The running queries of all members. Dropping the value stops them.
+/// Running queries to all members. Dropping the value stops them.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     shared: Arc<Shared>,
@@ -48,11 +48,11 @@ pub(crate) struct Watcher {
 
 #[derive(Debug)]
 struct Shared {
-    /// The last state; `None` before the first.
+    /// Last state. `None` before the first one.
     latest: watch::Sender<Option<Arc<Sampled>>>,
-    /// Time of the last request of a page.
+    /// Time of a page's last request.
     asked: Mutex<Option<Instant>>,
-    /// Wakes the task when a page is opened.
+    /// Signal that wakes the task when a page is opened.
     opened: Notify,
 }
 
@@ -63,7 +63,7 @@ struct Sampled {
 }
 
 impl Watcher {
-    /// Begins to query the members whose admin ports `connector` reaches.
+    /// Starts querying the members whose admin ports `connector` reaches.
     pub(crate) fn begin(ports: AdminPorts, connector: Connector, own: OwnReport) -> Self {
         let shared = Arc::new(Shared {
             latest: watch::Sender::new(None),
@@ -95,7 +95,7 @@ impl Watcher {
             let sampled = sampled.as_ref();
             sampled.is_some_and(|sampled| now.duration_since(sampled.at) < STALE_AFTER)
         };
-        // On timeout, the page shows the age of the last state.
+        // After a timeout, the page shows the age of the last state.
         let _ = timeout(MEMBER_REPORT_TIME, latest.wait_for(is_fresh)).await;
         let sampled = latest.borrow().clone()?;
         let mut state = sampled.state.clone();
@@ -135,9 +135,9 @@ async fn watch(ports: AdminPorts, mut queries: Queries, own: OwnReport, shared: 
     }
 }
 
-/// Queries of the other members.
+/// Queries to the other members.
 struct Queries {
-    /// Path above the commands.
+    /// Path prefix of the commands.
     path: String,
     connector: Connector,
     running: JoinSet<Answered>,
@@ -145,15 +145,15 @@ struct Queries {
     in_flight: BTreeMap<Sid, AbortHandle>,
 }
 
-/// Answer of a member.
+/// Answer from a member.
 struct Answered {
     sid: Sid,
     outcome: Outcome,
 }
 
 impl Queries {
-    /// Queries all members at once, and returns the result of each within the time limit. A query
-    /// that takes longer continues, and the member is not queried until it has ended.
+    /// Queries all members at once, and returns the result for each within the time limit. A query
+    /// that takes longer continues, and its member is not queried again until the query has ended.
     async fn ask(
         &mut self,
         others: &BTreeMap<Sid, HostPort>,
@@ -175,7 +175,7 @@ impl Queries {
         }
         let mut outcomes = BTreeMap::new();
         while let Ok(Some(ended)) = timeout_at(deadline, self.running.join_next()).await {
-            // A query fails only if it panics or is cancelled with this set.
+            // A query task fails only if it panics or is cancelled together with this set.
             if let Ok(Answered { sid, outcome }) = ended {
                 outcomes.insert(sid, outcome);
             }
@@ -189,7 +189,7 @@ impl Queries {
     }
 }
 
-/// A query of one member.
+/// Query to one member.
 struct Query {
     sid: Sid,
     port: HostPort,
