@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use client::{Client, Create, Options};
 use zoarium_recipes::TreeCache;
 
-/// Numbers of znodes, each with its goal.
+/// Numbers of znodes, each with its time goal.
 const TREES: &[(usize, Duration)] = &[
     (1_001, Duration::from_millis(150)),
     (100_000, Duration::from_secs(3)),

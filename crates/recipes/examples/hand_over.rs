@@ -24,7 +24,7 @@ use zoarium_recipes::{LeaderLatch, Mutex};
 /// Session timeout. The other programs use the same value.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause between the start of a candidate and the next change. The candidate is waiting for its
-/// turn by then.
+/// turn by the end of the pause.
 const REST: Duration = Duration::from_millis(20);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -57,14 +57,14 @@ async fn connect(servers: &str) -> Result<Client, Failure> {
     Ok(Client::connect(options).await?)
 }
 
-/// Way to release the lock before the next turn.
+/// How the lock is released before the next turn.
 #[derive(Debug, Clone, Copy)]
 enum How {
-    /// Release the lock and wait for the answer of the server.
+    /// Releases the lock and waits for the answer from the server.
     Release,
-    /// Drop the guard.
+    /// Drops the guard.
     Drop,
-    /// Release the lock and enter the queue again in one transaction.
+    /// Releases the lock and enters the queue again in one transaction.
     Requeue,
 }
 
@@ -125,7 +125,8 @@ async fn take_turns(
     Ok(format!("{taken} {}", elapsed.as_secs_f64()))
 }
 
-/// Runs two candidates. The leader closes, and starts again when the other candidate leads.
+/// Runs two candidates. The leader closes its candidate and starts it again when the other
+/// candidate leads.
 async fn change_leaders(servers: &str, path: &str, rounds: usize) -> Result<String, Failure> {
     let clients = [connect(servers).await?, connect(servers).await?];
     let mut leader = LeaderLatch::start(&clients[0], path, "")?;

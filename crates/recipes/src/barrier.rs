@@ -27,7 +27,7 @@ use crate::watched::{WatchEnd, ended};
 /// # });
 /// ```
 ///
-/// The removal notifies all waiters. Their watches are gone after it.
+/// The removal notifies all waiters and removes their watches.
 ///
 /// Source: DistributedBarrier. kazoo's Barrier uses the same znode.
 #[derive(Debug, Clone)]
@@ -68,8 +68,8 @@ impl Barrier {
 
     /// Waits until the barrier is open, as seen by the server of this client.
     ///
-    /// A server that lags may not yet know that the barrier was closed. A client that learned of it
-    /// in another way should call [`Client::sync`] first.
+    /// A server that lags may not yet know that the barrier was closed. A client that learned in
+    /// another way that the barrier was closed should call [`Client::sync`] first.
     ///
     /// # Errors
     /// If the session has ended, or a server refuses the read.
@@ -98,8 +98,8 @@ impl Barrier {
 /// # });
 /// ```
 ///
-/// Every member must use the same number of members, and must leave before it enters again.
-/// Dropping the future of a wait removes the member.
+/// Every member must be configured with the same number of members, and must leave before it enters
+/// again. Dropping the future of a wait removes the member.
 ///
 /// Source: DistributedDoubleBarrier. kazoo's members can use the barrier, too.
 #[derive(Debug, Clone)]
@@ -150,7 +150,7 @@ impl DoubleBarrier {
             };
             let members = self.list().await?;
             if !members.iter().any(|name| name == place.name()) {
-                // The session ended, or an operator deleted the znode.
+                // Either the session has ended, or an operator has deleted the znode.
                 place = self.queue.join_as(MEMBER, &Bytes::new(), &kind).await?;
                 continue;
             }

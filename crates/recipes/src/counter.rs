@@ -10,10 +10,10 @@ use crate::value::SharedValue;
 /// Encoding of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Width {
-    /// 8 bytes, big-endian: DistributedAtomicLong.
+    /// 8 bytes, big-endian, as in DistributedAtomicLong.
     #[default]
     Long,
-    /// 4 bytes, big-endian: SharedCount, DistributedAtomicInteger, kazoo's Counter with
+    /// 4 bytes, big-endian, as in SharedCount, DistributedAtomicInteger, and kazoo's Counter with
     /// `support_curator`.
     Int,
 }
@@ -55,7 +55,7 @@ impl Counter {
         })
     }
 
-    /// Acquires `lock` for a change after this number of conflicts with other clients. Without a
+    /// Makes a change acquire `lock` after this number of conflicts with other clients. Without a
     /// lock, a slow client may have conflicts for a long time.
     ///
     /// Source: PromotedToLock.
@@ -99,7 +99,7 @@ impl Counter {
             .await
     }
 
-    /// Replaces the number by the result of a function, which `shown` describes.
+    /// Replaces the number with the result of a function. `shown` describes a change in errors.
     async fn change(
         &self,
         result: impl Fn(i64) -> Option<i64>,
@@ -129,7 +129,7 @@ impl Counter {
         }
     }
 
-    /// Writes `new` if the number is `expected`, and returns whether it was.
+    /// Writes `new` if the number is `expected`, and returns whether it was written.
     ///
     /// # Errors
     /// [`Error::Unknown`] if the connection was lost before an answer and it cannot be determined

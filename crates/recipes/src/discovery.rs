@@ -8,7 +8,7 @@ use crate::node::{NodeLife, PersistentNode};
 use crate::session::{check_path, child, children_of, data_of};
 
 /// Directory of service instances: `<base>/<name>/<id>`. Each znode exists while the process of its
-/// instance lives.
+/// instance runs.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -34,13 +34,13 @@ pub struct ServiceDiscovery {
     base: String,
 }
 
-/// Life of an instance's znode.
+/// Lifetime of an instance's znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServiceType {
-    /// The znode disappears with the process of the instance.
+    /// The znode disappears when the process of the instance ends.
     #[default]
     Dynamic,
-    /// The znode remains until the instance is unregistered, also without a process.
+    /// The znode remains until the instance is unregistered, even after the process has ended.
     Static,
 }
 
@@ -59,7 +59,7 @@ pub struct Instance {
     pub ssl_port: Option<u16>,
     /// Arbitrary description of the instance. Java's payloads also contain the class (`@class`).
     pub payload: Value,
-    /// Life of the znode.
+    /// Lifetime of the znode.
     pub service_type: ServiceType,
     /// Time of the registration by the clock of the instance, in ms since 1970.
     pub registered_ms: i64,
@@ -68,7 +68,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Creates an instance with a name and an id only.
+    /// Creates an instance with only a name and an id.
     pub fn new(name: &str, id: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -98,7 +98,7 @@ impl Instance {
         self
     }
 
-    /// Lets the znode remain until it is unregistered.
+    /// Makes the znode remain until it is unregistered.
     #[must_use]
     pub fn with_type(mut self, service_type: ServiceType) -> Self {
         self.service_type = service_type;
@@ -128,10 +128,10 @@ impl Instance {
         format!("{{{}}}", fields.join(","))
     }
 
-    /// Decodes an instance of Curator or of this crate. Ignores unknown keys.
+    /// Decodes an instance that Curator or this crate has encoded. Ignores unknown keys.
     ///
     /// # Errors
-    /// If the JSON is not an instance. The text describes the fault.
+    /// If the JSON is not an instance. The message describes the fault.
     pub fn from_json(json: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -181,11 +181,11 @@ impl ServiceDiscovery {
         child(&self.base, name)
     }
 
-    /// Registers an instance until the returned node is closed or dropped, also in later sessions.
-    /// A background task does the work, so the call requires a tokio runtime.
+    /// Registers an instance until the returned node is closed or dropped, including in later
+    /// sessions. A background task does the work, so the call requires a tokio runtime.
     ///
-    /// If a dynamic instance with the same id exists, the registration waits until the end of its
-    /// session.
+    /// If a dynamic instance with the same id exists, the registration waits until the session of
+    /// that instance ends.
     ///
     /// # Errors
     /// If the name or the id is invalid.
@@ -222,7 +222,7 @@ impl ServiceDiscovery {
     }
 }
 
-/// Decodes the data of an instance's znode. Logs unreadable data.
+/// Decodes the data of an instance's znode. Logs data that cannot be decoded.
 pub(crate) fn readable(path: &str, data: &[u8]) -> Option<Instance> {
     let read = Instance::from_json(data).inspect_err(|reason| {
         tracing::warn!(

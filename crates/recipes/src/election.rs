@@ -24,9 +24,9 @@ use crate::session::{check_path, data_of};
 /// # });
 /// ```
 ///
-/// It understands the candidates of [`LeaderLatch`](crate::LeaderLatch) and
+/// It recognises the candidates of [`LeaderLatch`](crate::LeaderLatch) and
 /// [`LeaderSelector`](crate::LeaderSelector), of Curator's recipes with these names, and of kazoo's
-/// Election. Each call costs getChildren, and getData for each returned candidate.
+/// Election. Each call sends one getChildren, and one getData for each returned candidate.
 #[derive(Debug, Clone)]
 #[must_use = "it does nothing until one of its methods is called"]
 pub struct Election {
@@ -38,7 +38,7 @@ pub struct Election {
 pub struct Participant {
     /// Id that the candidate has set.
     pub id: Bytes,
-    /// Whether the candidate is the first in the queue.
+    /// Whether the candidate is first in the queue.
     pub is_leader: bool,
 }
 
@@ -59,8 +59,8 @@ impl Election {
         })
     }
 
-    /// Returns the leader if there is one. A leader without a connection is
-    /// returned until its session ends.
+    /// Returns the leader if there is one. A disconnected leader is returned until its session
+    /// ends.
     ///
     /// # Errors
     /// If a server refuses the read.
@@ -78,7 +78,7 @@ impl Election {
     }
 }
 
-/// Returns the first candidates of a queue.
+/// Returns the first candidates in a queue.
 pub(crate) async fn participants(queue: &Queue, max: usize) -> Result<Vec<Participant>> {
     let names = queue.list().await?.unwrap_or_default();
     let mut participants = Vec::new();

@@ -8,7 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// Permanent error of the client: it was closed, its session has ended without renewal, or a
-    /// server refused a request of the recipe.
+    /// server refused a request from the recipe.
     #[error(transparent)]
     Client(#[from] client::Error),
     /// The recipe was closed while a call waited for it.
@@ -17,7 +17,7 @@ pub enum Error {
         /// Directory or znode of the recipe.
         path: String,
     },
-    /// The lock to be changed is not held any more.
+    /// The lock to be changed is no longer held.
     #[error("the lock at {path} is lost: its session expired, or its znode was deleted")]
     NotHeld {
         /// Directory of the lock.
@@ -49,7 +49,7 @@ pub enum Error {
     /// An argument is invalid for the recipe.
     #[error("invalid argument for {recipe}: {reason}")]
     Argument {
-        /// The recipe, with its directory.
+        /// Recipe, with its directory.
         recipe: String,
         /// Reason why the argument is invalid.
         reason: String,

@@ -15,13 +15,13 @@ const SEPARATOR: char = '|';
 /// Length of a priority: a sign and eight digits.
 const PRIORITY_LEN: usize = 9;
 
-/// Encodes the contents of one znode. Items in one znode are taken together.
+/// Encodes the contents of one znode. A consumer takes all items of one znode together.
 fn encode(items: &[Bytes]) -> Bytes {
     let mut out = BytesMut::new();
     out.put_u32(VERSION);
     for item in items {
         out.put_u8(ITEM);
-        // A request cannot contain such a large item.
+        // A request cannot contain an item of this size.
         out.put_u32(u32::try_from(item.len()).unwrap_or(u32::MAX));
         out.put_slice(item);
     }
@@ -30,8 +30,8 @@ fn encode(items: &[Bytes]) -> Bytes {
 }
 
 /// # Errors
-/// If the data is invalid. The text describes the fault. Like Curator, this function ignores bytes
-/// after the end mark.
+/// If the data is invalid. The message describes the fault. Like Curator, this function ignores
+/// bytes after the end mark.
 fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
     const SHORT: &str = "the data ends too early";
     if data.try_get_u32().map_err(|_| SHORT)? != VERSION {
@@ -95,7 +95,7 @@ impl Naming {
     /// Decodes the contents of one znode.
     ///
     /// # Errors
-    /// If the data is invalid. The text describes the fault.
+    /// If the data is invalid. The message describes the fault.
     pub(crate) fn decode(self, data: Bytes) -> Result<Vec<Bytes>, &'static str> {
         match self {
             Self::Simple | Self::Entry => Ok(vec![data]),
@@ -104,7 +104,7 @@ impl Naming {
     }
 }
 
-/// Name of an item without its number, and what its parts mean.
+/// Name of an item without its number, and the meaning of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ItemName<'a> {
     /// Name without its number.
@@ -116,7 +116,7 @@ pub(crate) struct ItemName<'a> {
     number: i32,
 }
 
-/// Formats a priority so that the order of the text is the order of the priorities.
+/// Formats a priority so that the strings have the same order as the priorities.
 fn priority_text(priority: i32) -> String {
     let sign = i32::from(priority >= 0);
     format!("{sign}{priority:08X}")
@@ -147,14 +147,14 @@ pub(crate) fn id_text(id: &str) -> String {
     id.replace(['/', SEPARATOR], "_")
 }
 
-/// Returns the items in their order, without other names.
+/// Returns the items in the order of the queue, ignoring other names.
 pub(crate) fn in_order(names: &[String], naming: Naming) -> Vec<&str> {
     let parsed = names
         .iter()
         .filter_map(|name| Some((parse(name, naming)?, name.as_str())));
     let mut parsed: Vec<_> = parsed.collect();
-    // The server's number wraps. The existing numbers are close to each other, so distances have
-    // the correct order.
+    // The server's number wraps. The existing numbers are close to each other, so their distances
+    // yield the correct order.
     let Some(some) = parsed.first().map(|(item, _)| item.number) else {
         return Vec::new();
     };

@@ -1,4 +1,4 @@
-//! Items of a queue: adding items, and finding a free item.
+//! Functions that add items to a queue and find a free item.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -27,7 +27,7 @@ pub(crate) struct Items {
     directory: String,
     pub(crate) markers: Markers,
     pub(crate) naming: Naming,
-    /// Names of items that do not decode. They stay in the queue for an operator.
+    /// Names of items that cannot be decoded. They stay in the queue for an operator.
     pub(crate) unreadable: parking_lot::Mutex<HashSet<String>>,
 }
 
@@ -103,7 +103,7 @@ impl Items {
         Ok(in_order(&self.list().await?, self.naming).len())
     }
 
-    /// Returns the free items in their order, and the time until the next item is due.
+    /// Returns the free items in the order of the queue, and the time until the next item is due.
     fn free<'a>(&self, items: &'a [String], locks: &[String]) -> (Vec<&'a str>, Option<Duration>) {
         let locks: HashSet<&str> = locks.iter().map(String::as_str).collect();
         let items = in_order(items, self.naming);
@@ -198,9 +198,9 @@ impl Items {
         }
     }
 
-    /// Waits until there may be a free item, because an item was added or a consumer released one.
+    /// Waits until there may be a free item because an item was added or a consumer released one.
     async fn changed(&self) -> Result<()> {
-        // The directory exists while this znode does.
+        // The directory exists as long as this znode does.
         let marker = self.markers.get().await?;
         let pass = |error: ClientError| {
             if may_pass(&self.client, &error) {

@@ -20,8 +20,8 @@ created_with_locks!(IdQueue, Naming::Id);
 taken_by_consumers!(IdQueue);
 taken_by_consumers!(LockingQueue);
 
-/// Queue whose items can be taken from a time on, by the system clock of the consumer. Earlier items
-/// come first.
+/// Queue whose items can be taken from a given time on, according to the system clock of the
+/// consumer. Earlier items come first.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -78,8 +78,8 @@ impl DelayQueue {
 /// # });
 /// ```
 ///
-/// Several items may have the same id. In ids, `/` and `|` count as `_`. In all other respects it
-/// behaves like a [`Queue`](crate::Queue).
+/// Several items may have the same id. In ids, `/` and `|` are treated as `_`. In all other
+/// respects it behaves like a [`Queue`](crate::Queue).
 ///
 /// Source: DistributedIdQueue with a lock path.
 #[derive(Debug, Clone)]
@@ -97,7 +97,8 @@ impl IdQueue {
         self.items.put(&id_stem(id), &[item.into()]).await
     }
 
-    /// Removes all items with this id that no consumer has taken, and returns their number.
+    /// Removes all items with this id that no consumer has taken, and returns the number of removed
+    /// items.
     ///
     /// # Errors
     /// If the session has ended, or a server refuses a request.
@@ -131,7 +132,7 @@ pub struct LockingQueue {
     items: Arc<Items>,
 }
 
-/// Greatest priority, because names have three digits.
+/// Greatest priority. Names contain a priority of three digits.
 const PRIORITY_MAX: u16 = 999;
 
 impl LockingQueue {

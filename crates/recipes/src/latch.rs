@@ -14,10 +14,10 @@ use crate::place::{Doubt, Queue, QueueEntry, WaitOutcome};
 use crate::selector::Leadership;
 use crate::session::{check_path, connected, either_changes, until_other};
 
-/// Candidate for leadership, from its start until it is closed or dropped. After it becomes leader,
-/// it leads until then or until the end of its session.
+/// Candidate for leadership, from its start until it is closed or dropped. Once it has become the
+/// leader, it leads until then or until the end of its session.
 ///
-/// After a lost connection, the candidate is immediately not leader any more. If the session
+/// When the connection is lost, the candidate immediately stops being the leader. If the session
 /// survives, the candidate keeps its place in the queue and leads again without an election.
 ///
 /// ```
@@ -43,8 +43,8 @@ use crate::session::{check_path, connected, either_changes, until_other};
 /// | candidate | create, getChildren, getData | 0 |
 /// | change of leader | delete, getChildren, getData | 1 |
 ///
-/// Source: LeaderLatch. Unlike it, this recipe watches its own znode while it leads, and so detects
-/// that an operator deleted the znode.
+/// Source: LeaderLatch. Unlike it, this recipe watches its own znode while it leads, and therefore
+/// detects when an operator deletes the znode.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the election"]
 pub struct LeaderLatch {
@@ -108,7 +108,7 @@ impl LeaderLatch {
     /// Waits until this candidate leads.
     ///
     /// # Errors
-    /// If this will never happen, because the candidate was closed or the session has ended.
+    /// If the candidate was closed or the session has ended.
     pub async fn leads(&self) -> Result<Leadership> {
         let mut standing = self.standing.clone();
         let mut state = self.queue.client.state();
@@ -146,8 +146,8 @@ impl LeaderLatch {
         participants(&self.queue, usize::MAX).await
     }
 
-    /// Leaves the election. When the call returns, the candidate's znode is deleted. After a lost
-    /// connection, the deletion continues in the background.
+    /// Leaves the election. The candidate's znode has been deleted when the call returns. After a
+    /// lost connection, the deletion continues in the background.
     pub async fn close(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = self.task.take() {

@@ -1,4 +1,4 @@
-//! Leases that last for a time by the clock, in kazoo's layout.
+//! Leases that last for a fixed time, in kazoo's layout.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::wall_clock::now_ms;
 
 /// Version of the format.
 const VERSION: u64 = 1;
-/// Format of the end, in UTC. Texts in this format have the order of their times.
+/// Format of the end, in UTC. Strings in this format have the same order as their times.
 const END: &str = "%Y-%m-%dT%H:%M:%S";
 
 /// Right to do something, for a fixed time. The holder does not need a session, and may obtain the
@@ -36,8 +36,8 @@ const END: &str = "%Y-%m-%dT%H:%M:%S";
 /// # });
 /// ```
 ///
-/// The end is a time by the clock of the holder, so the clocks of all clients must agree roughly.
-/// Use a [`Mutex`] where two holders would do harm.
+/// The end is a time on the clock of the holder, so the clocks of all clients must agree roughly.
+/// Use a [`Mutex`] where two holders would cause harm.
 ///
 /// Cost: a [`Mutex`], getData, and one transaction.
 ///
@@ -64,7 +64,7 @@ impl NonBlockingLease {
         })
     }
 
-    /// Obtains the lease from now on for this time, if no other holder has it. Returns whether it
+    /// Obtains the lease for this time, starting now, if no other holder has it. Returns whether it
     /// was obtained.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ fn is_free(data: &[u8], identifier: &str, now: &str) -> bool {
     lease.get("version").and_then(Value::as_u64) == Some(VERSION) && (is_own || is_over)
 }
 
-/// Returns a time in seconds since 1970 as text, or `None` if it is too late.
+/// Formats a time in seconds since 1970. Returns `None` if it is too late for the format.
 fn text(seconds: i64) -> Option<String> {
     let time = Timestamp::from_second(seconds)
         .ok()?
@@ -163,7 +163,7 @@ impl MultiNonBlockingLease {
         Ok(Self { leases })
     }
 
-    /// Obtains the first free lease, and returns its number from 0.
+    /// Obtains the first free lease, and returns its number, starting at 0.
     ///
     /// # Errors
     /// See [`NonBlockingLease::obtain`].

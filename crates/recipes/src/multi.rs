@@ -7,8 +7,8 @@ use crate::mutex::{LockGuard, Mutex};
 
 /// Locks that are acquired together. After an error or a dropped future, none of them is held.
 ///
-/// The locks are acquired in the given order. All programs must use the same order. Otherwise two
-/// holders can wait for each other.
+/// The locks are acquired in the given order. All programs must use the same order, because two
+/// holders could otherwise wait for each other.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -33,7 +33,8 @@ impl MultiLock {
     /// Creates a lock from these locks, in this order.
     ///
     /// # Errors
-    /// If the list is empty or contains a lock twice. Such a lock would wait for itself.
+    /// If the list is empty or contains a lock twice, because the second acquisition would wait for
+    /// the first.
     pub fn new(locks: Vec<Mutex>) -> Result<Self> {
         let mut paths = HashSet::new();
         if let Some(twice) = locks.iter().find(|lock| !paths.insert(lock.path())) {

@@ -1,4 +1,4 @@
-//! Lock with one holder at a time, in the order of arrival.
+//! Lock with one holder at a time, granted in the order of arrival.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use crate::names::{LOCKS, Layout, hold_up_curator, ordered};
 use crate::place::{Doubt, Queue, QueueEntry, Token};
 use crate::session::{check_path, connected, insist};
 
-/// Data that asks a holder to release the lock.
+/// Data that requests the holder to release the lock.
 ///
 /// Source: Curator's Revoker.
 const LET_GO: &[u8] = b"__REVOKE__";
@@ -110,12 +110,12 @@ impl Mutex {
         })
     }
 
-    /// Releases the lock and [`acquire`](Self::acquire)s it again at the end of the queue, for work
-    /// in turns.
+    /// Releases the lock and [`acquire`](Self::acquire)s it again at the end of the queue, for
+    /// clients that take turns.
     ///
-    /// One transaction releases the lock and enters the queue, so a turn needs one request less. If
-    /// the owner has further guards, the lock stays held and the guard is returned. The owner stays
-    /// the owner.
+    /// One transaction releases the lock and enters the queue, so a turn needs one request fewer.
+    /// If the owner has further guards, the lock stays held and the guard is returned. The owner
+    /// stays the owner.
     ///
     /// # Errors
     /// See [`acquire`](Self::acquire).
@@ -134,7 +134,7 @@ impl Mutex {
         Ok(LockGuard { place })
     }
 
-    /// Acquires the lock only if it does not have a holder or waiters.
+    /// Acquires the lock only if it has no holder or waiters.
     ///
     /// # Errors
     /// See [`acquire`](Self::acquire).
@@ -149,7 +149,7 @@ impl Mutex {
     }
 
     /// Works like [`acquire`](Self::acquire), but succeeds immediately if `owner` already holds the
-    /// lock. The last guard of the owner releases the lock. This `Mutex` and its clones share the
+    /// lock. The last guard of the owner releases the lock. This `Mutex` and its clones share their
     /// owners.
     ///
     /// # Errors
@@ -182,10 +182,10 @@ impl Mutex {
         self.owned.lock().get(owner).and_then(Weak::upgrade)
     }
 
-    /// Asks the holder to release the lock, and returns whether the lock was held.
+    /// Requests the holder to release the lock, and returns whether the lock was held.
     ///
-    /// A holder of this crate learns of the request by [`LockGuard::is_asked_for`], and a holder of
-    /// Curator if it is revocable. Both may ignore it.
+    /// A holder that uses this crate sees the request in [`LockGuard::is_asked_for`], and a Curator
+    /// holder sees it if its lock is revocable. Both may ignore it.
     ///
     /// # Errors
     /// If a server refuses to read the directory or to write to the holder's znode.
@@ -202,7 +202,7 @@ impl Mutex {
             let path = format!("{}/{holder}", self.queue.directory);
             match insist(client, || client.set_data(&path, LET_GO, -1)).await {
                 Ok(_) => return Ok(true),
-                // The holder has released the lock. The next contender may hold it now.
+                // The holder has released the lock. The next contender may already hold it.
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -210,7 +210,7 @@ impl Mutex {
     }
 
     /// Returns children of the directory that are not contenders, but for which a stock Curator
-    /// peer would wait without end. The locks of this crate ignore these children.
+    /// peer would wait indefinitely. The locks of this crate ignore these children.
     ///
     /// # Errors
     /// If a server refuses to read the directory.
@@ -246,20 +246,20 @@ impl LockGuard {
         self.place.is_certain()
     }
 
-    /// Waits until another client may soon hold the lock. Work under the lock must stop then.
+    /// Waits until another client may soon hold the lock. Work under the lock must then stop.
     pub async fn in_doubt(&self) -> Doubt {
         self.place.doubt().await
     }
 
-    /// Waits until another client asks for the lock by [`Mutex::ask_for`] or by Curator's
-    /// `Revoker`, and returns true. Returns false if the lock is lost first. The lock stays held
-    /// until it is released.
+    /// Waits until another client requests the lock with [`Mutex::ask_for`] or Curator's `Revoker`,
+    /// and returns true. Returns false if the lock is lost first. The lock stays held until it is
+    /// released.
     pub async fn is_asked_for(&self) -> bool {
         self.place.until_data(|data| data == LET_GO).await
     }
 
     /// Returns an operation that fails a multi unless the lock is still held. A write after this
-    /// operation in the multi is refused if it comes too late.
+    /// operation in the same multi is refused if the lock has been lost.
     pub fn check(&self) -> MultiOp {
         MultiOp::check(self.path(), -1)
     }
@@ -270,13 +270,13 @@ impl LockGuard {
         Self { place }
     }
 
-    /// Releases the lock if this is the owner's last guard, and returns whether it was. If the
-    /// connection is lost meanwhile, the release continues in the background.
+    /// Releases the lock if this is the owner's last guard, and returns whether it was the last. If
+    /// the connection is lost meanwhile, the release continues in the background.
     ///
     /// # Errors
-    /// [`Error::NotHeld`](crate::Error::NotHeld) if the lock was lost before, so that another
-    /// client may have held it meanwhile. [`Error::Client`](crate::Error::Client) if a server
-    /// refuses the deletion. The end of the session then releases the lock.
+    /// [`Error::NotHeld`](crate::Error::NotHeld) if the lock was already lost, so another client
+    /// may have held it meanwhile. [`Error::Client`](crate::Error::Client) if a server refuses the
+    /// deletion. The end of the session then releases the lock.
     pub async fn release(self) -> Result<bool> {
         match Arc::into_inner(self.place) {
             Some(place) => place.release().await.map(|()| true),

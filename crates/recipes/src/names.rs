@@ -1,16 +1,17 @@
-//! Names of contenders, their order, and the contender for which each one waits.
+//! Names of contenders, the order of contenders, and the contender for which each one waits.
 //!
-//! A name ends in a word and the number from the server: `_c_…-lock-0000000004`. The number is
+//! A name ends with a word and the number from the server: `_c_…-lock-0000000004`. The number is
 //! signed, has 32 bits, and continues after 2147483647 with -2147483648. This module compares
 //! numbers by their distance from its own number, so the order remains correct at that point.
-//! Curator and kazoo compare text and fail there, so replace a directory that they share in time.
+//! Curator and kazoo compare text and fail there, so replace a shared directory before its numbers
+//! reach that point.
 //!
 //! Source: StandardLockInternalsDriver, InterProcessReadWriteLock; kazoo.recipe.lock.
 
 use client::Protection;
 
-/// Library whose names contenders receive. A contender understands all names of the recipe in both
-/// layouts.
+/// Library that determines the names of contenders. A contender recognises all names of the recipe
+/// in both layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
     /// `_c_<uuid>-lock-<number>`: names for which stock Curator waits.
@@ -29,7 +30,7 @@ impl Layout {
     }
 }
 
-/// Word before the number, and whether its contender excludes all others.
+/// Word before the number. It determines whether its contender excludes all others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamePrefix {
     text: &'static str,
@@ -50,7 +51,7 @@ const fn shared(text: &'static str) -> NamePrefix {
     }
 }
 
-/// Words of locks and LeaderSelector. kazoo's readers and its writers in this queue wait for each
+/// Words of locks and LeaderSelector. In this queue, kazoo's readers and writers wait for each
 /// other.
 pub(crate) const LOCKS: &[NamePrefix] = &[
     exclusive("lock-"),
@@ -73,7 +74,7 @@ pub(crate) const READERS_AND_WRITERS: &[NamePrefix] = &[
     shared("__rlock__"),
 ];
 
-/// Standing of a contender among the children of its directory.
+/// Position of a contender among the children of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueStanding<'a> {
     /// The contender's znode is missing, because its session ended or another client deleted it.
@@ -84,7 +85,7 @@ pub(crate) enum QueueStanding<'a> {
     Behind(&'a str),
 }
 
-/// Returns the standing of `own` among `children`.
+/// Returns the position of `own` among `children`.
 ///
 /// An exclusive contender waits for the contender with the next lower number. A shared contender
 /// waits for the exclusive contender with the next lower number. Other children are ignored.
@@ -116,7 +117,7 @@ pub(crate) fn standing<'a>(
     }
 }
 
-/// Returns the contenders in their order.
+/// Returns the contenders in the order of the queue.
 pub(crate) fn ordered<'a>(
     children: impl IntoIterator<Item = &'a str>,
     words: &[NamePrefix],
@@ -132,8 +133,8 @@ pub(crate) fn ordered<'a>(
     numbered.into_iter().map(|(_, child)| child).collect()
 }
 
-/// Returns children that a stock Curator peer treats as contenders before all others, so that it
-/// waits for them without end. Curator compares the whole name if it does not contain the word.
+/// Returns children that a stock Curator peer treats as contenders before all others and therefore
+/// waits for indefinitely. Curator compares the whole name if it does not contain the word.
 pub(crate) fn hold_up_curator<'a>(
     children: impl IntoIterator<Item = &'a str>,
     words: &[NamePrefix],
@@ -159,7 +160,7 @@ fn parse(name: &str, words: &[NamePrefix]) -> Option<(i32, bool)> {
 
 fn number_behind<'a>(name: &'a str, word: &str) -> Option<&'a str> {
     let (_, number) = name.rsplit_once(word)?;
-    // The sign takes one of the ten places: `-000000001`.
+    // The sign replaces one of the ten digits: `-000000001`.
     let (digits, places) = match number.strip_prefix('-') {
         Some(digits) => (digits, 9..=10),
         None => (number, 10..=10),
@@ -249,7 +250,7 @@ mod tests {
             standing([r5, w4, r3, r2], r3, words),
             QueueStanding::Granted
         );
-        // A reader that was a writer keeps the place of the writer.
+        // A reader that was a writer keeps the writer's place.
         let downgraded = "b-__READ__0000000001";
         let held = [downgraded, r2, w4];
         assert_eq!(standing(held, downgraded, words), QueueStanding::Granted);

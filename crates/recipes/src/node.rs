@@ -1,4 +1,4 @@
-//! Znode that is created again when it disappears, and groups of such znodes.
+//! Znode that is recreated when it disappears, and groups of such znodes.
 
 use bytes::Bytes;
 use client::{Client, Create};
@@ -13,7 +13,7 @@ use crate::session::{
 };
 use crate::watched::{WatchEnd, ended};
 
-/// Ephemeral znode that is created again after every deletion and in every new session, until this
+/// Ephemeral znode that is recreated after every deletion and in every new session, until this
 /// handle is closed or dropped.
 ///
 /// ```
@@ -28,8 +28,8 @@ use crate::watched::{WatchEnd, ended};
 /// # });
 /// ```
 ///
-/// If a znode of another session exists, such as the last session of this client, the handle waits
-/// until that session ends. It then creates its own znode.
+/// If a znode of another session exists, such as the previous session of this client, the handle
+/// waits until that session ends. It then creates its own znode.
 ///
 /// Source: PersistentNode.
 #[derive(Debug)]
@@ -43,14 +43,14 @@ pub struct PersistentNode {
     task: Option<JoinHandle<()>>,
 }
 
-/// Life of the znode of a node.
+/// Lifetime of a node's znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodeLife {
-    /// The znode lives until the end of its session.
+    /// The znode exists until the end of its session.
     Session,
-    /// The znode lives until its handle is closed or dropped. It may belong to any client.
+    /// The znode exists until its handle is closed or dropped. It may belong to any client.
     Handle,
-    /// The znode lives longer than its handle. It may belong to any client.
+    /// The znode outlives its handle. It may belong to any client.
     Ttl,
 }
 
@@ -62,7 +62,7 @@ enum NodeState {
 }
 
 impl PersistentNode {
-    /// Starts to maintain a znode at `path`. A background task does the work, so the call requires
+    /// Starts maintaining a znode at `path`. A background task does the work, so the call requires
     /// a tokio runtime.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl PersistentNode {
         )
     }
 
-    /// Starts to maintain a znode of this kind, which has this life.
+    /// Starts maintaining a znode of this kind and lifetime.
     pub(crate) fn start_as(
         client: &Client,
         path: &str,
@@ -112,7 +112,7 @@ impl PersistentNode {
         &self.path
     }
 
-    /// Sets the data, now and after each later creation of the znode.
+    /// Sets the data, both now and after each later creation of the znode.
     pub fn set_data(&self, data: impl Into<Bytes>) {
         self.data.send_replace(data.into());
     }
@@ -120,8 +120,7 @@ impl PersistentNode {
     /// Waits until the znode exists with the most recent data.
     ///
     /// # Errors
-    /// If this will never happen, because the node was closed, the session has ended, or a server
-    /// refuses a request.
+    /// If the node was closed, the session has ended, or a server refuses a request.
     pub async fn is_there(&self) -> Result<()> {
         let mut standing = self.standing.clone();
         loop {
@@ -245,7 +244,7 @@ impl NodeTask {
         let kept = tokio::select! {
             biased;
             gone = gone => gone,
-            // An error means that the handle was dropped. The task then stops soon.
+            // An error means that the handle was dropped, so the task will stop soon.
             Ok(()) = changed => Ok(()),
         };
         self.standing.send_replace(NodeState::Missing);
@@ -350,7 +349,7 @@ impl GroupMember {
         self.node.is_there().await
     }
 
-    /// Returns the members by id. The list always includes this member.
+    /// Returns the members, sorted by id. The list always includes this member.
     ///
     /// # Errors
     /// If a server refuses the read.

@@ -1,4 +1,4 @@
-//! Transactions that are executed at most once, also after lost connections.
+//! Transactions that are executed at most once, even after lost connections.
 //!
 //! The first operation of each transaction writes a marker: an ephemeral znode of this client, with
 //! its expected version. A repeated request, or one that is still unread in an old connection,
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::place::{Doubt, Queue as Contenders, QueueEntry};
 use crate::session::{connected, insist, may_pass};
 
-/// Data of a marker after a transaction, and after an abandoned transaction.
+/// Data of a marker after a transaction.
 const DONE: &str = "done";
 const GIVEN_UP: &str = "given up";
 const MARKER: &str = "marker";
@@ -24,14 +24,14 @@ const VERSION_MAX: i32 = 1_000_000_000;
 pub(crate) enum TxnOutcome {
     /// The transaction was executed once. Its results are missing if its answer was lost.
     Done(Vec<MultiResult>),
-    /// The transaction was not executed and never will be. A server refused the operation with this
-    /// index, from 0.
+    /// The transaction was not executed and never will be, because a server refused the operation
+    /// with this index, from 0.
     Refused { index: usize, error: ClientError },
     /// The marker is deleted, usually because its session ended.
     Gone { is_known: bool },
 }
 
-/// Answer to a request, or to one of its repetitions.
+/// Answer to a request or to one of its repetitions.
 enum MarkerAnswer {
     Done(Vec<MultiResult>),
     /// The marker has the next version, so an earlier request without an answer was executed.
@@ -45,8 +45,8 @@ enum MarkerAnswer {
 pub(crate) struct Marker {
     place: QueueEntry,
     version: i32,
-    /// Whether a request without an answer may have been executed. The flag stays set after a
-    /// dropped future.
+    /// Whether a request without an answer may have been executed. The flag stays set when a future
+    /// is dropped.
     is_asked: bool,
 }
 
@@ -67,13 +67,13 @@ impl Marker {
         &self.place.queue().client
     }
 
-    /// Executes a transaction, also across lost connections. After a dropped future, the caller
+    /// Executes a transaction, retrying after lost connections. After a dropped future, the caller
     /// must call [`settle`](Self::settle) first.
     pub(crate) async fn run(&mut self, ops: &[MultiOp]) -> Result<TxnOutcome> {
         let (answer, was_asked) = self.ask(DONE, ops).await?;
         Ok(match answer {
             MarkerAnswer::Done(results) => TxnOutcome::Done(results),
-            // Other clients do not write this marker, and earlier requests were settled.
+            // Other clients do not write this marker, and earlier requests have been settled.
             MarkerAnswer::Another => {
                 self.go_on();
                 TxnOutcome::Done(Vec::new())
@@ -93,8 +93,8 @@ impl Marker {
         })
     }
 
-    /// Ensures that requests without an answer are not executed any more. Returns whether one was
-    /// executed, or `None` if the marker is deleted.
+    /// Ensures that requests without an answer will not be executed any more. Returns whether one
+    /// was executed, or `None` if the marker has been deleted.
     pub(crate) async fn settle(&mut self) -> Result<Option<bool>> {
         if !self.is_asked {
             return Ok(Some(false));
@@ -116,7 +116,7 @@ impl Marker {
         Ok(Some(is_done))
     }
 
-    /// Sends a request until there is an answer. Returns also whether there was a request without
+    /// Sends a request until there is an answer. Also returns whether there was a request without
     /// an answer.
     async fn ask(&mut self, data: &'static str, ops: &[MultiOp]) -> Result<(MarkerAnswer, bool)> {
         let client = self.client().clone();
@@ -205,7 +205,7 @@ impl Markers {
         })
     }
 
-    /// Takes a marker back for later use.
+    /// Returns a marker to the unused ones for later use.
     pub(crate) fn put_back(&self, marker: Marker) {
         if !marker.is_asked && marker.version < VERSION_MAX {
             self.free.lock().push(marker);

@@ -13,7 +13,7 @@ use crate::party::{Party, shallow};
 use crate::session::{check_path, child, connected};
 use crate::watched::ended;
 
-/// Time without a change of the members, as in kazoo.
+/// Default time without a change of members, as in kazoo.
 const QUIET_TIME: Duration = Duration::from_secs(30);
 
 /// Member of a pool that divides a set. Each item of the set belongs to one member at a time.
@@ -39,10 +39,10 @@ const QUIET_TIME: Duration = Duration::from_secs(30);
 /// # });
 /// ```
 ///
-/// The members must use the same set, and different identifiers. A member receives every n-th item
-/// of n members, by sorted identifiers, and holds a lock for each of its items. After a change of
-/// the members, the set is divided when the members have not changed again for a while. A member
-/// receives an item after its last owner has released it.
+/// The members must use the same set, and different identifiers. With n members in the order of
+/// their identifiers, a member receives every n-th item, and holds a lock for each of its items.
+/// After a change of the members, the set is divided again once the members have not changed for a
+/// while. A member receives an item only after its last owner has released it.
 ///
 /// Source: kazoo's SetPartitioner. Unlike it, a member continues in the next session.
 #[derive(Debug)]
@@ -80,14 +80,14 @@ impl SetPartitioner {
         })
     }
 
-    /// Sets the time without a change of the members after which they divide the set.
+    /// Sets the time without a change of members after which they divide the set.
     pub fn with_quiet_time(mut self, quiet_time: Duration) -> Self {
         self.quiet_time = quiet_time;
         self
     }
 
-    /// Waits for this member's share. It may be empty. Dropping the future releases the items that
-    /// it has acquired so far.
+    /// Waits for this member's share. The share may be empty. Dropping the future releases the
+    /// items that it has acquired so far.
     ///
     /// # Errors
     /// If the session has ended, or a server refuses a request.
@@ -142,7 +142,7 @@ impl SetPartitioner {
         }
     }
 
-    /// Waits until the members are different.
+    /// Waits until the members have changed.
     async fn other_than(&self, members: &[String]) -> Result<()> {
         loop {
             connected(&self.client).await?;
@@ -199,8 +199,8 @@ impl Share<'_> {
         self.guards.iter().all(LockGuard::is_certain)
     }
 
-    /// Waits until the members have changed, or an item is in doubt. Work on the items must stop
-    /// then, and the share must be released.
+    /// Waits until the members have changed or an item is in doubt. Work on the items must then
+    /// stop, and the share must be released.
     pub async fn is_outdated(&self) {
         let doubts = self.guards.iter().map(|guard| Box::pin(guard.in_doubt()));
         let mut doubts: Vec<_> = doubts.collect();

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::node::PersistentNode;
 use crate::session::{check_path, child, children_of, data_of};
 
-/// End of the names of members whose identifier is the data.
+/// Suffix of the names of members whose identifier is the data.
 const WORD: &str = "__party__";
 
 /// Member of a pool, from its start until it is closed or dropped. It is a [`PersistentNode`] below
@@ -50,7 +50,7 @@ impl Party {
         Self::start_as(client, directory, WORD, data, false)
     }
 
-    /// Works like [`start`](Self::start) for a pool whose identifiers are parts of names.
+    /// Works like [`start`](Self::start), for a pool in which identifiers are parts of names.
     ///
     /// # Errors
     /// If the path is invalid, or the identifier cannot be part of a name.

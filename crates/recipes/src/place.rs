@@ -14,9 +14,9 @@ use crate::watched::{WatchEnd, ended};
 /// Number that increases from holder to holder of a lock or leadership, across sessions, restarts
 /// and elections of the ensemble. It is the czxid of the contender's znode.
 ///
-/// A resource outside of ZooKeeper can refuse a token that is less than the greatest one it has
-/// seen. This protects the resource from a holder that was stopped for too long. Inside of
-/// ZooKeeper, a transaction that checks the holder's znode has this effect (`LockGuard::check`).
+/// A resource outside ZooKeeper can refuse a token that is less than the greatest one it has seen.
+/// This protects the resource from a holder that was stopped for too long. Inside ZooKeeper, a
+/// transaction that checks the holder's znode has this effect (`LockGuard::check`).
 ///
 /// Tokens repeat after an ensemble is restored from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,18 +28,18 @@ impl fmt::Display for Token {
     }
 }
 
-/// Reason why a lock, lease or leadership is not certainly held any more.
+/// Reason why it is no longer certain that a lock, lease or leadership is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// The connection is lost. The lock, lease or leadership is held again if a server is reached
-    /// before the session ends.
+    /// The connection is lost. The lock, lease or leadership is held again if the client reaches a
+    /// server before the session ends.
     Disconnected,
     /// The lock, lease or leadership is lost permanently, because the session ended or another
     /// client deleted the znode.
     Gone,
 }
 
-/// Outcome of waiting.
+/// Result of waiting for a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
     Granted,
@@ -109,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// Joins and waits for the turn. Joins again if the place is lost meanwhile.
+    /// Joins and waits for its turn. Joins again if the place is lost meanwhile.
     pub(crate) async fn acquire(&self, word: &str, data: &Bytes) -> Result<QueueEntry> {
         loop {
             let place = self.join(word, data).await?;
@@ -130,8 +130,8 @@ impl Queue {
         data: &Bytes,
     ) -> Result<QueueEntry> {
         let next = place.replace(word, data).await?;
-        // The next contender was just notified, and should run first. The turn of this one is far
-        // away.
+        // The next contender was just notified and should run first. This contender's next turn is
+        // far away.
         tokio::task::yield_now().await;
         match next.wait().await? {
             WaitOutcome::Granted => Ok(next),
@@ -177,7 +177,7 @@ impl QueueEntry {
         SessionId(self.created.stat.ephemeral_owner)
     }
 
-    /// Returns the doubt about this place in a state of the client.
+    /// Returns the doubt about this place that a state of the client implies.
     pub(crate) fn doubt_in(&self, state: &State) -> Option<Doubt> {
         doubt(state, self.owner(), self.queue.client.session_id())
     }
@@ -187,7 +187,7 @@ impl QueueEntry {
         self.doubt_in(&self.queue.client.state().borrow()).is_none()
     }
 
-    /// Returns whether this place has its turn, without waiting.
+    /// Returns whether it is this place's turn, without waiting.
     pub(crate) async fn is_granted(&self) -> Result<bool> {
         let names = self.queue.list().await?.unwrap_or_default();
         let names = names.iter().map(String::as_str);
@@ -195,7 +195,7 @@ impl QueueEntry {
         Ok(standing == QueueStanding::Granted && self.is_certain())
     }
 
-    /// Waits for its turn. Watches the contender ahead, and reads the directory again when that
+    /// Waits for its turn. Watches the preceding contender, and reads the directory again when that
     /// contender's znode is deleted.
     pub(crate) async fn wait(&self) -> Result<WaitOutcome> {
         let client = &self.queue.client;
@@ -211,7 +211,8 @@ impl QueueEntry {
             let names = names.iter().map(String::as_str);
             let ahead = match standing(names, self.name(), self.queue.words) {
                 QueueStanding::Gone => return Ok(WaitOutcome::Gone),
-                // The list may be older than a loss that is now known. Read it again in this case.
+                // The list may be older than a loss that has just been detected. In this case it is
+                // read again.
                 QueueStanding::Granted if !self.is_certain() => continue,
                 QueueStanding::Granted => return Ok(WaitOutcome::Granted),
                 QueueStanding::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
@@ -230,7 +231,7 @@ impl QueueEntry {
     }
 
     /// Waits until this place is in doubt: the connection is lost, the session has ended, or
-    /// another client deleted the znode. The watch on the znode costs one read.
+    /// another client deleted the znode. Setting the watch on the znode takes one read.
     pub(crate) async fn doubt(&self) -> Doubt {
         let client = &self.queue.client;
         let mut state = client.state();
@@ -269,7 +270,7 @@ impl QueueEntry {
     }
 
     /// Leaves the queue and joins it again at its end. While the connection and the place exist,
-    /// one transaction does both. This saves a request and a sync of the servers' disks.
+    /// one transaction does both. This saves one request and one disk sync on the servers.
     async fn replace(mut self, word: &str, data: &Bytes) -> Result<Self> {
         let queue = self.queue.clone();
         let (client, protection) = (&queue.client, queue.layout.protection());
@@ -314,8 +315,8 @@ impl QueueEntry {
     /// the background.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if the place was lost before, because its session ended or another client
-    /// deleted the znode.
+    /// [`Error::NotHeld`] if the place was already lost, because its session ended or another
+    /// client deleted the znode.
     pub(crate) async fn release(mut self) -> Result<()> {
         let released = match self.queue.client.delete(self.path(), -1).await {
             Ok(()) => Ok(()),
@@ -345,8 +346,8 @@ impl Drop for QueueEntry {
     }
 }
 
-/// Returns the doubt about a znode of session `owner` in `state`. `current` is the session of the
-/// client.
+/// Returns the doubt about a znode of the session `owner`, given `state`. `current` is the session
+/// of the client.
 fn doubt(state: &State, owner: SessionId, current: SessionId) -> Option<Doubt> {
     match state {
         State::Connected { session, .. } if *session == owner => None,

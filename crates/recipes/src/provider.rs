@@ -1,4 +1,4 @@
-//! Choice of an instance of a service.
+//! Choice among the instances of a service.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use crate::cache::{CacheScope, TreeCache};
 use crate::discovery::{Instance, ServiceDiscovery, readable};
 use crate::error::{Error, Result};
 
-/// Way to choose among the instances of a service.
+/// Method of choosing among the instances of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
     /// Each instance in turn, in the order of their ids.
     RoundRobin,
-    /// Any instance.
+    /// A random instance.
     Random,
     /// The last chosen instance, until it disappears or is down.
     Sticky,
 }
 
-/// Condition for not choosing an instance for a while, after the application has reported errors.
+/// Condition for temporarily not choosing an instance after the application has reported errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DownPolicy {
-    /// Number of errors from which on an instance is down.
+    /// Number of errors at which an instance counts as down.
     pub errors: usize,
-    /// Time after the first error until an instance is up again.
+    /// Time after the first error at which an instance counts as up again.
     pub time: Duration,
 }
 
 impl Default for DownPolicy {
-    /// Two errors, and 30 seconds, as in Curator.
+    /// Two errors and 30 seconds, as in Curator.
     fn default() -> Self {
         Self {
             errors: 2,
@@ -40,7 +40,7 @@ impl Default for DownPolicy {
     }
 }
 
-/// Choice among the instances of a service, which a cache in memory knows.
+/// Choice among the instances of a service, which are cached in memory.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -60,7 +60,7 @@ impl Default for DownPolicy {
 /// # });
 /// ```
 ///
-/// Cost: see [`TreeCache`]. A choice does not need a request.
+/// Cost: see [`TreeCache`]. A choice needs no request.
 ///
 /// Source: ServiceCache, ServiceProvider, RoundRobinStrategy, RandomStrategy, StickyStrategy,
 /// DownInstancePolicy.
@@ -84,7 +84,7 @@ struct Choices {
 }
 
 impl ServiceProvider {
-    /// Starts to follow the instances of a service. A background task does the work, so the call
+    /// Starts following the instances of a service. A background task does the work, so the call
     /// requires a tokio runtime.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl ServiceProvider {
         })
     }
 
-    /// Sets the condition for not choosing an instance.
+    /// Sets the condition for temporarily not choosing an instance.
     ///
     /// # Errors
     /// If the number of errors is 0, because no instance could be chosen.
@@ -117,7 +117,7 @@ impl ServiceProvider {
         Ok(self)
     }
 
-    /// Waits until all instances were read once.
+    /// Waits until all instances have been read once.
     ///
     /// # Errors
     /// See [`TreeCache::is_complete`].
@@ -137,7 +137,7 @@ impl ServiceProvider {
         self.cache.revisions()
     }
 
-    /// Chooses an instance, or returns `None` if all instances are missing or down.
+    /// Chooses an instance. Returns `None` if all instances are missing or down.
     pub fn choose(&self) -> Option<Instance> {
         let mut instances = self.instances();
         let now = Instant::now();
@@ -174,7 +174,7 @@ impl ServiceProvider {
         Some(chosen)
     }
 
-    /// Records that a call of this instance failed.
+    /// Records that a call to this instance failed.
     pub fn report_error(&self, instance: &Instance) {
         let mut choices = self.choices.lock();
         let first = (0, Instant::now());

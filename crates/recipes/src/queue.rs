@@ -23,7 +23,7 @@ macro_rules! created_with_locks {
                 Self::with_locks(client, path, &format!("{path}-locks"))
             }
 
-            /// Creates a handle for a queue with its locks in another directory (Curator's
+            /// Creates a handle for a queue whose locks are in another directory (Curator's
             /// `lockPath`). All consumers must use the same directory.
             ///
             /// # Errors
@@ -40,7 +40,7 @@ macro_rules! created_with_locks {
 macro_rules! taken_by_consumers {
     ($queue:ident) => {
         impl $queue {
-            /// Waits for an item and takes it. A dropped future does not take an item.
+            /// Waits for an item and takes it. If the future is dropped, no item is taken.
             ///
             /// # Errors
             /// If the session has ended, or a server refuses a request.
@@ -48,7 +48,7 @@ macro_rules! taken_by_consumers {
                 self.items.take().await
             }
 
-            /// Takes an item if a free one exists.
+            /// Takes an item if there is a free one.
             ///
             /// # Errors
             /// If the session has ended, or a server refuses a request.
@@ -93,10 +93,10 @@ taken_by_consumers!(PriorityQueue);
 /// # });
 /// ```
 ///
-/// An item is added exactly once, or the call reports that this is unknown. It is *taken at least
-/// once*: the item stays until its consumer [confirms](Taken::confirm) it, and is free again when
-/// the consumer gives it back or its session ends. A consumer must therefore tolerate repetitions,
-/// for example by storing the [`Token`](crate::Token).
+/// An item is added exactly once, or the call reports that the result is unknown. It is *taken at
+/// least once*: the item stays until its consumer [confirms](Taken::confirm) it, and is free again
+/// when the consumer releases it or its session ends. A consumer must therefore tolerate
+/// repetitions, for example by storing the [`Token`](crate::Token).
 ///
 /// | | requests | notifications |
 /// |---|---|---|
@@ -105,16 +105,16 @@ taken_by_consumers!(PriorityQueue);
 /// | confirm | 1 transaction | 1 per waiting consumer |
 ///
 /// Source: DistributedQueue with a lock path. A Curator consumer without a lock path removes an
-/// item before it processes the item, and loses it in a crash. Give it the lock path of this queue
-/// ([`with_locks`](Self::with_locks)).
+/// item before it processes the item, and loses it in a crash. Configure it with the lock path of
+/// this queue ([`with_locks`](Self::with_locks)).
 #[derive(Debug, Clone)]
 #[must_use = "it does nothing until one of its methods is called"]
 pub struct Queue {
     items: Arc<Items>,
 }
 
-/// Queue that returns items of lower priority numbers first, and equal ones in the order of
-/// arrival.
+/// Queue that returns items with lower priority numbers first, and items with equal numbers in the
+/// order of arrival.
 ///
 /// ```
 /// # tests::documented(async |client| {

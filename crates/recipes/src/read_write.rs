@@ -16,8 +16,8 @@ use crate::session::{check_path, insist};
 ///
 /// A reader waits for the nearest writer ahead, and a writer waits for the nearest contender ahead.
 /// When a writer releases the lock, all readers up to the next writer are notified. All of them can
-/// proceed, so this is not a herd effect. A reader that requests the write lock would wait for
-/// itself, so it must release its lock first.
+/// proceed, so this is not a herd effect. A reader must release its lock before it requests the
+/// write lock, because it would otherwise wait for itself.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -129,8 +129,8 @@ impl WriteGuard {
         MultiOp::check(self.path(), -1)
     }
 
-    /// Turns the writer into a reader, which comes before every waiting writer. The reader's znode
-    /// has the writer's number.
+    /// Turns the writer into a reader, which precedes every waiting writer. The reader's znode has
+    /// the writer's number.
     ///
     /// The token of the reader is greater than the tokens of writers that already wait. Work that
     /// tokens guard must therefore continue with the writer's token.
@@ -139,7 +139,7 @@ impl WriteGuard {
     ///
     /// # Errors
     /// If a server refuses the creation of the reader's znode. The lock is then released.
-    /// [`Error::NotHeld`] if the lock was lost before, because another client may hold it.
+    /// [`Error::NotHeld`] if the lock was already lost, because another client may hold it.
     pub async fn downgrade(self) -> Result<LockGuard> {
         let queue = self.place.queue();
         let name = format!("{}{}", words(queue.layout).0, self.place.digits());

@@ -76,7 +76,7 @@ impl LeaderSelector {
         self
     }
 
-    /// Sets the layout of the names, for other libraries.
+    /// Sets the layout of the names, for compatibility with other libraries.
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
@@ -120,7 +120,7 @@ impl LeaderSelector {
     }
 }
 
-/// Runs the future while this place is certain.
+/// Runs the future while this place is certainly held.
 async fn lead_at<F: Future>(
     place: &QueueEntry,
     lead: impl FnOnce(Leadership) -> F,
@@ -136,7 +136,7 @@ async fn lead_at<F: Future>(
     }
 }
 
-/// Leadership that lasts as long as the future that received it.
+/// Leadership, which lasts as long as the future that received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leadership {
     token: Token,

@@ -11,7 +11,7 @@ use crate::watched::ended;
 
 /// Set of leases with a maximum number of holders. Waiters are served in the order of arrival.
 ///
-/// Every process must use the same maximum. Every child of `<path>/leases` counts, independent of
+/// Every process must use the same maximum. Every child of `<path>/leases` counts, regardless of
 /// its creator.
 ///
 /// ```
@@ -26,7 +26,7 @@ use crate::watched::ended;
 /// ```
 ///
 /// The waiter that holds the gate in `<path>/locks` watches the leases. Each other waiter waits for
-/// its predecessor in the queue of the gate. A returned lease therefore costs one notification.
+/// its predecessor in the queue of the gate. A returned lease therefore causes one notification.
 ///
 /// Source: InterProcessSemaphoreV2.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ impl Semaphore {
         self
     }
 
-    /// Waits for a lease. Dropping the future returns everything that it has acquired so far.
+    /// Waits for a lease. Dropping the future returns all leases that it has acquired so far.
     ///
     /// # Errors
     /// See [`Mutex::acquire`](crate::Mutex::acquire).
@@ -85,7 +85,7 @@ impl Semaphore {
             let has_room = tokio::select! {
                 biased;
                 has_room = self.wait_for_room(&place) => has_room?,
-                // A waiter that lost the gate joins its queue again.
+                // A waiter that lost the gate joins the queue of the gate again.
                 () = gate.gone() => false,
             };
             if has_room {
@@ -96,7 +96,7 @@ impl Semaphore {
         }
     }
 
-    /// Waits for `count` leases. After an error or a dropped future, none of them is held.
+    /// Waits for `count` leases. After an error or a dropped future, none of the leases is held.
     ///
     /// # Errors
     /// See [`Mutex::acquire`](crate::Mutex::acquire). [`Error::Argument`] if `count` is 0 or
@@ -121,7 +121,7 @@ impl Semaphore {
         loop {
             connected(client).await?;
             if !place.is_certain() {
-                // The session is different, or the connection was just lost.
+                // Either the session has changed, or the connection was just lost.
                 if place.doubt_in(&client.state().borrow()) == Some(Doubt::Gone) {
                     return Ok(false);
                 }
@@ -152,7 +152,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Returns the token. It differs between leases and increases.
+    /// Returns the token. Tokens of leases are unique and increase.
     pub fn token(&self) -> Token {
         self.place.token()
     }

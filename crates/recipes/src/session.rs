@@ -27,7 +27,7 @@ pub(crate) async fn connected(client: &Client) -> Result<()> {
     if is_connected {
         return Ok(());
     }
-    // This request fails with the reason for the end.
+    // This request fails with the reason why the session ended.
     client.exists("/").await.map(drop).map_err(Error::from)
 }
 
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// Checks the path of a recipe once, so that later requests cannot fail because of it.
+/// Checks the path of a recipe in advance, so that later requests cannot fail because of it.
 pub(crate) fn check_path(path: &str) -> Result<()> {
     let reason = match path {
         "/" => "the path is the root",
@@ -75,7 +75,7 @@ pub(crate) fn check_path(path: &str) -> Result<()> {
     Err(Error::Path { path, reason })
 }
 
-/// Returns the path of a child, after checking that the name can be a znode name.
+/// Returns the path of a child, after checking that `name` can be the name of a znode.
 pub(crate) fn child(directory: &str, name: &str) -> Result<String> {
     let path = format!("{directory}/{name}");
     if name.contains('/') {
@@ -85,7 +85,7 @@ pub(crate) fn child(directory: &str, name: &str) -> Result<String> {
     check_path(&path).map(|()| path)
 }
 
-/// Returns the sorted names of a znode's children, or none if the znode is missing.
+/// Returns the sorted names of a znode's children. The list is empty if the znode is missing.
 pub(crate) async fn children_of(client: &Client, path: &str) -> Result<Vec<String>> {
     let names = match insist(client, || client.get_children(path)).await {
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Vec::new(),
@@ -128,12 +128,12 @@ pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the ephemeral of session `owner` at a path that other clients use, too. `is_there` means
-/// that the znode is known to exist. Otherwise this function reads it first.
+/// Deletes the ephemeral of session `owner` at a path that other clients use, too. If `is_there` is
+/// set, the znode is known to exist. Otherwise this function reads it first.
 ///
 /// A request without an answer may have been executed, and another client may have created the
 /// znode again. A repetition therefore deletes the znode only if `is_own` returns true. A request
-/// of an earlier connection cannot be executed after this read, because the session has moved to
+/// on an earlier connection cannot be executed after this read, because the session has moved to
 /// the new connection. In another session nothing is deleted, because the znode was deleted with
 /// its own session.
 pub(crate) async fn delete_own(
@@ -181,7 +181,7 @@ pub(crate) async fn either_changes<T>(
     tokio::select! {
         biased;
         changed = standing.changed() => changed.is_ok(),
-        // A closed client does not change its state any more.
+        // The state of a closed client no longer changes.
         Ok(()) = state.changed() => true,
     }
 }

@@ -10,11 +10,11 @@ use crate::item::{Naming, entry_stem};
 use crate::items::Items;
 use crate::names::Layout;
 
-/// Priority of kazoo's items that were added without one.
+/// Priority of kazoo's items that were added without a priority.
 pub(crate) const PRIORITY: u16 = 100;
 
 /// Queue that deletes an item before its consumer processes it. An item is therefore taken *at most
-/// once*, and is lost if its consumer dies. [`Queue`](crate::Queue) keeps it.
+/// once*, and is lost if its consumer dies. [`Queue`](crate::Queue) would keep it.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -27,8 +27,8 @@ pub(crate) const PRIORITY: u16 = 100;
 /// # });
 /// ```
 ///
-/// A put and a take are executed once, also after a lost answer. For this, each client has an
-/// ephemeral znode in the directory `<path>-locks`.
+/// A put or take is executed only once, even after a lost answer. For this purpose, each client has
+/// an ephemeral znode in the directory `<path>-locks`.
 ///
 /// | | requests | notifications |
 /// |---|---|---|
@@ -52,8 +52,8 @@ impl SimpleQueue {
         Self::with_layout(client, path, Layout::Curator)
     }
 
-    /// Creates a handle for a queue with the names of a library. The two layouts cannot share a
-    /// directory.
+    /// Creates a handle for a queue that uses the names of a library. The two layouts cannot share
+    /// a directory.
     ///
     /// # Errors
     /// If the path is invalid.
@@ -79,8 +79,8 @@ impl SimpleQueue {
     /// loses the item.
     ///
     /// # Errors
-    /// [`Error::Unknown`](crate::Error::Unknown) if the session ended before the answer, so that
-    /// either this client or another one has taken the item.
+    /// [`Error::Unknown`](crate::Error::Unknown) if the session ended before the answer, so it is
+    /// unknown whether this client or another one has taken the item.
     pub async fn take(&self) -> Result<Bytes> {
         self.items.pop().await
     }

@@ -13,9 +13,9 @@ use crate::once::{Marker, TxnOutcome};
 use crate::place::{Doubt, Token};
 use crate::session::insist;
 
-/// Guard of taken items. Other consumers cannot take them while the session lives. Dropping the
-/// guard within a tokio runtime gives the items back in the background. Without a runtime, the end
-/// of the session gives them back.
+/// Guard for taken items. Other consumers cannot take them while the session lives. Dropping the
+/// guard within a tokio runtime releases the items in the background. Without a runtime, the end of
+/// the session releases them.
 #[derive(Debug)]
 #[must_use = "dropping it gives the items back"]
 pub struct Taken {
@@ -64,8 +64,8 @@ impl Taken {
         self.finish(None).await
     }
 
-    /// Moves the item to the end of the queue, among items of its priority, for a later attempt.
-    /// Returns false under the conditions of [`confirm`](Self::confirm).
+    /// Moves the item to the end of the queue, after other items of its priority, for a later
+    /// attempt. Returns false under the conditions of [`confirm`](Self::confirm).
     ///
     /// # Errors
     /// If a server refuses the request, or the session has ended.
@@ -77,7 +77,7 @@ impl Taken {
         self.finish(Some(creation)).await
     }
 
-    /// Releases the item at its old place, so that another consumer can take it.
+    /// Releases the item in its old place, so that another consumer can take it.
     ///
     /// # Errors
     /// If a server refuses the request, or the session has ended.
@@ -187,7 +187,7 @@ impl ItemLock {
         }
     }
 
-    /// Ends the guard without a lock to release.
+    /// Ends the guard if there is no lock to release.
     fn release(&mut self) {
         self.is_locked = false;
         if let Some(marker) = self.marker.take() {
@@ -195,7 +195,7 @@ impl ItemLock {
         }
     }
 
-    /// Returns the Stat of the lock when lock and marker belong to the same session, or `None` if
+    /// Returns the Stat of the lock once lock and marker belong to the same session, or `None` if
     /// they never will.
     async fn locked(&mut self, results: &[MultiResult]) -> Result<Option<Stat>> {
         let (queue, lock) = (Arc::clone(&self.queue), self.queue.lock(&self.name));
@@ -267,8 +267,8 @@ impl Drop for ItemLock {
         };
         let (queue, is_locked) = (Arc::clone(&self.queue), self.is_locked);
         let name = std::mem::take(&mut self.name);
-        // The task must not contain a `ItemLock`. A runtime that shuts down drops the task immediately,
-        // and dropping a `ItemLock` would start a task again.
+        // The task must not contain an `ItemLock`. A runtime that shuts down drops the task
+        // immediately, and dropping an `ItemLock` would start a task again.
         runtime.spawn(async move {
             match unlock(&queue, &mut marker, &name, is_locked).await {
                 Ok(true) => queue.markers.put_back(marker),

@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 use crate::node::{NodeLife, PersistentNode};
 use crate::session::insist;
 
-/// Name of the child that this recipe writes repeatedly, as in Curator.
+/// Name of the child to which this recipe writes repeatedly, as in Curator.
 const TOUCH: &str = "touch";
 /// Number of writes during a TTL.
 const TOUCHES: u32 = 2;
 
-/// Znode that is created again after every deletion, and that a server deletes some time after the
-/// last client has stopped to maintain it. Unlike a [`PersistentNode`], it survives the end of a
+/// Znode that is recreated after every deletion, and that a server deletes some time after the last
+/// client has stopped maintaining it. Unlike a [`PersistentNode`], it survives the end of a
 /// session.
 ///
 /// Servers create znodes with a TTL only if `extendedTypesEnabled` is set.
@@ -37,8 +37,8 @@ const TOUCHES: u32 = 2;
 /// # });
 /// ```
 ///
-/// A write to the child `touch` after each half of the TTL keeps both znodes. Watches of the znode
-/// itself do not notice it.
+/// A write to the child `touch` after each half of the TTL keeps both znodes. These writes do not
+/// fire watches on the znode itself.
 ///
 /// Source: PersistentTtlNode.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Drop for Touching {
 }
 
 impl PersistentTtlNode {
-    /// Starts to maintain a znode at `path`. Background tasks do the work, so the call requires a
+    /// Starts maintaining a znode at `path`. Background tasks do the work, so the call requires a
     /// tokio runtime.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl PersistentTtlNode {
         self.node.is_there().await
     }
 
-    /// Sets the data, now and after each later creation of the znode.
+    /// Sets the data, both now and after each later creation of the znode.
     pub fn set_data(&self, data: impl Into<Bytes>) {
         self.node.set_data(data);
     }
@@ -114,7 +114,7 @@ impl PersistentTtlNode {
         self.node.path()
     }
 
-    /// Stops to maintain the znode. It remains until its TTL ends.
+    /// Stops maintaining the znode. The znode remains until its TTL ends.
     pub async fn close(self) {
         let Self { node, touching } = self;
         drop(touching);
@@ -122,7 +122,7 @@ impl PersistentTtlNode {
     }
 }
 
-/// Writes the child, or creates it. Does nothing if the parent is missing at this moment.
+/// Writes to the child, or creates it. Does nothing if the parent is currently missing.
 async fn touch(client: &Client, path: &str, kind: &Create) -> Result<()> {
     loop {
         match insist(client, || client.set_data(path, "", -1)).await {

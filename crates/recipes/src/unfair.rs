@@ -1,5 +1,5 @@
-//! Election on one znode. The client that creates the znode leads, and its deletion notifies all
-//! other candidates.
+//! Election on a single znode. The client that creates the znode leads, and the deletion of the
+//! znode notifies all other candidates.
 
 use bytes::Bytes;
 use client::{Client, Create, State};
@@ -16,9 +16,9 @@ use crate::session::{
 };
 use crate::watched::{WatchEnd, ended};
 
-/// Candidate with a plain ephemeral znode. It is fast and simple for a few candidates. With N
-/// candidates, a change of leader costs N-1 notifications and N-1 creations. A change in a
-/// [`crate::LeaderLatch`] costs one of each.
+/// Candidate for the leadership that a plain ephemeral znode represents. This election is fast and
+/// simple for a few candidates. With N candidates, a change of leader costs N-1 notifications and
+/// N-1 creations. A change in a [`crate::LeaderLatch`] costs one of each.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -91,7 +91,7 @@ impl UnfairElection {
     /// Waits until this candidate leads.
     ///
     /// # Errors
-    /// If this candidate cannot lead any more, because it was closed or the session has ended.
+    /// If the candidate was closed or the session has ended.
     pub async fn leads(&self) -> Result<Leadership> {
         let mut standing = self.standing.clone();
         let mut state = self.client.state();
@@ -256,8 +256,8 @@ impl ElectionTask {
         data == Some(&self.mark) && stat.ephemeral_owner == self.client.session_id().0
     }
 
-    /// Leads until the znode is deleted or the candidate is stopped. Deletes the znode in the
-    /// second case.
+    /// Leads until the znode is deleted or the candidate is stopped. If the candidate is stopped,
+    /// deletes the znode.
     async fn lead(&self, stat: &Stat, stopped: &mut watch::Receiver<bool>) {
         let owner = SessionId(stat.ephemeral_owner);
         let token = Token(stat.czxid);

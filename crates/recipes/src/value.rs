@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::session::{check_path, connected, insist, make_directory, may_pass};
 use crate::watched::ended;
 
-/// Value in one znode. It outlives its writers.
+/// Value that is stored in one znode and outlives its writers.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -34,15 +34,15 @@ pub struct SharedValue {
     seed: Bytes,
 }
 
-/// Value at one time.
+/// Value that was read at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned {
     /// Data of the znode.
     pub data: Bytes,
     /// Version of the znode's data.
     pub version: i32,
-    /// Zxid of the transaction that wrote the value. It distinguishes a znode from an earlier,
-    /// deleted one.
+    /// Zxid of the transaction that wrote the value. It distinguishes a znode from an earlier one
+    /// that was deleted.
     pub mzxid: i64,
 }
 
@@ -110,7 +110,7 @@ impl SharedValue {
         }
     }
 
-    /// Replaces the value if it is still `read`. Returns `None` if it is not.
+    /// Replaces the value if it still equals `read`. Returns `None` if it does not.
     ///
     /// # Errors
     /// [`Error::Unknown`] if the connection was lost before the answer and the value has changed.
@@ -134,8 +134,7 @@ impl SharedValue {
                 }
                 Err(error) if is_another(&error) && !is_asked => return Ok(None),
                 Err(error) if is_another(&error) => return self.judge(read, &data).await,
-                // A repetition cannot write twice, because the version changes with the first
-                // write.
+                // A repetition cannot write again, because the first write changes the version.
                 Err(error) if may_pass(&self.client, &error) => {
                     is_asked |= !matches!(error, ClientError::Unreachable { .. });
                     connected(&self.client).await?;
@@ -148,8 +147,8 @@ impl SharedValue {
     /// Determines whether a request without an answer wrote the value, after the value has changed.
     async fn judge(&self, read: &Versioned, data: &Bytes) -> Result<Option<Versioned>> {
         let now = self.get().await?;
-        // Another client wrote the next version, so the write of this call was not and will never
-        // be executed.
+        // Another client wrote the next version, so this call's write was not executed and never
+        // will be.
         if now.version == read.version.wrapping_add(1) && now.data != *data {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! Times by the system clock, which the layouts of some recipes contain. Other modules must not read
-//! this clock, because its jumps would change their waits.
+//! System time, which the layouts of some recipes contain. Other modules must not read this clock,
+//! because its jumps would change their waits.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

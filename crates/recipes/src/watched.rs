@@ -1,4 +1,4 @@
-//! The end of a watch, and what it means for a recipe. Other modules do not interpret events.
+//! End of a watch, and its consequences for a recipe. Other modules do not interpret events.
 //!
 //! A watch ends with an event, with a lost connection or session, or because the application
 //! removed it (`Client::remove_watches`). In each of these cases the recipe must read again.
@@ -20,12 +20,12 @@ use crate::session::{connected, may_pass};
 pub(crate) enum WatchEnd {
     /// The znode was deleted, or it was missing when it was read.
     Deleted,
-    /// The znode may have changed, so it must be read again.
+    /// The znode may have changed, so the recipe must read it again.
     ReadAgain,
 }
 
-/// Waits for the end of a one-shot watch. The argument is the answer to the read that set the
-/// watch, or its error. After a lost connection, waits for the next one.
+/// Waits for the end of a one-shot watch. The argument is the result of the read that set the
+/// watch. After a lost connection, waits for the next connection.
 ///
 /// # Errors
 /// If the session has ended, or a server refused the read.
@@ -42,7 +42,7 @@ pub(crate) async fn ended<A, B>(
         Ok(_) | Err(ClientError::WatchRemoved { .. }) => Ok(WatchEnd::ReadAgain),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(WatchEnd::Deleted),
         Err(error) if may_pass(client, &error) => {
-            // The state of the client may change only a moment later.
+            // The state of the client may change slightly later.
             connected(client).await?;
             Ok(WatchEnd::ReadAgain)
         }
@@ -57,13 +57,13 @@ pub(crate) enum StreamChange {
     Deleted(String),
     /// The znode at this path was created, or its data changed.
     Written(String),
-    /// Everything must be read again.
+    /// The recipe must read everything again.
     Missed,
     /// The stream has ended. The recipe must start another one.
     Ended,
 }
 
-/// Returns the next change of a stream. Skips events about lists of children.
+/// Returns the next change from a stream. Skips events about lists of children.
 ///
 /// # Errors
 /// If the session has ended, or a server refuses the watch.

@@ -9,7 +9,7 @@ use super::tree::CachedTree;
 use super::{CacheState, Node};
 use crate::error::{Error, Result};
 
-/// Event of a [`TreeCache`](super::TreeCache).
+/// Event from a [`TreeCache`](super::TreeCache).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheEvent {
@@ -17,7 +17,7 @@ pub enum CacheEvent {
     Added {
         /// Path of the znode.
         path: String,
-        /// The znode.
+        /// Znode after the event.
         node: Node,
     },
     /// The data of a znode was written.
@@ -26,11 +26,11 @@ pub enum CacheEvent {
         path: String,
         /// State of the znode in the last event about it.
         before: Node,
-        /// The znode.
+        /// Znode after the write.
         node: Node,
     },
-    /// The cache does not hold a znode any more: it was deleted, or the client may not read it any
-    /// more.
+    /// The cache no longer holds a znode, because it was deleted or the client may no longer read
+    /// it.
     Removed {
         /// Path of the znode.
         path: String,
@@ -39,14 +39,14 @@ pub enum CacheEvent {
     },
     /// The connection was lost. Until [`CacheEvent::Back`], the cache may be out of date.
     Lost,
-    /// The connection was restored, and the cache was read again. Events about the changes of the
-    /// meantime precede this event.
+    /// The connection was restored, and the cache was read again. Events about changes during the
+    /// loss precede this event.
     Back,
 }
 
-/// Stream of the events of a cache: first the znodes that the cache holds, then the changes.
+/// Stream of events from a cache: first the znodes that the cache holds, then the changes.
 ///
-/// A slow reader skips intermediate states, and always receives the last state. A znode that was
+/// A slow reader skips intermediate states, but always receives the last state. A znode that was
 /// deleted and created again is reported as removed and added.
 #[derive(Debug)]
 #[must_use = "dropping it ends the subscription"]
@@ -74,11 +74,11 @@ impl CacheEvents {
     /// Waits for the next event. The future may be dropped without losing an event.
     ///
     /// # Errors
-    /// The reason of the cache's end, after all other events. [`Error::Closed`] if the application
-    /// closed or dropped the cache.
+    /// The reason for the end of the cache, after all other events. [`Error::Closed`] if the
+    /// application closed or dropped the cache.
     pub async fn next(&mut self) -> Result<CacheEvent> {
         loop {
-            // Read before the events, so that no event follows the end.
+            // The end must be read before the events, so that no event follows it.
             let end = self.state.borrow_and_update().end.clone();
             if let Some(event) = self.tree.lock().next_event(self.reader) {
                 return Ok(event);

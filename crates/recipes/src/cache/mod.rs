@@ -36,11 +36,11 @@ pub enum CacheScope {
 /// Copy of a znode and its descendants, updated through one persistent recursive watch (servers
 /// from 3.6 on).
 ///
-/// The copy is one round trip older than the ensemble, and holds the whole subtree in memory. While
+/// The copy lags one round trip behind the ensemble, and holds the whole subtree in memory. While
 /// the connection is lost, the copy stays unchanged. After a reconnect it is read again, and all
-/// changes of that time are reported. They include deletions, and znodes that were deleted and
-/// created again. [`events`](Self::events) reports each change, and the loss and the return of the
-/// connection.
+/// changes during the loss are reported. They include deletions, and znodes that were deleted and
+/// created again. [`events`](Self::events) reports each change, as well as the loss and the return
+/// of the connection.
 ///
 /// The cache omits znodes that the client may not read, and their descendants.
 /// [`hidden`](Self::hidden) lists these znodes. Any other refused read, and the end of the session,
@@ -104,12 +104,12 @@ struct CacheState {
     /// Number of changes of the copy.
     revision: u64,
     is_complete: bool,
-    /// Reason of the end, after the end.
+    /// Reason why the cache ended. Absent while it runs.
     end: Option<Error>,
 }
 
 impl TreeCache {
-    /// Starts to follow the znode at `path`, which may be missing, and its descendants. A
+    /// Starts following the znode at `path`, which may be missing, and its descendants. A
     /// background task does the work, so the call requires a tokio runtime.
     ///
     /// # Errors
@@ -192,8 +192,9 @@ impl TreeCache {
     /// Returns the paths of the znodes that the client may not read, in order. The cache does not
     /// hold these znodes and their descendants.
     ///
-    /// The server does not report changes of such znodes, or of an ACL. The list is therefore as old
-    /// as the last read of each znode: the first read, an event, or the read after a reconnect.
+    /// The server reports neither changes of these znodes nor changes of ACLs. Each entry is
+    /// therefore as old as the last read of its znode: at the start, after an event, or after a
+    /// reconnect.
     pub fn hidden(&self) -> Vec<String> {
         self.tree.lock().hidden().iter().cloned().collect()
     }
@@ -204,8 +205,8 @@ impl TreeCache {
         CacheEvents::new(&self.path, &self.tree, self.state.clone())
     }
 
-    /// Subscribes to a number that changes after each change of the copy. Several changes may be
-    /// reported as one.
+    /// Subscribes to a number that changes after each change of the copy. One report may cover
+    /// several changes.
     pub fn revisions(&self) -> watch::Receiver<u64> {
         let (told, revisions) = watch::channel(self.state.borrow().revision);
         let mut state = self.state.clone();
@@ -229,10 +230,10 @@ impl TreeCache {
         revisions
     }
 
-    /// Waits until the whole subtree was read once.
+    /// Waits until the whole subtree has been read once.
     ///
     /// # Errors
-    /// If the cache has ended, also after it was complete: [`ended`](Self::ended) describes the
+    /// If the cache has ended, even if it was complete. [`ended`](Self::ended) describes the
     /// reasons.
     pub async fn is_complete(&self) -> Result<()> {
         let mut state = self.state.clone();
@@ -244,7 +245,7 @@ impl TreeCache {
     }
 
     /// Waits until the cache has ended, and returns the reason: the session has ended, or a server
-    /// refused a read for another reason than its ACL. The copy does not change any more.
+    /// refused a read for a reason other than an ACL. The copy no longer changes.
     pub async fn ended(&self) -> Error {
         let mut state = self.state.clone();
         match state.wait_for(|now| now.end.is_some()).await {

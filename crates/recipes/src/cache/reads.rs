@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use super::tree::Found;
 use super::{CacheScope, Node};
 
-/// Maximum number of unanswered reads of one cache. A client accepts more requests, so other calls
-/// of the application do not wait for the cache.
+/// Maximum number of unanswered reads per cache. A client accepts more requests than that, so other
+/// calls of the application do not wait for the cache.
 const READS_MAX: usize = 256;
 
 /// Selection of znodes that a cache holds.
@@ -60,7 +60,7 @@ impl Selection {
     /// children, so a znode without children needs only one read.
     ///
     /// # Errors
-    /// If a read fails, other than for a missing or hidden znode.
+    /// If a read fails, except for a missing or hidden znode.
     pub(super) async fn read(&self, client: &Client, root: &str) -> Result<Found> {
         let mut found = Found::default();
         let mut waiting: VecDeque<_> = self.first_read(root.to_owned()).into_iter().collect();
@@ -78,7 +78,7 @@ impl Selection {
             let Some(read) = reads.join_next().await else {
                 return Ok(found);
             };
-            // A read can only be cancelled or panic together with its runtime.
+            // The read task can only be cancelled or panic together with its runtime.
             let Ok((path, answer)) = read else { continue };
             match answer {
                 Ok(Answer::Data(node)) => {

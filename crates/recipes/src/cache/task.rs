@@ -1,7 +1,7 @@
 //! Background task of a cache.
 //!
 //! After a lost connection the stream of the watch reports [`StreamChange::Missed`], and the task
-//! reads the subtree again. Every read therefore ends with the connection: its result would be
+//! reads the subtree again. Every read therefore ends with the connection. Its result would be
 //! replaced anyway, and a waiting request would delay the report of the loss.
 
 use std::sync::Arc;
@@ -58,7 +58,8 @@ impl CacheTask {
             Err(error) if may_pass(&self.client, &error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        // The subscription follows the watch, so the stream reports each loss that is visible here.
+        // The subscription starts after the watch, so the stream reports every loss that is visible
+        // here.
         let mut state = self.client.state();
         let mut is_stale = true;
         loop {
@@ -82,8 +83,8 @@ impl CacheTask {
                 StreamChange::Deleted(ref path) => self.change(|tree| tree.remove(path)),
                 StreamChange::Written(ref path) => self.read_changed(&mut state, path).await?,
                 StreamChange::Missed | StreamChange::Ended => {
-                    // Otherwise the task was too slow for the number of events, or the application
-                    // removed the watch.
+                    // Otherwise the task was too slow for the events, or the application removed
+                    // the watch.
                     if state.has_changed().unwrap_or(true) {
                         self.lose();
                     }
@@ -111,7 +112,7 @@ impl CacheTask {
         Ok(())
     }
 
-    /// Reads what an event reported as created or written.
+    /// Reads the znode that an event reported as created or written.
     async fn read_changed(&self, state: &mut watch::Receiver<State>, path: &str) -> Result<()> {
         match self.stale(path) {
             None => {}
@@ -131,10 +132,10 @@ impl CacheTask {
         Ok(())
     }
 
-    /// Returns the part of the copy that an event about this path concerns.
+    /// Returns the part of the copy that is affected by an event about this path.
     fn stale(&self, path: &str) -> Option<Stale> {
         let (tree, selection) = (self.tree.lock(), &self.selection);
-        // The descendants of a hidden znode cannot be listed, so the copy never holds them.
+        // The cache cannot list the descendants of a hidden znode, so the copy never holds them.
         if tree.is_below_hidden(path) {
             return None;
         }
@@ -189,7 +190,8 @@ impl CacheTask {
         }
     }
 
-    /// Waits for reads. Returns `None` if the connection is lost first, which the stream reports.
+    /// Waits for reads. Returns `None` if the connection is lost first. The stream also reports the
+    /// loss.
     async fn while_connected<T>(
         &self,
         state: &mut watch::Receiver<State>,
@@ -215,7 +217,7 @@ impl CacheTask {
         self.state.send_if_modified(|_| is_new);
     }
 
-    /// Changes the copy. Reports a new revision if `change` returns true.
+    /// Changes the copy. Publishes a new revision if `change` returns true.
     fn change(&self, change: impl FnOnce(&mut CachedTree) -> bool) {
         let is_changed = change(&mut self.tree.lock());
         if is_changed {

@@ -1,8 +1,8 @@
-//! The copy of a subtree, with the changes that each reader of events has not yet received.
+//! Copy of a subtree, with the changes that each reader of events has not yet received.
 //!
-//! For a reader, a changed path is stored once, with the znode that the reader knows. A slow reader
-//! therefore skips intermediate states, and needs memory only for its own znodes and the current
-//! ones.
+//! For each reader, a changed path is stored once, with the znode that the reader knows. A slow
+//! reader therefore skips intermediate states, and needs memory only for the znodes that it knows
+//! and the current ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::events::CacheEvent;
 use super::{Node, Nodes};
 
-/// Contents of a subtree that was read.
+/// Contents of a subtree that has been read.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) nodes: Nodes,
@@ -39,7 +39,7 @@ struct Unread {
     last: u64,
     /// Whether the connection was lost since the reader's last event.
     was_lost: bool,
-    /// Whether the reader knows of the loss and not of its end.
+    /// Whether the reader knows of the loss but not of its end.
     knows_loss: bool,
 }
 
@@ -63,8 +63,8 @@ impl CachedTree {
         ancestors.any(|ancestor| self.hidden.contains(ancestor))
     }
 
-    /// Applies a read znode unless the copy contains a later state. Returns whether the copy has
-    /// changed.
+    /// Applies a znode that was read, unless the copy contains a later state. Returns whether the
+    /// copy has changed.
     pub(super) fn put(&mut self, path: &str, node: Node) -> bool {
         match self.nodes.get(path) {
             Some(known) if known.stat.mzxid > node.stat.mzxid => false,
@@ -129,7 +129,7 @@ impl CachedTree {
         true
     }
 
-    /// Records the loss of the connection. Returns whether it is a new loss.
+    /// Records the loss of the connection. Returns whether this loss is new.
     pub(super) fn lose(&mut self) -> bool {
         for unread in self.readers.values_mut() {
             unread.was_lost |= !unread.knows_loss;
@@ -137,12 +137,12 @@ impl CachedTree {
         !std::mem::replace(&mut self.is_lost, true)
     }
 
-    /// Records that the copy was read again after a loss. Returns whether there was a loss.
+    /// Records that the copy has been read again after a loss. Returns whether there was a loss.
     pub(super) fn restore(&mut self) -> bool {
         std::mem::take(&mut self.is_lost)
     }
 
-    /// Adds a reader that does not know any znode.
+    /// Adds a reader that does not know any znodes.
     pub(super) fn add_reader(&mut self) -> u64 {
         let mut unread = Unread::default();
         for path in self.nodes.keys() {
@@ -197,7 +197,7 @@ impl Unread {
                 self.last += 1;
                 self.insert(self.last, path.into(), before.cloned());
             }
-            // The reader never knew the znode, and does not have to know of its end.
+            // The reader never knew the znode, so it does not need to know that the znode is gone.
             Some((number, None)) if !is_there => {
                 let number = *number;
                 self.order.remove(&number);
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(tree.next_event(reader), added("/a", node(1, 1)));
         assert_eq!(tree.next_event(reader), Some(CacheEvent::Back));
         assert_eq!(tree.next_event(reader), None);
-        // A loss that has ended before the reader asks is reported, too.
+        // A loss is reported even if it ends before the reader requests an event.
         tree.lose();
         tree.restore();
         let late = tree.add_reader();
