@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::tls::{ClientStores, Connector, Store, TlsError};
 
-/// TLS arguments: whether to use TLS, and the files for it.
+/// Use of TLS, and its files.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TlsArgs {
     /// Uses TLS for all connections

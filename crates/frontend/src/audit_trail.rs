@@ -1,4 +1,4 @@
-//! Creates audit lines from requests and their results.
+//! Audit lines from requests and their results.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -12,8 +12,8 @@ use replica::{Applied, ClientRequest, Ticket};
 
 /// Audited requests of this server's clients that are in progress.
 ///
-/// They are kept here and not in the connections, because a request is executed and must get its
-/// line even if its client disconnects meanwhile.
+/// They are kept here and not in the connections, because a request is executed and needs its line
+/// even if its client disconnects meanwhile.
 pub struct AuditTrail {
     log: Arc<AuditLog>,
     asked: HashMap<Ticket, VecDeque<UnderWay>>,
@@ -38,7 +38,7 @@ impl AuditTrail {
         }
     }
 
-    /// Records these requests of one client, which are about to be ordered or forwarded.
+    /// Records requests of one client that are about to be ordered or forwarded.
     pub fn asked(&mut self, ip: IpAddr, requests: &[ClientRequest]) {
         for request in requests {
             let Some(asked) = Asked::of(&request.request) else {
@@ -59,7 +59,7 @@ impl AuditTrail {
         }
     }
 
-    /// Creates the lines of an applied transaction. The tree is locked.
+    /// Creates the lines for an applied transaction. Called while the tree is locked.
     pub fn applied(&mut self, applied: &Applied<'_>) {
         let (record, outcome) = (applied.record, applied.outcome);
         if let Txn::CloseSession { paths } = &record.txn {
@@ -77,7 +77,7 @@ impl AuditTrail {
         let Some(at) = under_way.position(|next| next.cxid == cxid && next.op == applied.op) else {
             return;
         };
-        // Earlier requests that the leader has skipped were not executed.
+        // Earlier requests were not executed, because the leader skipped them.
         if let Some(found) = queue.drain(..=at).next_back() {
             let became = (&record.txn, outcome);
             lines_of(&found.caller, &found.asked, became, &mut self.lines);
@@ -94,8 +94,8 @@ impl AuditTrail {
         }
     }
 
-    /// Forgets all requests. A new role begins, and this server cannot know the results of requests
-    /// of the previous role.
+    /// Forgets all requests. Called when a new role begins, because this server cannot know the
+    /// results of requests from the previous role.
     pub fn forget(&mut self) {
         self.asked.clear();
     }

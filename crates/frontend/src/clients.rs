@@ -31,28 +31,28 @@ use crate::connection::{Connection, ConnectionState, Registry};
 use crate::settings::Settings;
 use crate::{clock, limits};
 
-/// The clients of a server: their connections and budgets, the current service, and the channel to
-/// the core.
+/// Clients of a server: their connections and budgets, the current service, and the channel to the
+/// core.
 ///
-/// Locks are taken in the order of [`Connected`]. The registry's lock is held for lookups only, and
-/// other locks are not taken while it is held.
+/// Locks are acquired in the order that [`Connected`] describes. The registry's lock is held only
+/// for lookups, and no other lock is acquired meanwhile.
 pub struct Clients {
     /// Settings of connections.
     pub settings: Settings,
-    /// The tree, the watches and the sessions.
+    /// Tree, watches and sessions.
     pub state: Arc<ServerState>,
     /// All connections.
     pub registry: Registry,
-    /// The resources that clients use, and the bounds on them.
+    /// Resources that clients use, and the limits on them.
     pub ledger: Ledger,
-    /// Permits for slow reads: half of the processors, so that threads remain for all other
-    /// requests.
+    /// Permits for slow reads. They cover half of the processors, so that threads remain for all
+    /// other requests.
     pub(crate) slow_reads: Semaphore,
     /// Permits for four-letter words and commands with long answers.
     pub(crate) long_words: Arc<Semaphore>,
     /// Number of connections whose tasks have deferred reads to answer before the next write.
     pub left_over: AtomicUsize,
-    /// The metrics of the server.
+    /// Metrics of the server.
     pub metrics: Arc<Metrics>,
     /// Counts of packets and latencies.
     pub stats: Arc<ServerStats>,
@@ -60,16 +60,16 @@ pub struct Clients {
     pub departed: Departed,
     /// Slow requests.
     pub slow: SlowRequests,
-    /// Traced writes; `None` without a collector.
+    /// Traced writes. `None` without a collector.
     pub traces: Option<Arc<Traces>>,
     pub(crate) environment: Environment,
     pub(crate) trace_mask: AtomicI64,
     /// Current role of the server.
     pub role: Arc<RoleCell>,
-    /// `None` without an audit log.
+    /// Audit log. `None` if it is disabled.
     pub(crate) audit: Option<Arc<AuditLog>>,
     core: Arc<dyn CoreInbox>,
-    /// Current service of clients, for tasks that wait for a change.
+    /// Current service for clients, for tasks that wait for a change.
     serving: watch::Sender<Service>,
     /// Limit on concurrent TLS handshakes.
     pub(crate) tls_handshakes: Arc<Gate>,
@@ -87,14 +87,14 @@ impl Clients {
         self.login_failed(peer);
     }
 
-    /// Records a failed login that is not from a client. Java does not count these.
+    /// Records a failed login that did not come from a client. Java does not count these logins.
     pub fn login_failed(&self, peer: SocketAddr) {
         if self.ledger.failures.note(peer.ip(), clock::monotonic_ms()) {
             log_limiter::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute), refusing connections from this address until the minute ends");
         }
     }
 
-    /// Returns whether clients of this address have failed too often.
+    /// Returns whether clients at this address have failed to log in too often.
     pub fn refuses_logins(&self, peer: SocketAddr) -> bool {
         self.ledger
             .failures
@@ -141,8 +141,8 @@ impl Clients {
         }
     }
 
-    /// Sends writes of a connection to the core, in order. The caller has taken a permit for each,
-    /// so the queue has space. [`Clients::run_core_inline`] must follow soon.
+    /// Sends writes of a connection to the core, in order. The caller holds a permit for each, so
+    /// the queue has space. [`Clients::run_core_inline`] must follow soon.
     pub(crate) fn submit(
         &self,
         connection: &Arc<Connection>,
@@ -161,7 +161,7 @@ impl Clients {
         self.core.send(message);
     }
 
-    /// Runs the core on the submitted requests. Locks must not be held.
+    /// Runs the core on the submitted requests. No locks may be held.
     pub(crate) fn run_core_inline(&self) {
         self.core.run_inline();
     }
@@ -171,7 +171,7 @@ impl Clients {
         self.tell(ClientMessage::Sync(connection.clone(), sync));
     }
 
-    /// Returns the rules for requests of this connection that arrive together.
+    /// Returns the rules for requests that arrive together on this connection.
     pub(crate) fn connection_rules(
         &self,
         connection: &Connection,
@@ -199,25 +199,25 @@ impl Clients {
         }
     }
 
-    /// Makes the core query the leader about a session that a client renews at this server.
+    /// Makes the core query the leader about a session that a client renews on this server.
     pub(crate) fn renew(&self, connection: &Arc<Connection>, renewal: Renewal) {
         self.tell(ClientMessage::Renew(connection.clone(), renewal));
     }
 
-    /// Starts to serve clients.
+    /// Starts serving clients.
     pub fn serve(&self, service: Service) {
         self.stats.begin(clock::monotonic_ms());
         self.registry.serve(service);
         self.serving.send_replace(service);
     }
 
-    /// Stops serving clients: their connections end.
+    /// Stops serving clients, and ends their connections.
     pub fn stop_serving(&self) {
         self.serving.send_replace(Service::None);
         self.registry.stop_serving();
     }
 
-    /// Returns a receiver of the current service.
+    /// Returns a receiver for the current service.
     pub fn serving(&self) -> watch::Receiver<Service> {
         self.serving.subscribe()
     }
@@ -232,15 +232,15 @@ impl Clients {
         }
     }
 
-    /// Records that a connection's session has sent a packet. Returns false if the session is over
-    /// or has moved to another server.
+    /// Records that a connection's session has sent a packet. Returns false if the session has
+    /// ended or has moved to another server.
     pub(crate) fn touch(&self, connection: &Connection) -> bool {
         self.state.touch(connection, clock::session_ms())
     }
 
     /// Audits a request of this connection that is refused because its record cannot be decoded.
     /// Such a request never becomes a transaction in Zoarium. Java creates an error transaction and
-    /// audits this transaction.
+    /// audits it.
     pub(crate) fn audit_refusal(
         &self,
         connection: &Connection,
@@ -270,19 +270,19 @@ impl Clients {
         }
     }
 
-    /// Removes a connection that has ended; its session remains alive.
+    /// Removes a connection that has ended. Its session stays alive.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) {
         connection.close();
-        // A thread that holds the state's lock now still belongs to the time before the end. A
-        // thread that takes the lock later finds an empty queue. So watches cannot be added for the
+        // A thread that already holds the state's lock counts as earlier than the end. A thread
+        // that acquires the lock later finds an empty queue, so no watches can be added for the
         // removed connection.
         let mut state = connection.lock();
         self.audit_refusals_of(connection, &state);
         state.drop_requests();
         connection.note_left_over(&state, &self.left_over);
         if let Some(obeyed) = state.obeyed.take() {
-            // The session may live for its timeout, plus the time until a server notices the
-            // expiry.
+            // The session may exist for its timeout, plus the time until a server notices that it
+            // has expired.
             let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
             let until_ms = clock::monotonic_ms().saturating_add(2 * timeout_ms);
             obeyed.end(connection.session(), until_ms);
@@ -309,7 +309,7 @@ impl Clients {
         };
         if !remove_some(&self.state) {
             let state = self.state.clone();
-            // The rest must not run on a thread that serves other connections.
+            // The remaining work must not run on a thread that serves other connections.
             blocking::run(move || while !remove_some(&state) {});
         }
     }
@@ -323,7 +323,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A core that does not handle any message.
+    /// Core that ignores all messages.
     struct NoCore;
 
     impl CoreInbox for NoCore {

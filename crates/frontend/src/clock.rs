@@ -1,11 +1,11 @@
-//! The two clocks: the monotonic clock for timeouts, and the wall clock for timestamps.
+//! Monotonic clock for timeouts, and wall clock for timestamps.
 
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Returns the monotonic time since the process started, ms.
+/// Returns the monotonic time since the process started, in ms.
 pub fn monotonic_ms() -> u64 {
     u64::try_from(ORIGIN.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
@@ -15,12 +15,12 @@ pub(crate) fn monotonic() -> std::time::Duration {
     ORIGIN.elapsed()
 }
 
-/// Returns the monotonic time in the type of the session tracker, ms.
+/// Returns the monotonic time in the type of the session tracker, in ms.
 pub fn session_ms() -> i64 {
     monotonic_ms().cast_signed()
 }
 
-/// Returns the wall-clock time since 1970, ms. It jumps when the administrator sets the clock.
+/// Returns the wall-clock time since 1970, in ms. It jumps when the administrator sets the clock.
 pub fn wall_ms() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -28,7 +28,7 @@ pub fn wall_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns the wall-clock time since 1970, ns.
+/// Returns the wall-clock time since 1970, in ns.
 pub fn wall_ns() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -36,15 +36,15 @@ pub fn wall_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the wall-clock time of a monotonic time, ns.
+/// Returns the wall-clock time that corresponds to a monotonic time, in ns.
 pub(crate) fn wall_ns_at(monotonic_ms: u64) -> u64 {
     let elapsed = monotonic().saturating_sub(std::time::Duration::from_millis(monotonic_ms));
     let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
     wall_ns().saturating_sub(elapsed_ns)
 }
 
-/// Returns a number that differs between calls. It spreads actions that should not happen at the
-/// same time everywhere.
+/// Returns a number that differs between calls, to spread actions that should not happen at the
+/// same time on all servers.
 pub fn seed() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

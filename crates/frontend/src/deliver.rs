@@ -17,7 +17,8 @@ use crate::connection::outgoing::{EventFrame, LONG_EVENT_BYTES};
 use crate::connection::{Connection, Registry};
 use crate::requests::answer::{Served, pace_before_write, pace_of_core};
 
-/// State of the delivery of results, with the connections to wake after the tree is unlocked.
+/// State of the delivery of results, including the connections to wake after the tree has been
+/// unlocked.
 #[derive(Default)]
 pub struct Delivery {
     woken: Vec<Arc<Connection>>,
@@ -27,17 +28,17 @@ pub struct Delivery {
     permits: usize,
     /// Reservations of the applied transactions for large requests.
     large_bytes: LargeBytes,
-    /// Start of the group's application. The clock is read once per group.
+    /// Time at which the application of the group began. The clock is read once per group.
     begun: Option<Moment>,
-    /// Start of the turn that may apply transactions, monotonic ms.
+    /// Start of the turn that may apply transactions, in monotonic ms.
     turn_since_ms: u64,
     /// Transactions of the group.
     group: GroupApplied,
-    /// The request that was just answered, if it is traced.
+    /// Request that was just answered, if it is traced.
     traced: Option<TracedRequest>,
 }
 
-/// One point in time on both clocks.
+/// Point in time on both clocks.
 #[derive(Clone, Copy)]
 struct Moment {
     wall_ms: i64,
@@ -62,10 +63,10 @@ impl Delivery {
     /// Delivers the results of an applied transaction: events, its reply, and the reads that waited
     /// for it.
     ///
-    /// The last transaction of a group settles the group before its reply becomes visible. So a
-    /// client that has received its answer finds its request counted, and nothing of it
-    /// outstanding. Earlier transactions are settled together with the last, because counting each
-    /// separately costs more than the detail is worth.
+    /// The last transaction of a group settles the group before its reply becomes visible. Thus,
+    /// when a client has received its answer, its request has been counted, and nothing of the
+    /// request is outstanding. Earlier transactions are settled together with the last, because
+    /// counting each separately costs more than the detail is worth.
     pub fn applied(
         &mut self,
         clients: &Clients,
@@ -88,7 +89,7 @@ impl Delivery {
             .as_ref()
             .filter(|traces| traces.picks(record.header.zxid));
         let traced = is_traced.map(|traces| (traces, record.header));
-        // Reuses the allocation.
+        // The frame is taken to reuse its allocation.
         let mut frame = std::mem::take(&mut self.frame);
         let mut delivering = self.answering(clients, now.monotonic_ms);
         deliver(&mut delivering, &mut frame, tree, applied, origin);
@@ -109,8 +110,8 @@ impl Delivery {
         }
     }
 
-    /// Sends the output of the connections, or wakes their tasks to send it. The tree's lock must
-    /// not be held.
+    /// Sends the output of the connections, or wakes their tasks to send it. The tree must not be
+    /// locked.
     pub fn wake(&mut self, clients: &Clients, schedule: &Schedule) {
         let writes = schedule.writer_to_clients(self.woken.len()) == Writer::Core;
         for connection in self.woken.drain(..) {
@@ -132,7 +133,7 @@ impl Delivery {
             let transactions = group.of_clients_here + group.of_others;
             clients.metrics.group_applied(group, took_ms, under_way);
             if clients.registry.service() == Service::Deciding {
-                // This server created them, and the tree now contains them.
+                // This server created these transactions, and the tree now contains them.
                 clients
                     .metrics
                     .outstanding_changes_removed
@@ -158,8 +159,8 @@ impl Delivery {
         }
     }
 
-    /// Answers the reads before the next write or sync of `connection` that its task has not
-    /// answered yet.
+    /// Answers the reads that precede the next write or sync of `connection`, if the task has not
+    /// answered them yet.
     pub fn answer_left_over(
         &mut self,
         clients: &Clients,
@@ -173,8 +174,8 @@ impl Delivery {
         answering.answer(tree, connection, ToAnswer::LeftOver);
     }
 
-    /// Answers the oldest sync of `connection`, which is at the head of its queue. The leader has
-    /// confirmed it.
+    /// Answers the oldest sync of `connection`, which is at the head of its queue. Called when the
+    /// leader has confirmed it.
     pub fn answer_sync(&mut self, clients: &Clients, tree: &Tree, connection: &Arc<Connection>) {
         let mut answering = self.answering(clients, clock::monotonic_ms());
         answer_sync(&mut answering, tree, connection);
@@ -195,7 +196,7 @@ struct Answering<'a> {
     delivery: &'a mut Delivery,
     clients: &'a Clients,
     now_ms: u64,
-    /// The last long event. The next watcher usually gets the same event.
+    /// Last long event. The next watcher usually receives the same event.
     long_event: Bytes,
 }
 
@@ -311,7 +312,7 @@ fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer)
     }
 }
 
-/// Returns the trace data of a request, if it is traced.
+/// Returns the trace data of a request if it is traced.
 fn traced_request(
     served: Served<'_>,
     applied: &Applied<'_>,

@@ -1,4 +1,4 @@
-//! The connections of clients: handshakes, requests, replies and events.
+//! Connections of clients: handshakes, requests, replies and events.
 //!
 //! ```text
 //!  accept_loop -> handshake or four-letter word -> task: frames -> batch -> reads: answered here
@@ -10,8 +10,8 @@
 //!
 //! [`Clients`] is the state that all connections share. A connection's own task reads its frames,
 //! and answers reads from the tree. It sends writes to the core through a [`CoreInbox`]. The core
-//! delivers their results with a [`Delivery`]. The crate does not know how the core decides, and it
-//! does not know other members.
+//! delivers the results with a [`Delivery`]. The crate is independent of the core's decisions and
+//! of other members.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 

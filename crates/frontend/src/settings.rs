@@ -13,30 +13,30 @@ use replica::field_limits;
 use crate::limits::BATCH_REQUESTS_MAX;
 use crate::login::kerberos;
 
-/// Settings of connections and their sessions; fixed while a server runs.
+/// Settings of connections and their sessions. They do not change while a server runs.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The whole configuration, for the commands that show it.
+    /// Whole configuration, for the commands that show it.
     pub config: Arc<Config>,
-    /// Largest frame of a client, bytes.
+    /// Maximum size of a frame from a client, in bytes.
     pub(crate) jute_max_buffer: usize,
-    /// Largest string or buffer within a request.
+    /// Maximum size of a string or buffer in a request, in bytes.
     pub(crate) field_limits: Limits,
     pub(crate) connection_limits: ConnectionLimits,
     pub(crate) tcp_keep_alive: bool,
-    /// Maximum time that a connection may stay without a handshake.
+    /// Maximum time for which a connection may exist without a handshake.
     pub(crate) sessionless_timeout: Duration,
     pub(crate) min_session_timeout_ms: i32,
     pub(crate) max_session_timeout_ms: i32,
-    /// Whether new sessions are known to this server only (`localSessionsEnabled`). A standalone
-    /// server does not have local sessions.
+    /// Whether only this server knows new sessions (`localSessionsEnabled`). A standalone server
+    /// has no local sessions.
     pub(crate) local_sessions: bool,
     /// Whether local sessions become global when necessary (`localSessionsUpgradingEnabled`).
     pub(crate) upgrades_sessions: bool,
     /// Top byte of new session ids: the low byte of `myid`, or 1 on a standalone server.
     pub session_server_id: u8,
     /// Whether ACLs are checked before a write is ordered (`enableEagerACLCheck`). A standalone
-    /// server does not have this step.
+    /// server lacks this step.
     pub(crate) eager_acl_check: bool,
     /// Maximum number of requests in the pipeline (`globalOutstandingLimit`,
     /// `request_throttle_max_requests`).
@@ -45,7 +45,8 @@ pub struct Settings {
     pub(crate) batch_requests_max: usize,
     /// Time after which waiting requests are refused (`throttled_op_wait_time`).
     pub(crate) throttled_after: Option<Duration>,
-    /// Time that waiting requests get when the server stops (`request_throttler.shutdownTimeout`).
+    /// Time for waiting requests to complete when the server stops
+    /// (`request_throttler.shutdownTimeout`).
     pub throttle_shutdown_timeout: Duration,
     /// Rules for the identities of client certificates.
     pub(crate) x509: X509,
@@ -58,12 +59,12 @@ pub struct Settings {
     pub(crate) words: Whitelist,
 }
 
-/// The scheme x509.
+/// Configuration of the scheme x509.
 #[derive(Debug, Clone)]
 pub(crate) struct X509 {
     /// Whether a provider of the scheme is configured.
     pub(crate) is_enabled: bool,
-    /// `X509AuthenticationProvider.superUser`.
+    /// Subject with super user rights (`X509AuthenticationProvider.superUser`).
     pub(crate) super_user: Option<String>,
 }
 

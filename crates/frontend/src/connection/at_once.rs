@@ -1,8 +1,8 @@
 //! Direct writes of the core to a client's socket.
 //!
 //! A task that waits for its client would be woken only to pass a reply to the socket. If the core
-//! does not have other work, it writes as many bytes as the socket accepts immediately. A client
-//! that waits for a single reply then gets it one wake-up earlier. The core does not hold the
+//! has no other work, it writes as many bytes as the socket accepts immediately. A client that
+//! waits for a single reply then receives it one wake-up earlier. The core does not hold the
 //! connection's lock during the write. If the task wants to write meanwhile, it waits until the
 //! core has finished.
 
@@ -16,9 +16,10 @@ use crate::connection::{Connection, ConnectionState, Writing};
 /// State of the core's direct writes to a client's socket.
 #[derive(Debug, Default)]
 pub(crate) struct AtOnce {
-    /// `None` if only the task can write, and after the end of the connection.
+    /// Writer for the socket. `None` if only the task can write, and after the end of the
+    /// connection.
     writer: Option<TcpWriter>,
-    /// Turns of the task and the core.
+    /// Turns of the task and the core at the socket.
     direct: DirectWrite,
 }
 
@@ -45,7 +46,7 @@ impl Connection {
         let Some((writer, frames)) = begun else {
             return false;
         };
-        // The task gets the error of a broken connection, too.
+        // The task also receives the error of a broken connection.
         let written = writer.try_write(&frames).unwrap_or(0);
         let is_done = self.lock().end_write(frames, written);
         is_done && !self.is_closed()
@@ -54,29 +55,29 @@ impl Connection {
 
 impl ConnectionState {
     /// Returns whether the connection has too many unanswered requests to read more. The task is
-    /// about to wait: for answers if the result is true, otherwise for the client.
+    /// then about to wait for answers, and otherwise for the client.
     pub(crate) fn is_full_before_wait(&mut self) -> bool {
         let is_full = self.is_full();
         self.at_once.direct.task_waits(!is_full);
         is_full
     }
 
-    /// Returns whether unanswered requests delay further writes. The task is about to wait for
-    /// answers in that case.
+    /// Returns whether unanswered requests delay further writes. In that case, the task is about to
+    /// wait for answers.
     pub(crate) fn holds_up_writes_before_wait(&mut self) -> bool {
         self.at_once.direct.task_waits(false);
         self.client.holds_up_writes()
     }
 
-    /// Takes the output to write. The previous output must already be written. Returns `None` while
-    /// the core writes; the core then wakes the task.
+    /// Removes the output to write from the outbox. The previous output must already have been
+    /// written. Returns `None` while the core writes. The core then wakes the task.
     pub(crate) fn take_to_write(&mut self) -> Option<Outgoing> {
         let may = self.at_once.direct.task_may_write();
         may.then(|| self.take_outbox())
     }
 
-    /// Takes the output for the core to write: short frames, and only if no other output is being
-    /// written.
+    /// Removes output for the core to write. It consists of short frames, and only if no other
+    /// output is being written.
     fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
         let outbox_bytes = self.client.outbox.len();
         let may = self.at_once.direct.may_begin()
@@ -93,13 +94,13 @@ impl ConnectionState {
         Some((writer, self.take_outbox().frames))
     }
 
-    /// Records that `written` bytes of the frames were written, and puts the rest back into the
-    /// outbox. Returns `false` if the task must be woken.
+    /// Records that `written` bytes of the frames were written, and returns the rest to the outbox.
+    /// Returns `false` if the task must be woken.
     fn end_write(&mut self, mut frames: Vec<u8>, written: usize) -> bool {
         let Writing { event_bytes, .. } = std::mem::take(&mut self.writing);
         if written < frames.len() {
             frames.drain(..written);
-            // Long events that arrived during the write follow the rest of the frames.
+            // Long events that arrived during the write come after the rest of the frames.
             for (place, _) in &mut self.long_events {
                 *place += frames.len();
             }

@@ -6,35 +6,35 @@ use replica::{ClientRequest, Renewal, SyncRequest, Ticket};
 
 use crate::connection::Connection;
 
-/// A message of a connection.
+/// Message from a connection to the core.
 pub enum ClientMessage {
-    /// Orders these requests of one connection, which arrived together.
+    /// Requests of one connection that arrived together and must be ordered.
     Submit {
-        /// The connection that waits for the replies.
+        /// Connection that waits for the replies.
         connection: Arc<Connection>,
-        /// Arrival time, monotonic ms.
+        /// Arrival time, in monotonic ms.
         received_ms: u64,
         /// Requests, oldest first.
         requests: Vec<ClientRequest>,
     },
     /// A client's `sync`.
     Sync(Arc<Connection>, SyncRequest),
-    /// A client renews a session.
+    /// Renewal of a session by a client.
     Renew(Arc<Connection>, Renewal),
-    /// A connection has ended and does not wait for an answer any more.
+    /// End of a connection that no longer waits for an answer.
     Gone(Ticket),
 }
 
-/// Channel to the core. After the core has ended, messages are lost: the server is stopping, and
-/// clients do not wait for answers.
+/// Channel to the core. After the core has ended, messages are lost, because the server is stopping
+/// and no client waits for an answer.
 pub trait CoreInbox: Send + Sync {
     /// Sends a message to the core's own thread.
     fn send(&self, message: ClientMessage);
 
-    /// Enqueues a message; [`CoreInbox::run_inline`] must follow soon.
+    /// Enqueues a message. [`CoreInbox::run_inline`] must be called soon.
     fn put(&self, message: ClientMessage);
 
-    /// Lets the core handle the waiting messages, on this thread if the core is free. Locks must
-    /// not be held.
+    /// Lets the core handle the waiting messages, on this thread if the core is free. No locks may
+    /// be held.
     fn run_inline(&self);
 }

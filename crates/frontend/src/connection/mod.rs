@@ -1,10 +1,10 @@
-//! One client connection as the rest of the server sees it.
+//! Client connection, as the rest of the server sees it.
 //!
 //! `replica::connection` decides which requests wait, and in which order replies are sent. The
 //! socket's task answers reads that do not follow a pending request. The core answers writes, and
-//! each read that follows a write right after that write. Both the task and the core fill the
-//! outbox. The task writes all waiting output with one system call, or the core writes it for a
-//! waiting task (see [`AtOnce`]).
+//! answers each read that follows a write directly after that write. Both the task and the core
+//! fill the outbox. The task writes all waiting output with one system call, or the core writes it
+//! for a waiting task (see [`AtOnce`]).
 //!
 //! [`host::Connected`] describes the locks and their order.
 
@@ -33,44 +33,44 @@ use crate::{clock, limits};
 /// All connections of a server.
 pub type Registry = host::Registry<Connection>;
 
-/// A client connection, shared by its socket task, the core thread and the registry.
+/// Client connection, shared by its socket task, the core thread and the registry.
 pub struct Connection {
     /// Address of the client.
     pub peer: SocketAddr,
     pub(crate) stats: ConnectionStats,
     shared: host::Connection<ConnectionState>,
-    /// Whether the first request of the queue is for the task to answer. Changed only while the
-    /// tree is locked.
+    /// Whether the task must answer the first request of the queue. Changed only while the tree is
+    /// locked.
     left_over: AtomicBool,
     wake: Notify,
 }
 
-/// State that the lock of a connection guards.
+/// State that the connection's lock protects.
 pub struct ConnectionState {
     /// Requests without a reply, and the frames for the socket. A waiting long read keeps the
-    /// memory reservation of its frame here.
+    /// memory reservation for its frame here.
     pub client: ClientConnection<Option<Room>>,
     /// Long events, with their offsets in the outbox.
     pub(crate) long_events: Vec<LongEvent>,
-    /// Bytes of events in the outbox and of long events.
+    /// Number of bytes of events in the outbox and of long events.
     pub(crate) event_bytes: usize,
-    /// Bytes of a long reply in the outbox that has its own memory reservation.
+    /// Number of bytes of a long reply in the outbox that has its own memory reservation.
     pub(crate) roomy_bytes: usize,
     /// Output that was taken from the outbox and is being written.
     pub(crate) writing: Writing,
     pub(crate) at_once: AtOnce,
     held: Held,
-    /// The SASL login, once it has started. A connection has one login, successful or not.
+    /// SASL login, once it has started. A connection has only one login, successful or not.
     pub(crate) sasl: Option<Box<Login>>,
-    /// The budgets that apply; `None` until the first request.
+    /// Budgets that apply. `None` until the first request.
     pub(crate) obeyed: Option<Box<Obeyed>>,
 }
 
-/// Bytes that are being written to the socket.
+/// Numbers of bytes that are being written to the socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Writing {
     pub(crate) bytes: usize,
-    /// Bytes of events in the output that is being written.
+    /// Number of bytes of events in the output that is being written.
     pub(crate) event_bytes: usize,
 }
 
@@ -101,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether the task has requests to answer before the next write.
+    /// Returns whether the task must answer requests before the next write.
     pub(crate) fn has_left_over(&self) -> bool {
         self.left_over.load(Ordering::Relaxed)
     }
@@ -128,8 +128,8 @@ impl Connection {
 
     /// Appends an encoded event of a watch that fired.
     ///
-    /// A client that does not read must not make the server hold its events indefinitely. The
-    /// connection is closed above [`limits::UNREAD_EVENT_BYTES_MAX`], or above a lower limit if all
+    /// Events for a client that does not read must not occupy memory indefinitely. The connection
+    /// is closed above [`limits::UNREAD_EVENT_BYTES_MAX`], or above a lower limit if all
     /// connections together hold many bytes.
     pub(crate) fn push_event(&self, frame: EventFrame<'_>) {
         let mut state = self.lock();
@@ -138,7 +138,8 @@ impl Connection {
         }
         let unread = state.event_bytes + state.writing.event_bytes;
         let max = state.held.allowed(limits::UNREAD_EVENT_BYTES_MAX);
-        // One event is accepted regardless of its length, so that a client that reads can get it.
+        // One event is accepted regardless of its length, so that a client that reads can receive
+        // it.
         if unread > 0 && unread + frame.len() > max {
             drop(state);
             log_limiter::limited!(warn, peer = %self.peer, session = %self.session(), unread, max, "client does not read its events, closing connection");
@@ -176,7 +177,7 @@ impl Connected for Connection {
     }
 }
 
-/// State that every host has for a connection.
+/// State of a connection that all hosts share.
 impl Deref for Connection {
     type Target = host::Connection<ConnectionState>;
 
@@ -186,7 +187,8 @@ impl Deref for Connection {
 }
 
 impl ConnectionState {
-    /// Takes the output to write. The previous output must already be written.
+    /// Removes the output to write from the outbox. The previous output must already have been
+    /// written.
     pub(crate) fn take_outbox(&mut self) -> Outgoing {
         let taken = Outgoing {
             frames: std::mem::take(&mut self.client.outbox),
@@ -207,13 +209,13 @@ impl ConnectionState {
         let client = &self.client;
         let queued = client.queued_bytes() + client.waiting() * size_of::<Queued<Option<Room>>>();
         let unsent = client.outbox.len() - self.roomy_bytes + self.writing.bytes;
-        // A shared event counts in full for each connection, because each may be the last one that
-        // holds it.
+        // A shared event counts in full for each connection, because any of them may be the last
+        // one that holds it.
         let long_events = bytes_of(&self.long_events);
         self.held.set(queued + unsent + long_events);
     }
 
-    /// Returns the number of bytes that the connection may hold, at most `max`.
+    /// Returns the number of bytes that the connection may hold, which is at most `max`.
     pub(crate) fn allowed(&self, max: usize) -> usize {
         self.held.allowed(max)
     }
@@ -224,7 +226,7 @@ impl ConnectionState {
         self.note_held();
     }
 
-    /// Returns the number of bytes that may be produced ahead of time, at most `max`.
+    /// Returns the number of bytes that may be produced in advance, which is at most `max`.
     pub(crate) fn allowed_ahead(&self, max: usize) -> usize {
         self.held.allowed_ahead(max)
     }

@@ -1,4 +1,4 @@
-//! Output of a connection: its own frames, and long events shared with other connections.
+//! Output of a connection: its own frames, and long events that it shares with other connections.
 //!
 //! One change may fire the watches of thousands of clients, and its path may be almost as long as a
 //! request. Separate copies would take gigabytes, so a long event is stored once.
@@ -8,14 +8,14 @@ use std::io;
 use bytes::Bytes;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Minimum length of shared events. Shorter events are copied, so that many are sent with one
-/// system call.
+/// Minimum length of shared events. Shorter events are copied, so that one system call sends many
+/// of them.
 pub(crate) const LONG_EVENT_BYTES: usize = 64 << 10;
 
-/// The frame of an event.
+/// Frame of an event.
 pub(crate) enum EventFrame<'a> {
     Short(&'a [u8]),
-    /// At least [`LONG_EVENT_BYTES`] long.
+    /// Frame of at least [`LONG_EVENT_BYTES`].
     Long(Bytes),
 }
 
@@ -28,7 +28,7 @@ impl EventFrame<'_> {
     }
 }
 
-/// A long event and its offset: the number of frame bytes before it.
+/// Long event with its offset, which is the number of frame bytes before it.
 pub(crate) type LongEvent = (usize, Bytes);
 
 /// Returns the total length of the long events.
@@ -36,10 +36,10 @@ pub(crate) fn bytes_of(long_events: &[LongEvent]) -> usize {
     long_events.iter().map(|(_, event)| event.len()).sum()
 }
 
-/// Ordered output for the socket.
+/// Output for the socket, in order.
 pub(crate) struct Outgoing {
     pub(crate) frames: Vec<u8>,
-    /// Sorted by offset.
+    /// Long events, sorted by offset.
     pub(crate) long_events: Vec<LongEvent>,
 }
 

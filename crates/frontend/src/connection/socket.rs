@@ -1,4 +1,4 @@
-//! The socket of a connection: reads, and writes of the outbox.
+//! Socket of a connection: reads, and writes of the outbox.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -17,16 +17,16 @@ use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::limits;
 
-/// A byte stream to a client: plain TCP, or TLS over it.
+/// Byte stream to a client: plain TCP, or TLS over it.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// The stream, and the bytes that were read but not handled yet.
+/// Stream of a client, and the bytes that were read but not handled yet.
 pub(crate) struct Socket<S> {
     pub(crate) stream: S,
     pub(crate) input: BytesMut,
-    /// Memory reservation for the first frame of the input, if it is long, and the time of the
-    /// reservation.
+    /// Memory reservation for the first frame of the input if that frame is long, and the time of
+    /// the reservation.
     pub(crate) frame_room: Option<(Room, tokio::time::Instant)>,
 }
 
@@ -38,7 +38,7 @@ impl<S> Socket<S> {
     }
 
     /// Returns the reserved bytes for the incoming frame, and the time since which its client could
-    /// send it. While the task does not read, the client is not late.
+    /// send it. A client is not late while the task does not read.
     pub(crate) fn frame_room_since(
         &mut self,
         is_read: bool,
@@ -51,7 +51,7 @@ impl<S> Socket<S> {
     }
 }
 
-/// Resolves when others need the memory reserved for a frame that does not arrive.
+/// Resolves when others need the memory that is reserved for a frame that does not arrive.
 pub(crate) async fn is_wanted_back(
     clients: &Clients,
     frame_room: Option<(usize, tokio::time::Instant)>,
@@ -65,7 +65,7 @@ pub(crate) async fn is_wanted_back(
     }
 }
 
-/// Writes the whole outbox. Breaks when the connection must end.
+/// Writes the whole outbox. Breaks if the connection must end.
 pub(crate) async fn flush<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -78,7 +78,7 @@ pub(crate) async fn flush<S: Stream>(
             (state.take_to_write(), ends)
         };
         let Some(outgoing) = outgoing else {
-            // The core wakes the task when it has written.
+            // The core wakes the task when it has finished the write.
             connection.woken().await;
             if connection.is_closed() {
                 return Ok(ControlFlow::Break(()));
@@ -94,14 +94,14 @@ pub(crate) async fn flush<S: Stream>(
         }
         let write = async {
             outgoing.write_to(&mut socket.stream).await?;
-            // TLS buffers the bytes that the socket did not accept; TCP does not need a flush.
+            // TLS buffers the bytes that the socket did not accept. TCP needs no flush.
             socket.stream.flush().await
         };
         tokio::select! {
             biased;
             written = write => written?,
             () = closed(connection) => return Ok(ControlFlow::Break(())),
-            // Boxed, and only created if needed.
+            // The future is boxed, and created only if needed.
             () = async { Box::pin(holds_up_others(clients, connection)).await } => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while other clients wait for memory, closing connection");
                 connection.close();
@@ -111,8 +111,8 @@ pub(crate) async fn flush<S: Stream>(
     }
 }
 
-/// Writes the outbox, including a reply with its own reservation `room`. Closes the connection of a
-/// client that takes too long while others wait for the memory.
+/// Writes the outbox, including a reply with its own reservation `room`. Closes the connection if
+/// the client takes too long while others wait for the memory.
 pub(crate) async fn flush_large<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -130,8 +130,8 @@ pub(crate) async fn flush_large<S: Stream>(
     }
 }
 
-/// Waits for `wanted`. Replies and events made meanwhile are sent without delay. Returns `None` if
-/// the connection ends first.
+/// Waits for `wanted`. Sends replies and events that are created meanwhile without delay. Returns
+/// `None` if the connection ends first.
 pub(crate) async fn meanwhile<S: Stream, T>(
     clients: &Clients,
     connection: &Connection,
@@ -150,8 +150,8 @@ pub(crate) async fn meanwhile<S: Stream, T>(
     }
 }
 
-/// Resolves when the client has not read for long and the connection holds memory for long requests
-/// that others need.
+/// Resolves when the client has not read for a long time and the connection holds memory for long
+/// requests that others need.
 async fn holds_up_others(clients: &Clients, connection: &Connection) {
     let begun = tokio::time::Instant::now();
     loop {
@@ -168,13 +168,13 @@ async fn holds_up_others(clients: &Clients, connection: &Connection) {
 }
 
 /// Reads once. Returns false at the end of the stream. The input has a buffer only while it
-/// contains bytes: fifty thousand idle connections must fit into memory.
+/// contains bytes, because fifty thousand idle connections must fit into memory.
 pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> {
     poll_fn(|context| {
         if socket.frame_room.is_none() || socket.input.len() == socket.input.capacity() {
             socket.input.reserve(limits::READ_CHUNK_BYTES);
         }
-        // The future is recreated for each poll: a read does not have state, and the stream keeps
+        // The future is recreated for each poll, because a read has no state and the stream keeps
         // the waker.
         let read = pin!(socket.stream.read_buf(&mut socket.input)).poll(context);
         if read.is_pending() && socket.input.is_empty() {

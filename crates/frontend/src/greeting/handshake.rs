@@ -1,4 +1,4 @@
-//! The first frame of a connection: a command word or a handshake.
+//! First frame of a connection: a four-letter word or a handshake.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ use crate::connection::socket::{Socket, Stream, fill};
 use crate::requests::answer::Served;
 use crate::requests::batch::{long_frame_bytes, split_frame};
 
-/// The first frame of a connection.
+/// First frame of a connection.
 pub(crate) enum First {
-    /// A four-letter word.
+    /// Four-letter word.
     Word(Word),
-    /// A handshake.
+    /// Handshake.
     Connect(ConnectRequest),
-    /// The stream ended, or its first bytes are invalid; already logged.
+    /// The stream has ended or its first bytes are invalid. This has already been logged.
     Nothing,
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn first_frame<S: Stream>(
         if let Some(bytes) = long_frame_bytes(&socket.input, limit)
             && socket.frame_room.is_none()
         {
-            // The frame must arrive in time, even if other connections do not wait for the memory.
+            // The frame must arrive in time, even if no other connection waits for the memory.
             let room = clients.ledger.large_frames.take(bytes).await;
             socket.hold(room, bytes);
         }
@@ -83,7 +83,7 @@ pub(crate) async fn first_frame<S: Stream>(
     }
 }
 
-/// Starts or renews a session. Returns false if the connection must end after its outbox is
+/// Starts or renews a session. Returns false if the connection must end after its outbox has been
 /// written.
 ///
 /// Source: ZooKeeperServer.processConnectRequest.
@@ -116,7 +116,7 @@ pub(crate) async fn connect(
         Err(refusal) => return turn_away(clients, connection, &refusal),
     };
     if matches!(handshake, Handshake::New(new) if !new.is_local) {
-        // The transaction of a new session takes a permit.
+        // The transaction that creates a session needs a permit.
         clients.ledger.permits.take(1).await;
     }
     begin(clients, connection, handshake)
@@ -125,7 +125,7 @@ pub(crate) async fn connect(
 /// Closes the connection without an answer. Always returns false.
 fn turn_away(clients: &Clients, connection: &Connection, refusal: &HandshakeRefusal) -> bool {
     match refusal {
-        // While a server does not have a leader, every client reconnects repeatedly.
+        // While a server has no leader, every client reconnects repeatedly.
         HandshakeRefusal::NoLeader => {
             let metrics = &clients.metrics;
             metrics.cnxn_closed_without_zk_server_running.inc();
@@ -155,8 +155,8 @@ fn admitted(clients: &Clients, kind: HandshakeKind) -> bool {
     admitted
 }
 
-/// Begins or renews a session. The caller has taken a permit if that needs a transaction. Returns
-/// false if the connection must end after its outbox is written.
+/// Starts or renews a session. The caller holds a permit if that needs a transaction. Returns false
+/// if the connection must end after its outbox has been written.
 fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) -> bool {
     let received_ms = clock::monotonic_ms();
     let begun = begin_session(
@@ -217,8 +217,8 @@ fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
     clients.stats.replied(&replies);
 }
 
-/// Records the answer to a client that renewed a session: confirmed, expired, or not owned by the
-/// client.
+/// Records the answer to a client that renewed a session: the session is confirmed, has expired, or
+/// is not owned by the client.
 pub fn note_renewal(
     clients: &Clients,
     connection: &Connection,
@@ -248,8 +248,7 @@ mod tests {
     use crate::greeting::listener::register;
 
     /// A handshake starts while this server decides about sessions, and continues after the role
-    /// has ended. The server does not know any session then, so it must not report the session as
-    /// expired.
+    /// has ended. The server then knows no sessions, so it must not report the session as expired.
     #[test]
     fn a_client_that_comes_back_while_the_role_ends_is_not_told_that_its_session_is_over() {
         let clients = &test_clients();
@@ -279,7 +278,7 @@ mod tests {
         let Ok(Handshake::Back(_)) = judged else {
             panic!("{judged:?}");
         };
-        // The core does this at the end of a role, in this order.
+        // At the end of a role, the core performs these calls in this order.
         clients.registry.stop_serving();
         *clients.state.sessions.lock() = Sessions::reporting(2000);
         assert!(!begin(clients, &connection, judged.unwrap()));

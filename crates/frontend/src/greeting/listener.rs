@@ -17,7 +17,7 @@ use crate::limits;
 use crate::login::x509;
 use crate::requests::task;
 
-/// One of the client ports.
+/// Client port.
 struct Port {
     clients: Arc<Clients>,
     acceptor: Acceptor,
@@ -67,7 +67,7 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
-/// Registers a client with this address, if the limits allow it.
+/// Registers a client with this address if the limits allow it.
 pub(crate) fn register(
     clients: &Clients,
     peer: SocketAddr,
@@ -87,11 +87,11 @@ pub(crate) fn register(
     Ok(connection)
 }
 
-/// Returns the client's end of an in-process connection for this address. It serves a caller that
-/// acts for such a client and must be treated like it.
+/// Returns the client's end of an in-process connection for this address. The connection serves a
+/// caller that acts for a client at this address and must be treated like that client.
 ///
 /// # Errors
-/// If such a client would be refused. The text is the reason, for people.
+/// If that client would be refused. The error is the reason, for people.
 pub fn connect_within(clients: &Arc<Clients>, peer: SocketAddr) -> Result<DuplexStream, String> {
     if clients.refuses_logins(peer) {
         clients.metrics.connection_rejected.inc();
@@ -106,7 +106,7 @@ pub fn connect_within(clients: &Arc<Clients>, peer: SocketAddr) -> Result<Duplex
     Ok(theirs)
 }
 
-/// Performs the TLS handshake, if the client starts one, and serves the connection.
+/// Performs the TLS handshake if the client starts one, and serves the connection.
 async fn greet(port: Arc<Port>, connection: Arc<Connection>, stream: TcpStream) {
     let clients = &port.clients;
     let drops_early = clients.settings.drops_handshakes_early;
@@ -114,7 +114,7 @@ async fn greet(port: Arc<Port>, connection: Arc<Connection>, stream: TcpStream) 
         tracing::debug!(peer = %connection.peer, "not serving clients at present, closing connection");
         return clients.forget(&connection);
     }
-    // Boxed, so that the handshake's memory is freed after it.
+    // The handshake is boxed, so that its memory is freed afterwards.
     let established = Box::pin(port.acceptor.establish(stream, connection.peer)).await;
     match established {
         Ok(stream) => {

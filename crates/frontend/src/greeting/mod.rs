@@ -1,4 +1,4 @@
-//! The start of a connection: its acceptance, and its first frame.
+//! Start of a connection: its acceptance and its first frame.
 
 pub(crate) mod handshake;
 pub(crate) mod listener;

@@ -15,7 +15,8 @@ use crate::connection::socket::{Socket, Stream, fill};
 use crate::limits;
 use crate::view::LiveView;
 
-/// Answers and ends the connection. Bytes that the client sends after the word are ignored.
+/// Answers the word and ends the connection. Bytes that the client sends after the word are
+/// ignored.
 pub(crate) async fn answer<S: Stream>(
     clients: &Arc<Clients>,
     connection: &Arc<Connection>,
@@ -32,7 +33,7 @@ pub(crate) async fn answer<S: Stream>(
         };
         tracing::debug!(peer = %connection.peer, word = word.text(), "processing four-letter word");
         let turn = if word.may_be_long() {
-            // The semaphore is never closed, so this always returns a permit.
+            // The semaphore is never closed, so a permit is always returned.
             clients.long_words.acquire().await.ok()
         } else {
             None
@@ -44,7 +45,8 @@ pub(crate) async fn answer<S: Stream>(
         let mut text = text.await?;
         if text.len() > limits::REPLY_BYTES_SMALL {
             text.shrink_to_fit();
-            // The answer to the next word needs the same amount of memory while it is produced.
+            // The answer to the next word needs additional memory while it is produced, as much as
+            // this answer.
             let room = clients.ledger.large_replies.take(2 * text.len()).await;
             drop(turn);
             write_long(clients, connection, socket, &text).await?;
@@ -81,7 +83,7 @@ async fn argument<S: Stream>(socket: &mut Socket<S>, word: Word) -> io::Result<O
     Ok(Some(socket.input.split_to(len).freeze()))
 }
 
-/// Writes an answer that has its own memory reservation. Ends the connection of a client that takes
+/// Writes an answer that has its own memory reservation. Ends the connection if the client takes
 /// too long while others wait for the memory.
 async fn write_long<S: Stream>(
     clients: &Clients,
@@ -104,8 +106,8 @@ async fn end<S: Stream>(
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
     clients.stats.packets_sent(1);
-    // Before the shutdown: a client that sees the end may immediately query the number of
-    // connections.
+    // The client is removed before the shutdown, because a client that sees the end may immediately
+    // query the number of connections.
     clients.forget(connection);
     socket.stream.shutdown().await
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use config::Config;
 use config::kerberos::KerberosNames;
 
-/// Returns the rules for names of clients. They were already validated.
+/// Returns the rules for names of clients. The configuration has already validated them.
 pub(crate) fn names(config: &Config) -> Arc<KerberosNames> {
     let sasl = &config.auth.sasl;
     let (remove_host, remove_realm) = (
@@ -16,8 +16,8 @@ pub(crate) fn names(config: &Config) -> Arc<KerberosNames> {
     Arc::new(names.unwrap_or_default())
 }
 
-/// Returns the user name of a client. If no rule applies, this is the whole name, as in Java.
-/// Blocks.
+/// Returns the user name of a client. If no rule applies, returns the whole name, as in Java. The
+/// call blocks.
 pub(crate) fn user_name(names: &KerberosNames, name: &str) -> String {
     match names.user_name(name, &transport::sasl::gssapi::default_realm()) {
         Ok(user) => user,

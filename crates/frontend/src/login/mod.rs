@@ -1,4 +1,4 @@
-//! Identities that clients prove: SASL logins, and certificates.
+//! Identities that clients prove, by SASL logins and certificates.
 
 pub(crate) mod kerberos;
 pub(crate) mod sasl;
@@ -7,15 +7,15 @@ pub(crate) mod x509;
 use transport::sasl::ServerExchange;
 use transport::sasl::gssapi::{AcceptingExchange, GssapiRefusal};
 
-/// A connection's login.
+/// Login of a connection.
 pub(crate) enum Login {
-    /// A password login.
+    /// Password login.
     DigestMd5(ServerExchange),
-    /// A ticket login.
+    /// Ticket login.
     Kerberos {
-        /// `None` before the first token and after the last.
+        /// State of the exchange. `None` before the first token and after the last.
         exchange: Option<AcceptingExchange>,
-        /// Result of a processed token that the queue has not taken yet.
+        /// Result of a processed token that the queue has not consumed yet.
         stepped: Option<Result<Stepped, GssapiRefusal>>,
     },
 }
@@ -24,6 +24,6 @@ pub(crate) enum Login {
 pub(crate) enum Stepped {
     /// Challenge that the client must answer.
     Challenge(Vec<u8>),
-    /// The authenticated user.
+    /// Authenticated user.
     User(String),
 }

@@ -1,11 +1,11 @@
 //! SASL logins (opcode 102).
 //!
-//! Tokens, like credentials, are handled before the queue. If the JAAS file does not have a section
-//! for clients, a null token reports that there is nothing to exchange.
+//! Tokens, like credentials, are handled before the queue. If the JAAS file has no section for
+//! clients, a null token reports that there is nothing to exchange.
 //!
-//! DIGEST-MD5 tokens are answered when they are taken. Kerberos tokens are processed earlier
-//! ([`work`]), on a thread that may read files, without holding locks. The connection's later
-//! requests wait meanwhile.
+//! DIGEST-MD5 tokens are answered when the queue reaches them. Kerberos tokens are processed
+//! earlier ([`work`]), on a thread that may read files, without holding locks. The connection's
+//! later requests wait meanwhile.
 //!
 //! Source: ZooKeeperServer.processSasl, SaslServerCallbackHandler.
 
@@ -25,7 +25,7 @@ use crate::login::kerberos;
 use crate::login::{Login, Stepped};
 use crate::requests::batch::Batch;
 
-/// Returns whether the next token must be processed before it is taken.
+/// Returns whether the next token must be processed before the queue reaches it.
 pub(crate) fn works_on_token(clients: &Clients, login: Option<&Login>) -> bool {
     let acceptor = &clients.settings.config.auth.sasl.acceptor;
     let is_worked_on = matches!(
@@ -38,7 +38,7 @@ pub(crate) fn works_on_token(clients: &Clients, login: Option<&Login>) -> bool {
     matches!(acceptor, Some(SaslAcceptor::Kerberos(_))) && !is_worked_on
 }
 
-/// Processes the first token of a batch. The result is used when the token is taken.
+/// Processes the first token of a batch. The result is used when the queue reaches the token.
 pub(crate) async fn work(clients: &Clients, connection: &Connection, batch: &Batch) {
     let Some(SaslAcceptor::Kerberos(key)) = &clients.settings.config.auth.sasl.acceptor else {
         return;
@@ -88,8 +88,8 @@ async fn step(
         };
         Ok(match exchange.step(&token)? {
             Accepted::Challenge(challenge) => (Some(exchange), Stepped::Challenge(challenge)),
-            // The authorization identity that the client requests is ignored; the authenticated
-            // name applies.
+            // The authorization identity that the client requests is ignored, because the
+            // authenticated name applies.
             Accepted::Done { name, .. } => {
                 let user = kerberos::user_name(&names, &name);
                 (None, Stepped::User(user))
@@ -106,15 +106,15 @@ async fn step(
 enum Outcome {
     /// Challenge that the client must answer.
     Challenge(Vec<u8>),
-    /// The user is authenticated; the token, if any, confirms this to the client.
+    /// The user is authenticated. The token, if any, confirms the login to the client.
     User(String, Option<Vec<u8>>),
-    /// The login is refused, with the reason.
+    /// The login is refused. Contains the reason.
     Refused(String),
-    /// Logins are not possible now.
+    /// Logins are currently impossible.
     Closed,
 }
 
-/// Answers a token of a connection with this login.
+/// Answers a token on a connection with this login.
 pub(crate) fn answer(
     clients: &Clients,
     connection: &Connection,
@@ -160,8 +160,8 @@ fn by_password(login: &mut Option<Box<Login>>, token: &[u8], users: &SaslUsers) 
     };
     match exchange.step(token, users) {
         Ok(ServerStep::Challenge(challenge)) => Outcome::Challenge(challenge),
-        // The authorization identity that the client requests is ignored; the authenticated name
-        // applies.
+        // The authorization identity that the client requests is ignored, because the authenticated
+        // name applies.
         Ok(ServerStep::Done { token, user, .. }) => Outcome::User(user, Some(token)),
         Ok(_) => Outcome::Refused(Refusal::Over.to_string()),
         Err(refusal) => Outcome::Refused(refusal.to_string()),

@@ -1,5 +1,4 @@
-//! Identity of a client from its certificate. Source:
-//! X509AuthenticationProvider.handleAuthentication.
+//! Client identity from its certificate. Source: X509AuthenticationProvider.handleAuthentication.
 
 use proto::Id;
 use transport::Stream;
@@ -30,7 +29,7 @@ pub(crate) fn identify(clients: &Clients, connection: &Connection, stream: &Stre
     state.client.identities = held.chain(added).collect();
 }
 
-/// Returns the identities for a certificate with this subject; empty without a provider.
+/// Returns the identities for a certificate with this subject. There are none without a provider.
 pub(crate) fn identities(settings: &X509Settings, subject: &str) -> Vec<Id> {
     if !settings.is_enabled {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Limits on the replies made in one turn, and the records of each reply.
+//! Limits on the replies produced in one turn, and the recording of each reply.
 
 use std::ops::DerefMut;
 
@@ -18,13 +18,13 @@ use crate::{clock, limits};
 /// Resources that the task of a connection has acquired for one of its reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Grant {
-    /// Bytes reserved for a long reply.
+    /// Number of bytes reserved for a long reply.
     pub(crate) room: Option<usize>,
     /// Whether the task holds a permit for a slow read.
     pub(crate) is_slow: bool,
 }
 
-/// Returns the pace of a connection's task, which depends on the resources that it has acquired.
+/// Returns the pace of a connection's task, which depends on the acquired resources.
 pub(crate) fn pace_of_task(state: &ConnectionState, grant: Grant) -> Pace {
     let small = || state.allowed_ahead(limits::REPLY_BYTES_SMALL);
     Pace {
@@ -36,7 +36,7 @@ pub(crate) fn pace_of_task(state: &ConnectionState, grant: Grant) -> Pace {
     }
 }
 
-/// Returns the pace of the core after a write of this connection. All other clients wait meanwhile.
+/// Returns the pace of the core after a write on this connection. All other clients wait meanwhile.
 pub(crate) fn pace_of_core(state: &ConnectionState) -> Pace {
     let bytes = state.allowed_ahead(limits::CORE_REPLY_BYTES);
     Pace {
@@ -60,7 +60,7 @@ pub(crate) fn pace_before_write(state: &ConnectionState) -> Pace {
     }
 }
 
-/// A connection whose requests are answered while the tree is locked.
+/// Connection whose requests are answered while the tree is locked.
 #[derive(Clone, Copy)]
 pub(crate) struct Served<'a> {
     pub(crate) clients: &'a Clients,
@@ -68,11 +68,11 @@ pub(crate) struct Served<'a> {
     pub(crate) now_ms: u64,
 }
 
-/// Recorder of the answers to one connection. The connection's lock is held.
+/// Recorder of the answers on one connection. The connection's lock is held.
 pub(crate) struct Noting<'a> {
     pub(crate) served: Served<'a>,
     pub(crate) replies: &'a mut Replies,
-    /// A slow read that has just been answered.
+    /// Slow read that has just been answered.
     slow_read: Option<(RequestHead, Zxid)>,
 }
 
@@ -132,7 +132,7 @@ impl Replying for Noting<'_> {
         self.served.clients.state.sessions.lock()
     }
 
-    /// Credentials and malformed operations count as packets only, because they do not wait for a
+    /// Credentials and malformed operations count only as packets, because they do not wait for a
     /// turn. Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
     fn replied(&mut self, asked: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
         let RequestHead {
@@ -156,7 +156,7 @@ impl Replying for Noting<'_> {
             self.replies.update(latency_ms);
         } else {
             self.replies.read(latency_ms);
-            // `has_read` records the path of a read that is answered.
+            // `has_read` later records the path of a read that succeeded.
             let is_told_below = op.kind() == OpKind::Read && err == ErrorCode::Ok;
             self.slow_read = None;
             if self.served.clients.slow.is_slow(latency_ms) {
@@ -170,7 +170,7 @@ impl Replying for Noting<'_> {
         if !matches!(op, OpCode::Ping | OpCode::CreateSession) {
             stats.asked(is_write);
         }
-        // A request that fails before its execution does not have an operation to show.
+        // A request that fails before its execution has no operation to show.
         let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
         stats.answered(xid, zxid, (!is_refused).then_some(op), received_ms, now_ms);
     }

@@ -1,4 +1,4 @@
-//! Tests of the limits on the replies made in one turn.
+//! Tests of the limits on the replies produced in one turn.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tree::{Overlay, PrepareContext, SessionKind, TreeSettings, WatcherId, Watche
 use super::*;
 use crate::clients::tests::test_clients;
 
-/// Data lengths of `/long` and `/short`, bytes.
+/// Data lengths of `/long` and `/short`, in bytes.
 const LONG: usize = 400_000;
 const SHORT: usize = 100;
 

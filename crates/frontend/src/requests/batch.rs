@@ -1,4 +1,4 @@
-//! Splits the bytes of a socket into batches of decoded requests.
+//! Parser that splits the bytes of a socket into batches of decoded requests.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 /// Reservations for a large frame.
 pub(crate) struct Extra {
     pub(crate) large: Option<LargeRequest>,
-    /// Memory of the frame, if it is long.
+    /// Memory reservation for the frame, if it is long.
     pub(crate) frame_room: Option<Room>,
 }
 
@@ -22,24 +22,24 @@ pub(crate) struct Extra {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) requests: VecDeque<Incoming<Extra>>,
-    /// Number of the requests that need a permit of the pipeline.
+    /// Number of requests that need a permit of the pipeline.
     pub(crate) writes: usize,
     /// Number of permits taken for the requests.
     pub(crate) permits: usize,
-    /// Whether the requests waited too long for their permits and are refused.
+    /// Whether the requests have waited too long for their permits and are refused.
     pub(crate) is_late: bool,
-    /// Bytes of the requests' frames, including length prefixes.
+    /// Total size of the requests' frames in bytes, including length prefixes.
     pub(crate) bytes: usize,
-    /// Bytes of the next frame, if memory could not be reserved for it.
+    /// Size of the next frame in bytes, if no memory could be reserved for it.
     pub(crate) waits_for_room: Option<usize>,
-    /// Fault of the bytes after the requests. The connection must close after the requests are
-    /// answered.
+    /// Fault in the bytes after the requests. The connection must close after the requests have
+    /// been answered.
     pub(crate) broken: Option<FrameFault>,
-    /// The last request that a budget refused, until the refusal is logged.
+    /// Last request that a budget refused. It is kept until the refusal has been logged.
     pub(crate) refused: Option<BeyondBudget>,
 }
 
-/// Reasons why the bytes of a connection are invalid.
+/// Reason why the bytes of a connection are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameFault {
     /// The length is negative or above `jute.maxbuffer`.
@@ -68,7 +68,7 @@ impl Batch {
     }
 }
 
-/// Returns the length of the next frame's body, or `None` if bytes of the prefix or the body are
+/// Returns the length of the next frame's body, or `None` if bytes of the prefix or of the body are
 /// missing.
 fn frame_len(input: &BytesMut, limit: usize) -> Result<Option<usize>, FrameFault> {
     let Some(prefix) = input.first_chunk::<4>() else {
@@ -82,7 +82,7 @@ fn frame_len(input: &BytesMut, limit: usize) -> Result<Option<usize>, FrameFault
     Ok((input.len() - 4 >= body).then_some(body))
 }
 
-/// Splits the next frame off `input`. Returns its body without the length, or `None` if bytes are
+/// Splits the next frame from `input`. Returns its body without the length, or `None` if bytes are
 /// missing.
 pub(crate) fn split_frame(input: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, FrameFault> {
     let Some(body) = frame_len(input, limit)? else {
@@ -144,7 +144,7 @@ pub(crate) fn decode_batch<S>(
             batch.broken = Some(FrameFault::TooMuch { len });
             break;
         };
-        // Reserved for the first frame.
+        // This reservation belongs to the first frame.
         let frame_room = socket.frame_room.take().map(|(room, _)| room);
         if batch.requests.is_empty() {
             // Requests that arrive together usually have similar types and lengths.

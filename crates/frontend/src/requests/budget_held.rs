@@ -1,4 +1,4 @@
-//! The budgets of a connection, and counts of the watches and ephemerals that it holds.
+//! Budgets of a connection, and numbers of the watches and ephemerals that it holds.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::requests::answer::Served;
 use crate::requests::batch::Batch;
 
-/// Returns the shares of a connection. They are determined again only when its identities change.
+/// Returns the shares of a connection. They are recomputed only when its identities change.
 pub(crate) fn shares_of(budgets: &Budgets, connection: &Connection) -> Arc<[Arc<Share>]> {
     let mut state = connection.lock();
     let identities = &state.client.identities;
@@ -32,7 +32,7 @@ pub(crate) fn shares_of(budgets: &Budgets, connection: &Connection) -> Arc<[Arc<
 }
 
 /// Refreshes the counts of a connection's shares if its batch requests more and the last count is
-/// old. Locks must not be held.
+/// old. No locks may be held.
 pub(crate) fn count_if_due(clients: &Clients, connection: &Connection, batch: &Batch) {
     let mut kinds = batch.requests.iter().map(|request| &request.kind);
     if !clients.ledger.bounds_holding() || !kinds.any(Holding::may_grow_by) {

@@ -1,4 +1,4 @@
-//! Payment for requests: a connection waits until its budgets cover the requests
+//! Payment for requests. A connection waits until its budgets cover the requests
 //! (`budget.<name>.*`).
 
 use std::io;
@@ -15,7 +15,7 @@ use crate::connection::socket::{Socket, Stream, fill, flush};
 use crate::requests::budget_held::shares_of;
 use crate::{clock, limits};
 
-/// The next frames of a connection.
+/// Next frames of a connection, with their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Ahead {
     frames: usize,
@@ -34,7 +34,7 @@ fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
         };
         let bytes = size_of_val(prefix) + len;
         let is_whole = behind.len() >= len;
-        // A long frame is paid for before memory is reserved for it, because other connections may
+        // A long frame must be paid before memory is reserved for it, because other connections may
         // need that memory.
         let is_taken = is_whole || (ahead.frames == 0 && len > limits::FRAME_BYTES_SMALL);
         let cost = if len == FREE_BYTES && is_free(behind) {
@@ -74,7 +74,7 @@ fn is_free(frame: &[u8]) -> bool {
     op.is_some_and(|op| !op.may_be_throttled())
 }
 
-/// Pays for the next frames of a connection as soon as its shares are not in debt. Returns the
+/// Pays for the next frames of a connection as soon as none of its shares is in debt. Returns the
 /// number of frames, or `None` if the connection must end.
 pub(crate) async fn pay_ahead<S: Stream>(
     clients: &Clients,
@@ -126,7 +126,7 @@ const MOST: Cost = Cost {
     bytes: usize::MAX,
 };
 
-/// Waits until a share is paid. Replies and events are sent meanwhile, and the session stays alive
+/// Waits until a share is paid. Sends replies and events meanwhile, and keeps the session alive
 /// because the server, not the client, causes the delay. Returns false if the connection ends.
 async fn wait<S: Stream>(
     clients: &Clients,
@@ -161,7 +161,7 @@ async fn wait<S: Stream>(
     }
 }
 
-/// Waits for the turn of a connection, and pays as soon as the share is not in debt.
+/// Waits for the connection's turn, and pays as soon as the share is not in debt.
 async fn pay(share: &Share, cost: Cost) {
     let turn = share.turn().await;
     loop {

@@ -1,5 +1,5 @@
-//! Dispatch of decoded requests: some are answered, some queued, some submitted. This module adds
-//! batches, permits and metrics to `replica::connection`.
+//! Dispatch of decoded requests, which are answered, queued or submitted. This module adds batches,
+//! permits and metrics to `replica::connection`.
 
 use std::ops::DerefMut;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use crate::requests::answer::{Grant, Noting, Served, pace_of_task};
 use crate::requests::batch::{Batch, Extra};
 
 /// Handles a batch under one shared lock of the tree: answers the requests that can be answered,
-/// queues those that must wait, and submits the writes. The caller has taken a permit for each
-/// write. Deferred requests of the queue are handled first.
+/// queues those that must wait, and submits the writes. The caller holds a permit for each write.
+/// Deferred requests in the queue are handled first.
 ///
 /// Stops early when the outbox holds
 /// [`limits::OUTBOX_BYTES_SOFT`](crate::limits::OUTBOX_BYTES_SOFT), or less if all connections
@@ -54,7 +54,7 @@ pub(crate) fn handle_batch(
         next
     });
     if batch.permits < permits {
-        // Writes were submitted.
+        // The requests handled above included writes.
         clients.run_core_inline();
     }
     let Some(next) = next else {
@@ -114,7 +114,8 @@ fn take_batch(
         submissions: Vec::with_capacity(batch.writes),
     };
     let next = responder.take(client, &mut batch.requests, rules, pace, &mut sorter);
-    // Under the tree's lock, so a connection that a role change has closed cannot submit requests.
+    // This runs under the tree's lock, so a connection that a role change has closed cannot submit
+    // requests.
     sorter.hand_over();
     let handled = sorter.handled;
     batch.refused = sorter.refused.take();
@@ -138,17 +139,17 @@ struct Sorter<'a> {
     sasl: &'a mut Option<Box<Login>>,
     /// Budgets of the connection.
     obeyed: Option<&'a Obeyed>,
-    /// The last request that exceeded a budget.
+    /// Last request that exceeded a budget.
     refused: Option<BeyondBudget>,
-    /// Handled requests.
+    /// Number of handled requests.
     handled: u64,
-    /// Writes among the handled requests.
+    /// Number of writes among the handled requests.
     writes: usize,
-    /// Reservation of the current request, if it is large.
+    /// Reservation for the current request, if it is large.
     large: Option<LargeRequest>,
-    /// Submitted writes; each has a permit.
+    /// Number of submitted writes. Each has a permit.
     submitted: usize,
-    /// Writes for the core, which receives them in one message. See [`Sorter::hand_over`].
+    /// Writes that the core receives in one message. See [`Sorter::hand_over`].
     submissions: Vec<ClientRequest>,
 }
 
@@ -157,8 +158,8 @@ impl Sorter<'_> {
         self.noting.served.clients
     }
 
-    /// Sends the collected writes to the core. Every other message to the core for this connection
-    /// must follow them.
+    /// Sends the collected writes to the core. Any other message to the core for this connection
+    /// must be sent afterwards.
     fn hand_over(&mut self) {
         if !self.submissions.is_empty() {
             let gathered = std::mem::take(&mut self.submissions);

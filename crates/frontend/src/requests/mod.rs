@@ -1,4 +1,4 @@
-//! The path of requests: from the bytes of a socket to replies, and to messages to the core.
+//! Path of requests: from the bytes of a socket to replies, and to messages to the core.
 
 pub(crate) mod answer;
 pub(crate) mod batch;

@@ -1,9 +1,10 @@
-//! Requests wait before the pipeline (`globalOutstandingLimit`, `request_throttle_*`).
+//! Throttle at which requests wait before the pipeline (`globalOutstandingLimit`,
+//! `request_throttle_*`).
 //!
 //! Without `request_throttle_max_requests`, only writes need a permit of the pipeline, and they
-//! wait only for that. With this key, every request needs a permit. A waiting request may then be
-//! dropped as stale, because its client has disconnected or because it waited longer than its
-//! session timeout.
+//! wait only for the permit. With this key, every request needs a permit. A waiting request may
+//! then be dropped as stale, because its client has disconnected or because it waited longer than
+//! its session timeout.
 //!
 //! Source: RequestThrottler, Request.isStale.
 
@@ -21,16 +22,16 @@ use crate::connection::socket::{Socket, Stream, fill, flush, meanwhile};
 use crate::limits;
 use crate::requests::batch::Batch;
 
-/// Result of the wait of a batch.
+/// Result of a batch's wait.
 #[derive(Debug, PartialEq, Eq)]
 enum Waited {
-    /// The batch has its permits.
+    /// The batch has received its permits.
     Taken,
     /// The connection ends, and its requests are dropped.
     Dropped,
 }
 
-/// Stops admitting requests, and waits up to `patience` for the waiting ones. Called when the
+/// Stops admitting requests, and waits up to `patience` for the waiting requests. Called when the
 /// server stops.
 pub async fn stop_admitting(throttle: &RequestThrottle, patience: Duration) {
     throttle.begin_stop();
@@ -51,8 +52,8 @@ fn needed(throttle: &RequestThrottle, batch: &Batch) -> usize {
     }
 }
 
-/// Takes a pipeline permit for each request of the batch that needs one. Replies made meanwhile are
-/// sent without delay. Empties the batch if the connection ends first.
+/// Takes a pipeline permit for each request of the batch that needs one. Sends replies that are
+/// produced meanwhile without delay. Empties the batch if the connection ends first.
 pub(crate) async fn take_permits<S: Stream>(
     clients: &Clients,
     connection: &Connection,
@@ -203,7 +204,7 @@ mod tests {
         });
         is_in.await.unwrap();
         let hour = Duration::from_secs(3600);
-        // The wait ends after its timeout.
+        // The wait ends when it times out.
         stop_admitting(&throttle, Duration::from_millis(1)).await;
         assert!(throttle.is_stopping());
         let stopped = stop_admitting(&throttle, hour);

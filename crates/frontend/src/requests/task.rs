@@ -1,8 +1,9 @@
-//! The socket task of a connection: reads frames and writes the outbox.
+//! Socket task of a connection, which reads frames and writes the outbox.
 //!
 //! The task does not read from a connection that has unsent output, so a client that does not read
-//! its replies stops itself. The task ends when the client disconnects, when a frame is invalid, or
-//! when the server closes the connection. The session remains alive until it expires or is closed.
+//! its replies cannot send more requests. The task ends when the client disconnects, when a frame
+//! is invalid, or when the server closes the connection. The session remains alive until it expires
+//! or is closed.
 
 use std::future::Future;
 use std::io;
@@ -31,7 +32,7 @@ use crate::requests::budget_wait::pay_ahead;
 use crate::requests::dispatch::{self, Resume};
 use crate::requests::request_throttle::{give_back, take_permits};
 
-/// Serves a connection to its end and forgets it.
+/// Serves a connection until it ends, and then removes it.
 pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stream: impl Stream) {
     let mut socket = Socket {
         stream,
@@ -80,7 +81,7 @@ async fn serve<S: Stream>(
         }
         handshake::First::Nothing => return Ok(()),
     }
-    // The task does not read until the session exists; pipelined requests wait.
+    // The task does not read until the session exists, so pipelined requests wait.
     while connection.session() == proto::SessionId::NONE {
         connection.woken().await;
         if connection.is_closed() {
@@ -98,10 +99,10 @@ async fn requests<S: Stream>(
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
-    // Frames that are paid for and not decoded yet. Used only with budgets.
+    // Number of frames that are paid but not decoded yet. It is used only with budgets.
     let mut paid = 0;
     loop {
-        // Handles the frames that are already read, one batch at a time, and writes output in
+        // Handles the frames that have already been read, one batch at a time, and writes output in
         // between.
         let mut room = None;
         loop {
@@ -124,7 +125,8 @@ async fn requests<S: Stream>(
             }
             take_permits(clients, connection, socket, &mut batch).await?;
             if !clients.touch(connection) {
-                // The session is over or has moved: its requests are dropped without an answer.
+                // The session has ended or has moved, so its requests are dropped without an
+                // answer.
                 give_back(clients, &mut batch);
                 connection.close();
                 return Ok(());
@@ -145,7 +147,7 @@ async fn requests<S: Stream>(
         {
             return Ok(());
         }
-        // With too many unanswered requests, the task does not read. Further bytes of the client
+        // With too many unanswered requests, the task does not read. Further bytes from the client
         // wait in the kernel.
         let may_read = !connection.lock().is_full_before_wait();
         if may_read && !find_frame_room(clients, connection, socket).await? {
@@ -183,8 +185,8 @@ async fn frames_max<S: Stream>(
         return Ok(Some(usize::MAX));
     };
     if *paid == 0 {
-        // Boxed because few servers have budgets, and every connection would contain the memory for
-        // this future.
+        // Boxed because few servers have budgets, and every connection would otherwise contain the
+        // memory for this future.
         let found = Box::pin(pay_ahead(clients, budgets, connection, socket)).await?;
         let Some(frames) = found else {
             return Ok(None);
@@ -196,8 +198,8 @@ async fn frames_max<S: Stream>(
     Ok(Some((*paid).max(1)))
 }
 
-/// Handles a batch after the deferred requests, and writes the replies; many bytes are written in
-/// several turns. Breaks when the connection must end.
+/// Handles a batch after the deferred requests, and writes the replies. Many bytes are written in
+/// several turns. Breaks if the connection must end.
 async fn handle<S: Stream>(
     clients: &Clients,
     connection: &Arc<Connection>,
@@ -216,13 +218,14 @@ async fn handle<S: Stream>(
         drop(turn.take());
         let is_done = batch.is_empty() && !connection.has_left_over();
         if !is_done {
-            // The client may read slowly, and other connections need the permits.
+            // The permits are returned because the client may read slowly and other connections
+            // need them.
             give_back(clients, batch);
         }
-        // A reply that is both long and slow needs the memory and the permit together.
+        // A reply that is both long and slow needs the memory and the permit at the same time.
         let used = room.take_if(|_| next != Resume::Turn);
-        // Boxed because most connections never reach this call, and all would contain the memory
-        // for it.
+        // Boxed because most connections never reach this call, and all would otherwise contain the
+        // memory for it.
         let flushed = match used {
             Some(room) => Box::pin(flush_large(clients, connection, socket, room)).await?,
             None => flush(clients, connection, socket).await?,
@@ -264,7 +267,7 @@ async fn handle<S: Stream>(
     }
 }
 
-/// Handles the requests that the core deferred to this task after a write. Breaks when the
+/// Handles the requests that the core has deferred to this task after a write. Breaks if the
 /// connection must end.
 async fn serve_left_over<S: Stream>(
     clients: &Clients,
@@ -278,8 +281,8 @@ async fn serve_left_over<S: Stream>(
 }
 
 /// Waits for a memory reservation for another request, and meanwhile handles the requests that the
-/// core defers to this task. Requests of this connection and others may hold all the memory;
-/// without this handling, all of them would wait for each other. Returns `None` if the connection
+/// core defers to this task. Requests on this connection and others may hold all the memory.
+/// Without this handling, all of them would wait for each other. Returns `None` if the connection
 /// ends first.
 async fn while_serving<S: Stream, T>(
     clients: &Clients,

@@ -1,4 +1,4 @@
-//! The live server as operators see it.
+//! View of the live server for operators.
 
 pub(crate) mod report;
 
@@ -24,7 +24,7 @@ use crate::connection::Connection;
 use crate::login::x509;
 use crate::{clock, limits};
 
-/// View of the live state. Each lock is held for one lookup only.
+/// View of the live state. Each lock is held only for one lookup.
 pub struct LiveView {
     clients: Arc<Clients>,
 }
@@ -77,7 +77,7 @@ impl LiveView {
     }
 }
 
-/// Values grouped by key, listed while a lock is held once.
+/// Values grouped by key, which are collected while a lock is held once.
 struct Part<K, V> {
     groups: Vec<(K, Vec<V>)>,
     bytes: usize,
@@ -110,7 +110,7 @@ impl<K: PartialEq, V> Part<K, V> {
     }
 }
 
-/// Returns a path of the watch table as text. Null is a valid path there.
+/// Returns a path from the watch table as text. Null is a valid path there.
 fn shown(path: Option<&str>) -> String {
     path.unwrap_or("null").to_owned()
 }

@@ -1,6 +1,6 @@
-//! The current state of a server, written to its log: threads, queues, sessions.
+//! Report of a server's current state in its log: threads, queues, sessions.
 //!
-//! This works even if no port answers. Java prints its threads on the same signal.
+//! The report works even if no port answers. Java prints its threads on the same signal.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::clients::Clients;
 use crate::limits::REPORTED_SESSIONS_MAX;
 use crate::view::LiveView;
 
-/// Logs the state. `inbox` is the number of messages that wait for the core, `on_disk` the end of
-/// the log on disk.
+/// Logs the state. `inbox` is the number of messages that wait for the core, and `on_disk` is the
+/// end of the log on disk.
 pub fn log_state(clients: &Arc<Clients>, inbox: usize, on_disk: Zxid) {
     let view = LiveView::new(clients.clone());
     log_server(clients, &view, inbox, on_disk);
@@ -52,7 +52,8 @@ fn log_server(clients: &Clients, view: &LiveView, inbox: usize, on_disk: Zxid) {
     );
 }
 
-/// Logs the sessions connected to this server, in descending order of their requests in progress.
+/// Logs the sessions that are connected to this server, in descending order of their numbers of
+/// requests in progress.
 fn log_sessions(view: &LiveView) {
     let mut connected = view.clients();
     connected.sort_by_key(|client| {
