@@ -1,4 +1,4 @@
-//! A session with an ensemble, and the events of its watches.
+//! Session with an ensemble, and the events of its watches.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::parse::path::Chroot;
 
-/// An established connection.
+/// Established connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
@@ -29,7 +29,8 @@ pub(crate) enum Watch {
 }
 
 impl Watch {
-    /// Returns the event of its removal. Source: Watcher.Event.EventType.
+    /// Returns the name of the event for the removal of such a watch. Source:
+    /// Watcher.Event.EventType.
     fn removed(self) -> &'static str {
         match self {
             Self::Child => "ChildWatchRemoved",
@@ -74,7 +75,7 @@ impl Connection {
         kinds.filter(|watch| watch.is_meant_by(kind)).collect()
     }
 
-    /// Forgets a watch, and returns the text of the event.
+    /// Forgets a watch, and returns the event as text.
     pub(crate) fn remove(&mut self, watch: Watch, path: &str) -> String {
         self.watches.remove(&(watch, path.to_owned()));
         block("SyncConnected", watch.removed(), Some(path), -1)
@@ -96,7 +97,8 @@ impl Connection {
         }
         if self.state.has_changed().unwrap_or(false) {
             let state = self.state.borrow_and_update();
-            // Java's client does not measure time itself: it receives the loss, and then the end.
+            // Java's client does not measure time itself, so it reports the loss first and the end
+            // later.
             if *state != State::Lost {
                 news.push(block(state_name(&state), "None", None, -1));
             }
@@ -119,7 +121,7 @@ impl Connection {
         block("SyncConnected", &kind, Some(&path), event.zxid.0)
     }
 
-    /// Returns the state as the prompt shows it.
+    /// Returns the state as it appears in the prompt.
     pub(crate) fn state(&self) -> &'static str {
         match &*self.client.state().borrow() {
             State::Connected {

@@ -9,18 +9,19 @@ pub const DONE: u8 = 0;
 pub const FAILED: u8 = 1;
 /// The command line is wrong.
 pub const USAGE: u8 = 2;
-/// A znode or another named thing does not exist.
+/// A znode or another named object does not exist.
 pub const NOT_FOUND: u8 = 4;
-/// The server refused the request because of permissions, or refused the identity.
+/// The server refused the request for lack of permissions, or refused the identity.
 pub const DENIED: u8 = 5;
-/// The state differs from the expected one: the znode exists, has children or has another version.
+/// The state differs from the expected state: the znode exists, has children or has another
+/// version.
 pub const CONFLICT: u8 = 6;
 /// No server could be reached, or the connection was lost. For `status`: the ensemble is down.
 pub const UNREACHABLE: u8 = 7;
-/// `status` found that the ensemble serves, but not all its members do.
+/// `status` found that the ensemble serves clients, but that not all its members do.
 pub const DEGRADED: u8 = 8;
 
-/// Returns the exit code for an error of the client.
+/// Returns the exit code for a client error.
 pub fn of_client(error: &Error) -> u8 {
     match error {
         Error::Op { code, .. } | Error::Multi { code, .. } => of_code(*code),

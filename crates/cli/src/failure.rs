@@ -1,4 +1,4 @@
-//! Failures of commands, with the texts of zkCli.sh.
+//! Failures of commands, with zkCli.sh's messages.
 //!
 //! Source: ZooKeeperMain.processCmd, CliWrapperException, KeeperException.
 
@@ -7,21 +7,21 @@ use proto::ErrorCode;
 
 use crate::exit;
 
-/// A command that failed.
+/// Failure of a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub(crate) struct Failure {
-    /// Text for standard error, without the final line break.
+    /// Message for standard error, without the final line break.
     pub(crate) text: String,
     /// Exit code.
     pub(crate) code: u8,
     /// Whether a script ends after this failure. Java ends it with a stack trace.
     pub(crate) ends_script: bool,
-    /// Whether the session is over.
+    /// Whether the session has ended.
     pub(crate) ends_session: bool,
     /// Exit code of a command of the program, such as `zoarium get`.
     pub(crate) exit: u8,
-    /// Text for a command of the program, if it differs from the text of the shell.
+    /// Message for a command of the program, if it differs from the shell's message.
     pub(crate) plain: Option<String>,
 }
 
@@ -37,12 +37,12 @@ impl Failure {
         }
     }
 
-    /// Returns the text for a command of the program.
+    /// Returns the message for a command of the program.
     pub(crate) fn plain(&self) -> &str {
         self.plain.as_deref().unwrap_or(&self.text)
     }
 
-    /// Sets the exit code of commands of the program.
+    /// Sets the exit code for commands of the program.
     pub(crate) fn with_exit(self, exit: u8) -> Self {
         Self { exit, ..self }
     }
@@ -56,7 +56,7 @@ impl Failure {
         }
     }
 
-    /// Adds a line.
+    /// Appends a line to the message.
     pub(crate) fn with_note(self, note: &str) -> Self {
         Self {
             text: format!("{}\n{note}", self.text),
@@ -81,7 +81,7 @@ impl Failure {
         Self::commons_cli("MissingArgument", &text)
     }
 
-    /// Returns a failure with the text of an Apache Commons CLI exception.
+    /// Returns a failure with the message of an Apache Commons CLI exception.
     pub(crate) fn commons_cli(exception: &str, text: &str) -> Self {
         Self {
             plain: Some(text.to_owned()),
@@ -104,7 +104,7 @@ impl Failure {
         Self::new("Not connected").with_code(0)
     }
 
-    /// Returns a failure for an error of the client about `path`, which may be empty.
+    /// Returns a failure for a client error about `path`, which may be empty.
     pub(crate) fn of(error: &Error, path: &str) -> Self {
         let ends_session = error.ends_session();
         let code = match error {
@@ -190,7 +190,7 @@ fn plain(code: i32, path: &str) -> String {
         ErrorCode::NotEmpty => "the znode has children",
         ErrorCode::NoChildrenForEphemerals => "an ephemeral znode cannot have children",
         ErrorCode::NoAuth => "permission denied",
-        // Only the member list has a version, but no path.
+        // Only the member list has a version but no path.
         ErrorCode::BadVersion if path.is_empty() => "the member list has another version",
         ErrorCode::BadVersion => "the znode has another version",
         ErrorCode::InvalidAcl => "the server does not accept the ACL",
@@ -210,7 +210,7 @@ fn plain(code: i32, path: &str) -> String {
     at_path(reason)
 }
 
-/// Returns the text of `KeeperException.getMessage`.
+/// Returns the message of `KeeperException.getMessage`.
 pub(crate) fn keeper_error(message: &str, path: &str) -> String {
     match path {
         "" => format!("KeeperErrorCode = {message}"),
@@ -218,7 +218,7 @@ pub(crate) fn keeper_error(message: &str, path: &str) -> String {
     }
 }
 
-/// Returns the text of `KeeperException.getCodeMessage`.
+/// Returns the message of `KeeperException.getCodeMessage`.
 fn message(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::InvalidAcl => "InvalidACL",

@@ -1,9 +1,9 @@
 //! `zoarium cli`: the commands of zkCli.sh with the same output and exit codes, and additional
 //! commands.
 //!
-//! * [`run`] is the entry point: it runs a command, lines from a pipe, or a terminal.
+//! * [`run`] is the entry point, which runs a command, lines from a pipe, or a terminal.
 //! * `commands` contains the table of commands and a module for each group. `parse` parses their
-//!   words as Apache Commons CLI does. `failure` contains the texts of errors.
+//!   words as Apache Commons CLI does. `failure` contains the error messages.
 //! * `shell` contains the state between commands, and `connection` the session and its watches.
 //!
 //! Source: ZooKeeperMain and org.apache.zookeeper.cli of Apache ZooKeeper 3.9.5.
@@ -55,7 +55,7 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
     if start.wants_help {
         return help(&start);
     }
-    // The main thread waits for a person or a pipe. The other one drives the connection.
+    // The main thread waits for a user or a pipe. The other thread drives the connection.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -63,7 +63,7 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
     match runtime {
         Ok(runtime) => {
             let code = runtime.block_on(serve(start));
-            // A thread that still reads from the terminal is abandoned.
+            // A thread that is still reading from the terminal is abandoned.
             runtime.shutdown_background();
             ExitCode::from(code)
         }
@@ -74,7 +74,7 @@ pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitC
     }
 }
 
-/// Prints the help, without a connection.
+/// Prints the help without a connection.
 fn help(start: &CliArguments) -> ExitCode {
     match commands::help(start.command.first().map(String::as_str)) {
         Ok(text) => {
@@ -93,7 +93,7 @@ async fn serve(start: CliArguments) -> u8 {
     let start = shell.start.clone();
     let is_own = |name: &String| commands::is_own(name);
     if start.format.is_structured() || start.command.first().is_some_and(is_own) {
-        // Other programs may read the output of this command.
+        // The output of this command may be read by other programs.
         shell.prints_watches = false;
     } else {
         shell.print(&format!("Connecting to {}", start.server));

@@ -1,8 +1,8 @@
 //! Client ports and admin ports of the members. The member list may lack client ports, and does not
 //! contain admin ports.
 //!
-//! Each member of Zoarium reports the admin ports of the others: `zoarium.admin.N`, or the other
-//! member's host with its own admin port. These queries do not need credentials.
+//! Each Zoarium member reports the admin ports of the others: `zoarium.admin.N`, or the other
+//! member's host with the reporting member's own admin port. These queries need no credentials.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::commands::ensemble::Member;
 
 /// Command of the admin server.
 const MEMBERS: &str = "members";
-/// Time limit for the report of an admin server.
+/// Time limit for the report from an admin server.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// Admin ports that report the others.
+/// Admin ports that report the ports of the other members.
 #[derive(Debug, Clone)]
 pub(crate) struct Locator {
     /// Admin ports that the user named, or the default ports of the named servers.
@@ -42,13 +42,13 @@ pub(crate) struct Located {
     pub(crate) first: BTreeMap<String, String>,
     /// Admin ports that these members reported, by id.
     pub(crate) others: BTreeMap<String, String>,
-    /// Connections over which credentials are sent to the others.
+    /// Rule for the connections over which credentials are sent to the other members.
     pub(crate) rule: CredentialRule,
     /// Reasons why admin ports of the members are unknown, by id.
     pub(crate) problems: BTreeMap<String, String>,
 }
 
-/// Report of an admin server.
+/// Report from an admin server.
 #[derive(Debug)]
 struct Report {
     id: String,
@@ -57,7 +57,8 @@ struct Report {
 }
 
 impl Locator {
-    /// `named` are the admin ports that the user named, and `servers` the client ports.
+    /// Creates a locator. `named` are the admin ports that the user named, and `servers` the client
+    /// ports.
     pub(crate) fn new(
         named: Option<Vec<String>>,
         servers: &[String],
@@ -204,7 +205,7 @@ impl Locator {
 }
 
 impl Located {
-    /// Returns whether this member answered at an admin port of the locator.
+    /// Returns whether this member answered at one of the locator's admin ports.
     fn has(&self, id: &str) -> bool {
         self.first.values().any(|found| found == id)
     }
@@ -273,7 +274,7 @@ mod tests {
         let (first, second) = (listener(), listener());
         let own = first.local_addr().unwrap().to_string();
         let other = second.local_addr().unwrap().to_string();
-        // Member 3 does not have a key, so that its derived admin port is the port of member 1.
+        // Member 3 has no key, so its derived admin port is the port of member 1.
         let report = json!({
             "member": 1, "client_port": 3,
             "others": [{ "member": 2, "admin": other }, { "member": 3, "admin": own }],

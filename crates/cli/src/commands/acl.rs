@@ -1,4 +1,4 @@
-//! `getAcl`, `setAcl`, `addauth`, `whoami`.
+//! Commands `getAcl`, `setAcl`, `addauth` and `whoami`.
 //!
 //! Source: GetAclCommand, SetAclCommand, AddAuthCommand, WhoAmICommand, AclParser.
 

@@ -1,4 +1,4 @@
-//! `config` and `reconfig`.
+//! Commands `config` and `reconfig`.
 //!
 //! Source: GetConfigCommand, ReconfigCommand, ConfigUtils.getClientConfigStr.
 
@@ -46,7 +46,7 @@ pub(super) async fn config(shell: &mut Shell, given: &Arguments) -> Result<(), F
     Ok(())
 }
 
-/// A line of the member list.
+/// Line of the member list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member {
     /// Id of the server.
@@ -55,12 +55,12 @@ pub(crate) struct Member {
     pub(crate) host: String,
     /// Client address, if it is known.
     pub(crate) client: Option<String>,
-    /// `participant` or `observer`.
+    /// Role: `participant` or `observer`.
     pub(crate) role: String,
 }
 
 impl Member {
-    /// Returns the id as a number, if it is one.
+    /// Returns the id as a number if it is one.
     pub(crate) fn sid(&self) -> Option<Sid> {
         self.id.parse().ok().map(Sid)
     }
@@ -69,9 +69,9 @@ impl Member {
 /// Members of an ensemble, and their quorums.
 #[derive(Debug)]
 pub(crate) struct MemberList {
-    /// The members. Empty for a standalone server, or if the list must not be read.
+    /// Members. Empty for a standalone server, or if the list must not be read.
     pub(crate) members: Vec<Member>,
-    /// Sets of members that may decide.
+    /// Quorums: sets of members that may decide.
     pub(crate) quorum: Box<dyn QuorumVerifier>,
 }
 
@@ -130,8 +130,8 @@ fn member(line: &str) -> Option<Member> {
     })
 }
 
-/// Returns the members of the ensemble. A member without a client address in its line is assumed to use the port of this
-/// session, if no other member has that address.
+/// Returns the members of the ensemble. A member whose line contains no client address is assumed
+/// to use the port of this session, unless another member has that address.
 pub(crate) async fn member_addresses(shell: &mut Shell) -> Result<MemberList, Failure> {
     let client = shell.client("").await?;
     let data = match client.get_data(CONFIG).await {
@@ -201,7 +201,7 @@ fn version_and_addresses(members: &str) -> (&str, Vec<(&str, String)>) {
             && let Some((member, client)) = rest.split_once(';')
         {
             let host = member.split(':').next().unwrap_or_default();
-            // A port without a host belongs to the member's own address.
+            // A port without a host applies to the member's own address.
             let address = if client.contains(':') {
                 client.to_owned()
             } else {
@@ -269,10 +269,10 @@ fn print_stat(shell: &mut Shell, given: &Arguments, stat: &Stat) {
     }
 }
 
-/// Returns the members, groups and weights of a file in the format of the request.
+/// Reads a file and returns its members, groups and weights in the format of the request.
 fn read_members(file: &str) -> Result<String, Failure> {
     let text = fs::read_to_string(file).map_err(|error| match error.kind() {
-        // Java's message contains the name twice, too.
+        // Java's message also contains the name twice.
         std::io::ErrorKind::NotFound => Failure::new(format!(
             "Error processing {file}{file} (No such file or directory)"
         )),

@@ -1,10 +1,10 @@
-//! `help` of one command.
+//! Command `help` for a single command.
 
 use super::COMMANDS;
 use crate::failure::Failure;
 use crate::parse::suggest::nearest;
 
-/// Returns the help of one command.
+/// Returns the help for a command.
 ///
 /// # Errors
 /// If the command does not exist.
@@ -20,7 +20,7 @@ pub(super) fn of(name: &str) -> Result<String, Failure> {
     ))
 }
 
-/// Returns a sentence about an unknown command, with the one that the user may have meant.
+/// Returns a sentence about an unknown command that suggests a similar one.
 pub(super) fn unknown(name: &str) -> String {
     let names = COMMANDS.iter().map(|command| command.name);
     match nearest(name, names) {

@@ -1,4 +1,4 @@
-//! The commands: one table, and a module for each group of them.
+//! Table of all commands, and a module for each group of commands.
 //!
 //! Source: org.apache.zookeeper.cli, ZooKeeperMain.
 
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::parse::options::{Arguments, CommandOption, flag, value};
 use crate::shell::Shell;
 
-/// A command.
+/// Description of a command.
 pub(crate) struct Command {
     kind: CommandKind,
     pub(crate) name: &'static str,
@@ -37,7 +37,7 @@ macro_rules! commands {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         enum CommandKind { $( $kind, )+ }
 
-        /// Every command, in the order of the usage.
+        /// All commands, in the order of the usage.
         pub(crate) const COMMANDS: &[Command] = &[ $( Command {
             kind: CommandKind::$kind,
             name: $name,
@@ -163,7 +163,7 @@ pub(crate) fn is_own(name: &str) -> bool {
 /// Executes a command.
 ///
 /// # Errors
-/// If the command fails. The error contains the text for standard error, and the exit code.
+/// If the command fails. The error contains the message for standard error and the exit code.
 pub(crate) async fn execute(
     shell: &mut Shell,
     name: &str,
@@ -173,7 +173,7 @@ pub(crate) async fn execute(
         let text = if terminal::stdout().is_terminal() {
             help::unknown(name)
         } else {
-            // Programs receive the text of zkCli.sh.
+            // Programs receive zkCli.sh's message.
             format!(
                 "{}Command not found: Command not found {name}",
                 usage(false)
@@ -260,7 +260,7 @@ async fn run(shell: &mut Shell, command: &Command, given: &Arguments) -> Result<
     }
 }
 
-/// Returns the help of one command, or of the shell.
+/// Returns the help for a command, or for the shell.
 ///
 /// # Errors
 /// If the command does not exist.
@@ -271,7 +271,7 @@ pub(crate) fn help(name: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-/// Options before the command.
+/// Options that precede the command.
 const START_OPTIONS: &str = "\
 Usage: zoarium cli [OPTION]... [COMMAND [ARGUMENT]...]
 
@@ -322,7 +322,7 @@ impl Command {
         format!("{} {}", self.name, self.usage)
     }
 
-    /// Returns the error for a wrong use of the command. Source: MalformedCommandException.
+    /// Returns the error for incorrect use of the command. Source: MalformedCommandException.
     fn misused(&self) -> Failure {
         Failure::new(self.line()).with_exit(exit::USAGE)
     }

@@ -1,4 +1,4 @@
-//! Commands about the shell itself.
+//! Commands that concern the shell itself.
 //!
 //! Source: ZooKeeperMain.processZKCmd.
 
@@ -11,7 +11,7 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Ends the session. As in Java, a single command first starts one.
+/// Ends the session. As in Java, a single command first starts a session.
 pub(super) async fn close(shell: &mut Shell) {
     if shell.client("").await.is_ok() || shell.connection().is_some() {
         shell.close().await;
@@ -98,7 +98,7 @@ pub(super) fn resolve(given: &mut Arguments, kind: CommandKind, dir: &str) {
         CommandKind::Grep => &[1],
         _ => &[0],
     };
-    // These commands show the current path if the user does not name another one.
+    // These commands use the current path if the user does not name another one.
     let shows_present = matches!(
         kind,
         CommandKind::Ls

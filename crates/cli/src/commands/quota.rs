@@ -1,4 +1,4 @@
-//! `setquota`, `listquota`, `delquota`.
+//! Commands `setquota`, `listquota` and `delquota`.
 //!
 //! Source: SetQuotaCommand, ListQuotaCommand, DelQuotaCommand, Quotas, StatsTrack.
 
@@ -15,7 +15,7 @@ const ROOT: &str = "/zookeeper/quota";
 const LIMITS: &str = "zookeeper_limits";
 const STATS: &str = "zookeeper_stats";
 
-/// Limits or usage of a quota, as its znodes contain them. -1 means that there is no limit.
+/// Limits or usage of a quota, as stored in its znodes. -1 means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct QuotaRecord {
     count: i64,
@@ -32,7 +32,7 @@ impl QuotaRecord {
         count_hard: -1,
     };
 
-    /// Parses the data of a quota znode. Invalid text counts as missing numbers.
+    /// Parses the data of a quota znode. Invalid text is treated as missing numbers.
     fn parse(data: Option<&[u8]>) -> Self {
         QuotaText::parse(data).map_or(Self::NONE, |text| Self {
             count: text.count,
@@ -241,7 +241,7 @@ pub(super) async fn list(
     Ok(())
 }
 
-/// Deletes a limit that an option names, or the whole quota without an option.
+/// Deletes the limit that an option names. Without an option, deletes the whole quota.
 pub(super) async fn delete(
     shell: &mut Shell,
     command: &Command,

@@ -1,4 +1,4 @@
-//! `ls`, `get`, `stat`, `sync` and the other commands that only read.
+//! Commands that only read: `ls`, `get`, `stat`, `sync` and others.
 //!
 //! Source: LsCommand, GetCommand, StatCommand, SyncCommand, GetEphemeralsCommand,
 //! GetAllChildrenNumberCommand.
@@ -17,8 +17,8 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Returns whether there is a second word, with which old scripts request a watch. Reports that
-/// this form is deprecated.
+/// Returns whether there is a second word, which requests a watch in old scripts. Reports that this
+/// form is deprecated.
 fn wants_watch(shell: &mut Shell, command: &Command, given: &Arguments) -> bool {
     if given.words.len() > 1 {
         let name = command.name;
@@ -61,7 +61,7 @@ pub(super) async fn ls(
     Ok(())
 }
 
-/// Returns the names of the children in any order, and the Stat.
+/// Returns the names of the children in arbitrary order, and the Stat.
 pub(crate) async fn children(
     shell: &mut Shell,
     path: &str,
@@ -89,7 +89,7 @@ pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Fa
         for path in level {
             let mut names = match children(shell, &path, false).await {
                 Ok((names, _)) => names,
-                // Another client deletes znodes at the same time.
+                // Another client is deleting znodes at the same time.
                 Err(failure) if is_first => return Err(failure),
                 Err(_) => continue,
             };

@@ -1,4 +1,4 @@
-//! `addWatch`, `removewatches`, and `watch`, which follows changes.
+//! Commands `addWatch`, `removewatches`, and `watch`, which follows changes.
 //!
 //! Source: AddWatchCommand, RemoveWatchesCommand, ZooKeeper.removeWatches.
 
@@ -38,8 +38,8 @@ pub(super) async fn add_watch(
     Ok(())
 }
 
-/// Removes watches. They must exist according to this client. Other watches are not removed. With
-/// `-l`, they are removed locally if the server cannot be reached.
+/// Removes watches that exist according to this client. Other watches are not removed. With `-l`,
+/// they are removed locally if the server cannot be reached.
 pub(super) async fn remove_watches(
     shell: &mut Shell,
     command: &Command,
@@ -105,8 +105,8 @@ pub(super) async fn follow(
     done
 }
 
-/// Calls `each` for each event of a subtree until it returns `false`, the user ends it, the session
-/// ends, or the output is closed.
+/// Calls `each` for each event of a subtree until `each` returns `false`, the user interrupts the
+/// command, the session ends, or the output is closed.
 pub(crate) async fn each_event(
     shell: &mut Shell,
     path: &str,
@@ -118,7 +118,7 @@ pub(crate) async fn each_event(
         .add_watch(&outside, AddWatchMode::PersistentRecursive)
         .await;
     added.map_err(|error| Failure::of(&error, path))?;
-    // A single future for all events, so that no key press is lost between two events.
+    // A single future serves all events, so that no key press is lost between two events.
     let mut ended = pin!(crate::shell::quit::by_user(
         terminal::stdout().is_terminal()
     ));

@@ -1,4 +1,4 @@
-//! `create`, `set`, `delete`, `deleteall`.
+//! Commands `create`, `set`, `delete` and `deleteall`.
 //!
 //! Source: CreateCommand, SetCommand, DeleteCommand, DeleteAllCommand, ZKUtil.deleteRecursive.
 
@@ -18,7 +18,8 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Maximum bytes of standard input as a znode's data. No server accepts more.
+/// Maximum number of bytes that are read from standard input as a znode's data. No server accepts
+/// more.
 const STDIN_BYTES_MAX: u64 = 256 << 20;
 
 /// Number of znodes that `deleteall` deletes per request without `-b`.
@@ -32,16 +33,16 @@ pub(super) async fn create(
     let path = given.word(0).ok_or_else(|| command.misused())?;
     let create = kind_of_znode(given)?;
     if given.has("s") {
-        // The server appends a number. Any number makes the path valid.
+        // The server appends a number, and any number makes the path valid.
         path::validate(&format!("{path}1"))?;
     } else {
         path::validate(path)?;
     }
-    // With data from standard input, the ACL is in the place of the data.
+    // If standard input provides the data, the ACL takes the place of the data.
     let acl_at = if given.has("i") { 1 } else { 2 };
     let create = match given.word(acl_at) {
         Some(text) => create.with_acl(parse_acl(shell, text).map_err(|failure| {
-            // Java finds the empty list, and reports this.
+            // Java reports the empty list that results.
             let invalid = keeper_error("InvalidACL", "");
             Failure::new(format!(
                 "{}\n{invalid}\nAcl is not valid : null",
@@ -200,7 +201,7 @@ pub(super) async fn delete_all(
     let all = subtree(shell, path).await?;
     let client = shell.client(path).await?;
     let mut has_failed = false;
-    // Children first: the list contains each znode before its descendants.
+    // Children are deleted first. The list contains each znode before its descendants.
     let from_below: Vec<&String> = all.iter().rev().collect();
     for paths in from_below.chunks(batch) {
         let ops: Vec<MultiOp> = paths
@@ -226,7 +227,7 @@ pub(crate) async fn subtree(shell: &mut Shell, root: &str) -> Result<Vec<String>
     while let Some(path) = all.get(at).cloned() {
         match children(shell, &path, false).await {
             Ok((names, _)) => all.extend(names.iter().map(|name| path::child(&path, name))),
-            // Another client deletes znodes at the same time.
+            // Another client is deleting znodes at the same time.
             Err(failure) if at == 0 => return Err(failure),
             Err(failure) if failure.ends_session => return Err(failure),
             Err(_) => {}

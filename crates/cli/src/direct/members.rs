@@ -1,4 +1,4 @@
-//! The member list, as `zoarium reconfig` prints it.
+//! Output of the member list by `zoarium reconfig`.
 
 use crate::commands::ensemble::{CONFIG, list_value};
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! Commands of the program itself, such as `zoarium get /path`: clean output, plain errors, exit
 //! codes.
 //!
-//! They use the same sessions, walks and texts as the shell. The output differs from zkCli.sh:
+//! They use the same sessions, walks and messages as the shell. The output differs from zkCli.sh:
 //! results go to standard output, and all other text to standard error.
 
 mod members;
@@ -23,7 +23,7 @@ use crate::shell::Shell;
 use crate::shell::person;
 use crate::shell::start::{CliArguments, ClientSettings, Format};
 
-/// Servers of a command, with the settings of their use.
+/// Servers of a command, with the connection settings.
 #[derive(Debug, Clone, Default)]
 pub struct Target {
     /// Connect string: `host:port[,...][/chroot]`.
@@ -41,9 +41,9 @@ pub struct Target {
 /// Data of a znode from the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Data {
-    /// No data: null.
+    /// Null.
     Null,
-    /// These bytes.
+    /// The given bytes.
     Bytes(Vec<u8>),
     /// All of standard input.
     Stdin,
@@ -52,7 +52,7 @@ pub enum Data {
 /// Form of data in text output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DataForm {
-    /// The bytes as they are.
+    /// The raw bytes.
     #[default]
     Raw,
     /// Base64.
@@ -61,7 +61,7 @@ pub enum DataForm {
     Hex,
 }
 
-/// A command.
+/// Command of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Direct {
     /// Prints the data of a znode.
@@ -91,7 +91,7 @@ pub enum Direct {
         path: String,
         /// New data.
         data: Data,
-        /// Version that the znode must have; -1 for any.
+        /// Version that the znode must have, or -1 for any.
         version: i32,
     },
     /// Creates a znode and prints its path.
@@ -100,11 +100,11 @@ pub enum Direct {
         path: String,
         /// Data of the znode.
         data: Data,
-        /// ACL of the znode. The default is open to everyone.
+        /// ACL of the znode. By default, everyone has all permissions.
         acl: Option<String>,
         /// Whether the server appends a number to the path.
         is_sequential: bool,
-        /// Whether the server deletes the znode after its last child.
+        /// Whether the server deletes the znode after its last child has been deleted.
         is_container: bool,
         /// Time after which the server deletes the unchanged znode, in ms.
         ttl_ms: Option<i64>,
@@ -115,9 +115,9 @@ pub enum Direct {
     Remove {
         /// Path of the znode.
         path: String,
-        /// Version that the znode must have; -1 for any.
+        /// Version that the znode must have, or -1 for any.
         version: i32,
-        /// Whether all znodes below are deleted too.
+        /// Whether all znodes below are deleted, too.
         is_recursive: bool,
         /// Whether a missing znode is a success.
         is_forced: bool,
@@ -133,20 +133,21 @@ pub enum Direct {
     Acl {
         /// Path of the znode.
         path: String,
-        /// The new ACL: `scheme:id:perms[,...]`.
+        /// New ACL: `scheme:id:perms[,...]`.
         acl: Option<String>,
-        /// ACL version that the znode must have; -1 for any.
+        /// ACL version that the znode must have, or -1 for any.
         version: i32,
-        /// Whether all znodes below get the ACL too.
+        /// Whether all znodes below receive the ACL, too.
         is_recursive: bool,
     },
     /// Prints the member list.
     Members,
     /// Prints a table of members.
     Status {
-        /// Whether all members of the ensemble are queried, and not only the named servers.
+        /// Whether all members of the ensemble are queried, instead of only the named servers.
         is_all: bool,
-        /// Admin ports that the user named. They report ports that the member list lacks.
+        /// Admin ports that the user named. They report client ports that are missing in the member
+        /// list.
         admins: Vec<String>,
     },
     /// Prints changes below a path as they happen.
@@ -156,9 +157,9 @@ pub enum Direct {
         /// Number of changes after which the watch ends.
         limit: Option<u64>,
     },
-    /// The interactive shell.
+    /// Starts the interactive shell.
     Interactive,
-    /// A command of the shell with its words.
+    /// Runs a command of the shell with its words.
     Shell(Vec<String>),
 }
 
@@ -187,7 +188,7 @@ pub fn run_direct(name: &str, target: Target, direct: Direct) -> u8 {
         }
     };
     let code = runtime.block_on(run(name, target, direct));
-    // A thread that still reads from the terminal is abandoned.
+    // A thread that is still reading from the terminal is abandoned.
     runtime.shutdown_background();
     code
 }
@@ -206,7 +207,7 @@ async fn open(target: Target) -> Shell {
     shell
 }
 
-/// Runs the shell for a person, or the commands from standard input.
+/// Runs the shell interactively, or executes the commands from standard input.
 async fn run_shell(shell: &mut Shell) -> Result<u8, Failure> {
     shell.is_friendly = true;
     shell.dir = Some("/".to_owned());

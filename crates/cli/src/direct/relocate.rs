@@ -1,4 +1,4 @@
-//! `rm` and `mv`.
+//! Commands `rm` and `mv`.
 
 use client::{Create, MultiOp};
 use proto::ErrorCode;
@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::output::text::number;
 use crate::shell::Shell;
 
-/// Bytes of a request for a znode in addition to its path, data and ACL.
+/// Size of a request for a znode, in addition to its path, data and ACL, in bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// Largest transaction of `mv` in bytes, as a server with default settings accepts it.
+/// Maximum size of a transaction of `mv`, in bytes. A server with default settings accepts it.
 const MOVE_BYTES_MAX: usize = client::limits::REQUEST_BYTES_MAX - 4096;
 
 /// Deletes a znode, or a subtree starting with its leaves.
@@ -111,7 +111,7 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
             None => MultiOp::create_without_data(&target, &create),
         });
     }
-    // The versions make the transaction fail if another client has written since then.
+    // The versions make the transaction fail if another client has written since the read.
     for znode in seen.iter().rev() {
         ops.push(MultiOp::delete(
             &shell.outside(&znode.path),
@@ -154,7 +154,7 @@ async fn read(shell: &mut Shell, from: &str) -> Result<Vec<WalkedZnode>, Failure
     Ok(all)
 }
 
-/// Returns the failure of a transaction with the path of the failed operation.
+/// Returns the failure of a transaction, with the path of the failed operation.
 fn explained(error: &client::Error, seen: &[WalkedZnode], from: &str, to: &str) -> Failure {
     let client::Error::Multi { index, .. } = error else {
         return Failure::of(error, from);

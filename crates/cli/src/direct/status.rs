@@ -1,4 +1,4 @@
-//! `status`: a table of members, and whether the ensemble is healthy.
+//! Command `status`, which shows a table of members and the health of the ensemble.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const COLUMNS: [&str; 7] = [
     "CONNECTIONS",
 ];
 
-/// Answer to a word that the server does not allow.
+/// Answer to a four-letter word that the server does not allow.
 const NOT_ALLOWED: &str = "is not executed because it is not in the whitelist";
 
 /// Known properties of a member.
@@ -37,14 +37,14 @@ struct MemberStatus {
     sid: Option<Sid>,
     state: MemberState,
     address: Option<String>,
-    /// Fields of `srvr` by name.
+    /// Fields of the answer to `srvr`, by name.
     fields: BTreeMap<String, String>,
     /// Reason why the fields are missing.
     problem: Option<String>,
 }
 
-/// Prints the table and returns the exit code of the state. `admins` are the admin ports that the user
-/// named.
+/// Prints the table and returns the exit code for the state. `admins` are the admin ports that the
+/// user named.
 pub(super) async fn status(
     shell: &mut Shell,
     is_all: bool,
@@ -110,8 +110,8 @@ fn needs_ports(members: &[Member], given: &[String]) -> bool {
     !has_all && given.len() < members.len()
 }
 
-/// Returns the rows of the members, or of the named servers. `problems` are the reasons why client ports
-/// are unknown. The named servers then have their own rows.
+/// Returns the rows of the members, or of the named servers. `problems` are the reasons why client
+/// ports are unknown. If there are any, the named servers have separate rows.
 fn wanted(
     members: Vec<Member>,
     given: Vec<String>,
@@ -201,7 +201,7 @@ impl MemberStatus {
         i64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
     }
 
-    /// Returns the number of transactions that the member lacks, if it is in the leader's epoch.
+    /// Returns the number of transactions that the member lacks if it is in the leader's epoch.
     fn lag(&self, leader: Option<i64>) -> Option<i64> {
         let (own, leader) = (self.zxid()?, leader?);
         (own >> 32 == leader >> 32).then(|| (leader - own).max(0))

@@ -1,4 +1,4 @@
-//! Command `watch`: prints changes of the live tree.
+//! Command `watch`, which prints changes of the live tree.
 
 use proto::watch::EventType;
 use serde_json::json;
@@ -35,7 +35,7 @@ pub(super) async fn watch(
     })
 }
 
-/// Returns the operation that an event reveals, by the names of the change history.
+/// Returns the operation that an event reveals, under its name in the change history.
 fn operation(kind: EventType) -> &'static str {
     match kind {
         EventType::NodeCreated => "create",

@@ -1,4 +1,4 @@
-//! `get`, `ls`, `stat`, `set`, `create` and `acl`.
+//! Commands `get`, `ls`, `stat`, `set`, `create` and `acl`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -38,7 +38,8 @@ pub(super) async fn get(shell: &mut Shell, path: &str, form: DataForm) -> Result
     Ok(())
 }
 
-/// Prints names on separate lines, a table with `is_long`, or all paths with `is_recursive`.
+/// Prints names on separate lines. With `is_long`, prints a table, and with `is_recursive`, all
+/// paths.
 pub(super) async fn list(
     shell: &mut Shell,
     path: &str,
@@ -73,7 +74,7 @@ async fn list_long(shell: &mut Shell, root: &str, deepest: usize) -> Result<(), 
         ));
     }
     while let Some(seen) = walk.next(shell).await? {
-        // The root itself is not in its list.
+        // The list does not contain the root itself.
         if seen.depth == 0 {
             continue;
         }
@@ -173,7 +174,7 @@ pub(super) async fn create(shell: &mut Shell, direct: &Direct) -> Result<(), Fai
         None => client.create_without_data(&outside, &create).await,
     };
     let created = created.map_err(|error| match error.code() {
-        // The path in the answer would be that of the znode, not of its parent.
+        // The answer would contain the path of the znode, not of its parent.
         Some(ErrorCode::NoNode) => Failure {
             plain: Some(format!("{path}: the parent does not exist (-p creates it)")),
             ..Failure::of(&error, path)
@@ -200,7 +201,7 @@ async fn create_parents(shell: &mut Shell, path: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints an ACL in the form in which it can be set, or sets it.
+/// Prints an ACL in the format in which it can be set, or sets it.
 pub(super) async fn acl(
     shell: &mut Shell,
     root: &str,
@@ -255,7 +256,7 @@ fn text_of(acl: &[Acl]) -> String {
     entries.collect::<Vec<_>>().join(",")
 }
 
-/// Reads `scheme:id:perms[,...]`.
+/// Parses `scheme:id:perms[,...]`.
 fn acl_of(text: &str) -> Result<Vec<Acl>, Failure> {
     let entries = text.split(',').map(|entry| {
         let parts = entry
@@ -286,7 +287,7 @@ pub(super) fn parent(path: &str) -> &str {
     }
 }
 
-/// Returns the path of a znode below `to` for a znode at or below `from`.
+/// Returns the path below `to` for a znode at or below `from`.
 pub(super) fn moved(path: &str, from: &str, to: &str) -> String {
     match path.strip_prefix(from).unwrap_or_default() {
         "" => to.to_owned(),

@@ -1,7 +1,7 @@
-//! Output of the reading commands with `--output json`: one object per line.
+//! Output of reading commands with `--output json`: one object per line.
 //!
-//! Zxids and session ids are hexadecimal strings, as in a printed Stat. As numbers they are too
-//! large for many JSON parsers.
+//! Zxids and session ids are hexadecimal strings, as in a printed Stat. As numbers, they would be
+//! too large for many JSON parsers.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use proto::{Acl, Stat};
 use serde_json::{Value, json};
 
-/// Formats a line. It escapes control characters that JSON permits, because a terminal would
-/// execute them.
+/// Formats a line. Escapes control characters that JSON permits, because a terminal would execute
+/// them.
 pub(crate) fn line(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(is_escaped) {
@@ -46,7 +46,7 @@ pub(crate) fn data(data: Option<&[u8]>, wants_base64: bool) -> (Value, Value) {
     }
 }
 
-/// Returns the fields of a Stat, with their printed names.
+/// Returns the fields of a Stat under their printed names.
 pub(crate) fn stat(stat: &Stat) -> Value {
     json!({
         "cZxid": format!("0x{:x}", stat.czxid),

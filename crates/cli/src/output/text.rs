@@ -34,7 +34,7 @@ pub(crate) fn time(ms: i64) -> String {
             .to_zoned(TimeZone::system())
             .strftime("%a %b %d %H:%M:%S %Z %Y")
             .to_string(),
-        // A server may send any number.
+        // A server may send an arbitrary number.
         Err(_) => format!("{ms} ms since 1970"),
     }
 }

@@ -1,7 +1,7 @@
 //! YAML documents from JSON values.
 //!
-//! Strings are written as in JSON, which is valid YAML. Thus no value can be mistaken for a number
-//! or a date.
+//! Strings are written as in JSON, which is valid YAML. Therefore no string can be mistaken for a
+//! number or a date.
 
 use std::fmt::Write;
 

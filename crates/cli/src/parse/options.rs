@@ -1,11 +1,11 @@
-//! Options of one command, parsed as by Apache Commons CLI: anywhere among the words, several
-//! letters after one hyphen, and a value after the letter, an equals sign or a blank.
+//! Options of a command, parsed as Apache Commons CLI parses them: anywhere among the words,
+//! several letters after one hyphen, and a value after the letter, an equals sign or a blank.
 //!
 //! Source: org.apache.commons.cli.DefaultParser.
 
 use crate::failure::Failure;
 
-/// An option of a command.
+/// Option of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandOption {
     pub(crate) name: &'static str,
@@ -28,7 +28,7 @@ pub(crate) const fn value(name: &'static str) -> CommandOption {
     }
 }
 
-/// The parsed words of a command.
+/// Parsed words of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
     options: Vec<(&'static str, String)>,
@@ -40,7 +40,7 @@ impl Arguments {
     /// Parses the words after the command.
     ///
     /// # Errors
-    /// If an option is invalid. The error contains Commons CLI's text and the name of its
+    /// If an option is invalid. The error contains Commons CLI's message and the name of its
     /// exception.
     pub(crate) fn parse(words: &[String], known: &[CommandOption]) -> Result<Self, Failure> {
         let mut given = Self::default();
@@ -74,7 +74,8 @@ impl Arguments {
             let inside = with_equals.map(str::to_owned);
             return self.note(*opt, inside, known, words);
         }
-        // Several letters after one hyphen. The first letter with a value takes the rest.
+        // Several letters follow one hyphen. The first letter that takes a value takes the rest as
+        // its value.
         for (at, letter) in text.char_indices() {
             let behind = &text[at + letter.len_utf8()..];
             let unknown = || Failure::unrecognized(&format!("-{text}"));

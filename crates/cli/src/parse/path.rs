@@ -1,6 +1,6 @@
-//! Paths as a client checks them, and the chroot of a session.
+//! Path checks of a client, and the chroot of a session.
 //!
-//! Source: PathUtils.validatePath (texts), ZooKeeper.prependChroot.
+//! Source: PathUtils.validatePath (messages), ZooKeeper.prependChroot.
 
 use client::{PathFault, check_path};
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// Checks a path before it is sent.
 ///
 /// # Errors
-/// If the path is invalid. The error contains Java's text.
+/// If the path is invalid. The error contains Java's message.
 pub(crate) fn validate(path: &str) -> Result<(), Failure> {
     let Err(fault) = check_path(path) else {
         return Ok(());
@@ -31,12 +31,12 @@ pub(crate) fn validate(path: &str) -> Result<(), Failure> {
     Err(Failure::new(text).with_exit(exit::USAGE))
 }
 
-/// Path of the ensemble below which all paths of a session are. Empty for the root.
+/// Path in the ensemble that is the root of all paths of a session. Empty for the ensemble's root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Chroot(String);
 
 impl Chroot {
-    /// Splits the chroot off a connect string: `a:2181,b:2181/app`.
+    /// Splits the chroot from a connect string: `a:2181,b:2181/app`.
     ///
     /// # Errors
     /// If the chroot is not a path.
@@ -71,7 +71,7 @@ impl Chroot {
     }
 }
 
-/// Returns a child's path.
+/// Returns the path of a child.
 pub(crate) fn child(path: &str, name: &str) -> String {
     match path {
         "/" => format!("/{name}"),

@@ -1,4 +1,4 @@
-//! Suggestions of names that the user may have meant.
+//! Suggestions for misspelt names.
 
 /// Returns the most similar known name, if one is similar to `typed`.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -12,7 +12,8 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// Returns the number of insertions, deletions and replacements between two texts (Levenshtein).
+/// Returns the number of insertions, deletions and replacements that turn one string into the other
+/// (Levenshtein distance).
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,10 +1,10 @@
-//! Splits a line into words.
+//! Splitter of lines into words.
 //!
-//! Source: ZooKeeperMain.MyCommandOptions.parseCommand. Its pattern is reproduced in unusual cases,
-//! too: a line of blanks is a command with the name `" "`.
+//! Source: ZooKeeperMain.MyCommandOptions.parseCommand. Its pattern is reproduced even in unusual
+//! cases. For example, a line of blanks is a command named `" "`.
 
-/// Returns the words of a line, which are separated by blanks or are in single or double quotes. An
-/// unmatched quote is skipped.
+/// Returns the words of a line, which are separated by blanks or enclosed in single or double
+/// quotes. An unmatched quote is skipped.
 pub(crate) fn split(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = line;

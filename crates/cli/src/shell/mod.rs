@@ -1,4 +1,4 @@
-//! State of a shell between two commands: session, history and exit code.
+//! State of a shell between commands: session, history and exit code.
 //!
 //! Source: ZooKeeperMain.
 
@@ -22,7 +22,7 @@ use crate::output::yaml::yaml;
 use crate::parse::path::Chroot;
 use crate::parse::words;
 
-/// Number of commands that `history` shows in addition to itself.
+/// Number of earlier commands that `history` shows.
 const HISTORY_SHOWN: usize = 10;
 
 /// State of the session.
@@ -31,14 +31,14 @@ enum SessionState {
     /// No command has needed a session yet.
     NotYet,
     Open(Box<Connection>),
-    /// The session was closed by `close`.
+    /// The command `close` has closed the session.
     Closed,
     /// A server refused credentials. The session executes no commands, and reports the reason to
-    /// each of them.
+    /// each command.
     AuthFailed,
 }
 
-/// A shell, or a single command.
+/// Shell, or a single command.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) start: CliArguments,
@@ -49,12 +49,12 @@ pub(crate) struct Shell {
     auths: Vec<(String, String)>,
     pub(crate) prints_watches: bool,
     pub(crate) is_over: bool,
-    /// Whether the session owns ephemerals of this shell.
+    /// Whether the session owns ephemerals that this shell has created.
     pub(crate) has_ephemerals: bool,
     history: BTreeMap<usize, String>,
     commands: usize,
     exit_code: u8,
-    /// Whether a person types. An invalid number then does not end the shell.
+    /// Whether the shell is interactive. In this case, an invalid number does not end the shell.
     pub(crate) talks_to_a_person: bool,
     /// Current path for relative paths, after `cd`.
     pub(crate) dir: Option<String>,
@@ -98,7 +98,7 @@ impl Shell {
         self.is_unheard
     }
 
-    /// Prints on standard output, after all earlier events.
+    /// Prints to standard output, after all earlier events.
     pub(crate) fn print(&mut self, text: &str) {
         self.print_news();
         self.write(text);
@@ -114,7 +114,7 @@ impl Shell {
         self.print(&shown);
     }
 
-    /// Reports a result: as an object on standard output, or as text on standard error.
+    /// Reports a result, as an object on standard output or as text on standard error.
     pub(crate) fn report(&mut self, value: Value, text: &str) {
         if self.start.format.is_structured() {
             self.show(|| value, String::new)
@@ -123,7 +123,7 @@ impl Shell {
         }
     }
 
-    /// Writes bytes unchanged on standard output. A terminal also receives a line break.
+    /// Writes bytes unchanged to standard output. A terminal also receives a line break.
     pub(crate) fn print_bytes(&mut self, bytes: &[u8]) {
         let mut out = terminal::stdout();
         let ends_line = out.is_terminal() && !bytes.ends_with(b"\n");
@@ -132,10 +132,10 @@ impl Shell {
         self.is_unheard |= written.and_then(|()| out.flush()).is_err();
     }
 
-    /// Prints on standard error.
+    /// Prints to standard error.
     pub(crate) fn complain(&mut self, text: &str) {
         self.print_news();
-        // A failure is ignored, because the reader has closed standard error.
+        // A failure is ignored, because it means that the reader has closed standard error.
         terminal::complain!("{text}");
     }
 
@@ -155,7 +155,7 @@ impl Shell {
         }
     }
 
-    /// Prints the prompt again, below the printed text.
+    /// Prints the prompt again below the printed text.
     pub(crate) fn print_prompt(&mut self) {
         let prompt = self.prompt();
         let mut out = terminal::stdout();
@@ -174,11 +174,11 @@ impl Shell {
         self.is_unheard |= written.is_err();
     }
 
-    /// Returns the session's client. Connects for the first command that needs a connection. `path`
-    /// is the path of that command.
+    /// Returns the session's client. Connects if there is no connection yet. `path` is the path of
+    /// the command.
     ///
     /// # Errors
-    /// If the connection fails, the session was closed by a command, or credentials were refused.
+    /// If the connection fails, a command has closed the session, or credentials were refused.
     pub(crate) async fn client(&mut self, path: &str) -> Result<Client, Failure> {
         if matches!(self.link, SessionState::NotYet) {
             self.connect(path).await?;
@@ -239,7 +239,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Connects now, for a person who waits for the prompt, or as `-waitforconnection` requests.
+    /// Connects immediately, for an interactive shell or for `-waitforconnection`.
     ///
     /// # Errors
     /// If the connection fails.
@@ -266,15 +266,15 @@ impl Shell {
         if let SessionState::Open(connection) =
             std::mem::replace(&mut self.link, SessionState::Closed)
         {
-            // Without an answer the session ends by its timeout.
+            // Without an answer, the session ends at its timeout.
             let _ = connection.client.close().await;
             self.print_event(&block("Closed", "None", None, -1));
         }
         self.has_ephemerals = false;
     }
 
-    /// Ends the session silently, unless it owns ephemerals. As with zkCli.sh, these exist until
-    /// the session timeout.
+    /// Ends the session silently, unless it owns ephemerals. As with zkCli.sh, these then exist
+    /// until the session timeout.
     pub(crate) async fn leave(&mut self) {
         if let SessionState::Open(connection) = &self.link
             && !self.has_ephemerals
@@ -283,7 +283,7 @@ impl Shell {
         }
     }
 
-    /// Adds an identity to the session, or to the next one.
+    /// Adds an identity to the session, or to the next session.
     pub(crate) async fn add_auth(&mut self, scheme: &str, auth: &str) {
         let SessionState::Open(connection) = &self.link else {
             return self.auths.push((scheme.to_owned(), auth.to_owned()));
@@ -316,7 +316,7 @@ impl Shell {
         }
     }
 
-    /// Executes a line that was typed or read.
+    /// Executes a line from a terminal or a script.
     pub(crate) async fn line(&mut self, line: &str) {
         if line.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! A shell for a person: line editing, history, completion of commands, options and paths.
+//! Interactive shell: line editing, history, and completion of commands, options and paths.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -18,16 +18,16 @@ use crate::failure::Failure;
 use crate::parse::path::Chroot;
 use crate::shell::Shell;
 
-/// Time limit for the completion of a path, because a person waits for it.
+/// Time limit for the completion of a path, because the user waits for it.
 const COMPLETION_MAX: Duration = Duration::from_secs(2);
 
-/// Maximum number of names for completion.
+/// Maximum number of names in a completion.
 const NAMES_MAX: usize = 1000;
 
-/// Interval between two checks for events while a person types.
+/// Interval between checks for events while the user types.
 const NEWS_EVERY: Duration = Duration::from_millis(100);
 
-/// Context of completion: the runtime, and the current session.
+/// Context of completions: the runtime and the current session.
 #[derive(Helper, Validator)]
 struct Completion {
     runtime: Handle,
@@ -117,7 +117,7 @@ impl Completion {
             tokio::time::timeout(COMPLETION_MAX, client.get_children(&outside)).await
         });
         let names = answer.ok().and_then(Result::ok).unwrap_or_default();
-        // The terminal would execute control characters.
+        // The terminal would execute any control characters.
         let fitting = names
             .iter()
             .filter(|name| name.starts_with(begin) && !name.contains(char::is_control));
@@ -142,7 +142,7 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
     let mut lines = Lines::with_config(config).map_err(wrong)?;
     let file = history_file();
     if let Some(file) = &file {
-        // The file does not exist the first time.
+        // The history file does not exist at the first start.
         let _ = lines.load_history(file);
         forget_secrets(&mut lines);
     }
@@ -168,7 +168,7 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
         match line {
             Ok(line) => {
                 if !has_secret(&line) {
-                    // A line that is missing in the history is not a reason to end.
+                    // A failure to record a line in the history is not a reason to end.
                     let _ = lines.add_history_entry(line.as_str());
                 }
                 shell.line(&line).await;
@@ -180,7 +180,7 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
         }
     }
     if let Some(file) = &file {
-        // A read-only home directory only costs the history.
+        // If the home directory is read-only, only the history is lost.
         let _ = lines.save_history(file);
     }
     Ok(())
@@ -200,8 +200,8 @@ fn forget_secrets(lines: &mut Lines) {
 }
 
 /// Waits for a line, and meanwhile shows the events of watches: below the typed text, with a new
-/// prompt, as zkCli.sh does. (rustyline's own method for this, up to version 18, leaves keys unread
-/// that arrived together.)
+/// prompt, as zkCli.sh does. (rustyline's method for this purpose, up to version 18, leaves keys
+/// unread that arrived together.)
 async fn wait_for<T: Send + 'static>(
     shell: &mut Shell,
     mut reading: tokio::task::JoinHandle<T>,
@@ -220,7 +220,7 @@ async fn wait_for<T: Send + 'static>(
     }
 }
 
-/// Returns the file of earlier lines, which belongs to the user. Lines with secrets are not stored.
+/// Returns the history file, which belongs to the user. Lines with secrets are not stored.
 fn history_file() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
     Some(PathBuf::from(home).join(".zoarium_cli_history"))

@@ -1,4 +1,4 @@
-//! The end of a command that continues until the user ends it.
+//! Key handling for commands that continue until the user ends them.
 
 use terminal::QuitKey;
 use tokio::sync::oneshot;
@@ -8,14 +8,14 @@ pub(crate) async fn by_user(has_key: bool) {
     let (quit, pressed) = oneshot::channel();
     let listen = || {
         QuitKey::listen(move || {
-            // The command has already ended.
+            // Sending fails only if the command has already ended.
             let _ = quit.send(());
         })
     };
     let _key = has_key.then(listen).flatten();
     let pressed = async {
         if pressed.await.is_err() {
-            // No thread listens for keys.
+            // No thread is listening for keys.
             std::future::pending::<()>().await;
         }
     };

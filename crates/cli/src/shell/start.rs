@@ -1,4 +1,4 @@
-//! The words before the command.
+//! Words that precede the command.
 //!
 //! Source: ZooKeeperMain.MyCommandOptions.parseOptions, connectToZK.
 
@@ -12,11 +12,11 @@ use client::{Login, Options};
 use crate::failure::Failure;
 use crate::parse::path::Chroot;
 
-/// Settings of the client from its caller, which Apache ZooKeeper takes from JVM flags.
+/// Client settings that the caller provides. Apache ZooKeeper obtains them from JVM flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientSettings {
-    /// Names and values of properties, such as `zookeeper.client.secure`. The file of `-client-configuration` has
-    /// priority.
+    /// Names and values of properties, such as `zookeeper.client.secure`. The file named by
+    /// `-client-configuration` takes precedence.
     pub properties: Vec<(String, String)>,
     /// Login on each connection.
     pub login: Option<SaslClient>,
@@ -25,7 +25,7 @@ pub struct ClientSettings {
 /// Form of the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Text for people.
+    /// Text for human readers.
     #[default]
     Text,
     /// JSON, one object per line.
@@ -41,7 +41,7 @@ impl Format {
     }
 }
 
-/// A SASL login.
+/// SASL login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaslClient {
     /// Login with name and password.
@@ -64,9 +64,9 @@ pub(crate) struct CliArguments {
     pub(crate) format: Format,
     /// Connector for all connections, instead of the connector of the configuration.
     pub(crate) connector: Option<Connector>,
-    /// Whether the user only wants to read the help.
+    /// Whether the user requests only the help.
     pub(crate) wants_help: bool,
-    /// The command and its words. Empty for a shell.
+    /// Command and its words. Empty for a shell.
     pub(crate) command: Vec<String>,
 }
 
@@ -120,8 +120,8 @@ impl CliArguments {
         Ok(start)
     }
 
-    /// Removes `--output FORM` and `--help` from the words of the command. Java's commands do not
-    /// have such options.
+    /// Removes `--output FORM` and `--help` from the words of the command, because Java's commands
+    /// lack these options.
     fn take_output(&mut self) -> Result<(), Failure> {
         let ends = self.command.iter().position(|word| word == "--");
         let rest = self.command.split_off(ends.unwrap_or(self.command.len()));
@@ -152,7 +152,7 @@ impl CliArguments {
         }
     }
 
-    /// Returns the options of a connection to `server`, which may differ from the initial one.
+    /// Returns the options for a connection to `server`, which may differ from the initial server.
     ///
     /// # Errors
     /// If the timeout, the server or the configuration is invalid.
@@ -185,8 +185,8 @@ impl CliArguments {
         Ok((options, chroot))
     }
 
-    /// Returns the TLS settings for admin ports, whether or not the session uses TLS: with the
-    /// stores of the configuration, or otherwise with the certificates that the platform trusts.
+    /// Returns the TLS settings for admin ports, whether or not the session uses TLS. They use the
+    /// stores of the configuration or, without stores, the certificates that the platform trusts.
     ///
     /// # Errors
     /// If the configuration is invalid.
@@ -220,8 +220,8 @@ fn format_of(name: &str) -> Result<Format, Failure> {
     }
 }
 
-/// Properties of a client: its file, which has priority, and the properties of its caller. Source:
-/// ZKClientConfig, ClientX509Util.
+/// Properties of a client: its file, which takes precedence, and the properties of its caller.
+/// Source: ZKClientConfig, ClientX509Util.
 #[derive(Debug, Default)]
 struct Configuration {
     file: PathBuf,

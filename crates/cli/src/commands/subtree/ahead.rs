@@ -1,7 +1,7 @@
-//! Requests for a sequence of znodes. Later requests are sent before their turn.
+//! Requests for a sequence of znodes, which are sent ahead of their turns.
 //!
-//! Requests are sent in the order of the znodes, and answers are taken in the same order. Thus, on
-//! one connection, a znode is created before its children, and no request has to wait for an
+//! Requests are sent in the order of the znodes, and answers are processed in the same order. On
+//! one connection, a znode is thus created before its children, and no request has to wait for an
 //! answer.
 
 use std::collections::VecDeque;
@@ -12,32 +12,35 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 
-/// Maximum number of znodes that are requested before their turn. The client accepts four times as
-/// many requests without a wait. Requests that wait for capacity would be sent in any order.
+/// Maximum number of znodes that are requested ahead of their turns. The client accepts four times
+/// as many requests without a wait. Requests that wait for capacity would be sent in arbitrary
+/// order.
 const AHEAD_MAX: usize = 256;
 
-/// Minimum number, however much data the znodes have.
+/// Minimum number of requested znodes, regardless of the size of their data.
 const AHEAD_MIN: usize = 4;
 
-/// Maximum bytes of data before their turn, as estimated from the data of earlier znodes.
+/// Maximum size of the data requested ahead of its turn, in bytes. It is estimated from the data of
+/// earlier znodes.
 const AHEAD_BYTES: usize = 8 << 20;
 
-/// Assumed bytes of a znode before any znode was received.
+/// Assumed size of a znode before the first one has been received, in bytes.
 const UNSEEN_BYTES: usize = 256 << 10;
 
-/// A request that waits for its turn.
+/// Request that waits for its turn.
 struct QueuedRequest<Q, A> {
     question: Q,
-    /// The sent request; `None` before it is sent.
+    /// Task of the request. `None` before the request is sent.
     asked: Option<JoinHandle<A>>,
 }
 
 /// Requests in the order of their turns.
 pub(crate) struct ReadAhead<Q, A> {
     waiting: VecDeque<QueuedRequest<Q, A>>,
-    /// The first `asked` requests were sent. Later ones may have been sent, too.
+    /// Number of requests at the front that have been sent. Later requests may have been sent, too.
     asked: usize,
-    /// Moving average of the received data lengths, in which the latest have the most weight.
+    /// Moving average of the received data lengths, in which the latest lengths have the greatest
+    /// weight.
     mean_bytes: usize,
 }
 
@@ -104,7 +107,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     /// Sends as many questions as the limits permit, and waits for the answer to the first.
     ///
     /// # Errors
-    /// Only after a bug of this program.
+    /// If this program has a bug.
     pub(crate) async fn next<F>(&mut self, ask: impl Fn(&Q) -> F) -> Result<Option<(Q, A)>, Failure>
     where
         F: Future<Output = A> + Send + 'static,
@@ -126,8 +129,8 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
         self.asked = self.waiting.len();
     }
 
-    /// Updates the average with the data length of a znode. Only a few znodes with much
-    /// data are requested at a time.
+    /// Updates the average with the data length of a znode. If znodes have much data, only a few
+    /// are requested at a time.
     pub(crate) fn has_seen(&mut self, bytes: usize) {
         self.mean_bytes = (self.mean_bytes * 15 + bytes) / 16;
     }
@@ -144,14 +147,14 @@ impl<Q, A> Drop for ReadAhead<Q, A> {
     }
 }
 
-/// Starts work, and sends its first request before the request of the next work. Spawned tasks
-/// start in any order, so the work is first polled here. The poll is unconstrained, because the
-/// budget of this task may be exhausted.
+/// Starts a task, and sends its first request before that of the next task. Spawned tasks start in
+/// arbitrary order, so the task is first polled here. The poll is unconstrained, because the budget
+/// of this task may be exhausted.
 fn begin<A: Send + 'static>(work: impl Future<Output = A> + Send + 'static) -> JoinHandle<A> {
     let mut work = Box::pin(work);
     let begun = {
         let first = pin!(tokio::task::unconstrained(&mut work));
-        // The spawned task polls again.
+        // The spawned task polls the future again.
         first.poll(&mut Context::from_waker(Waker::noop()))
     };
     match begun {
@@ -193,7 +196,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn many_are_unanswered_at_one_time_and_answers_come_in_order() {
-        // No question is answered before all were sent.
+        // No question is answered before all have been sent.
         let all = Arc::new(Barrier::new(AHEAD_MAX));
         let mut ahead = of(0..AHEAD_MAX);
         let ask = |number: &usize| {

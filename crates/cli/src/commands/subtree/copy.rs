@@ -1,4 +1,4 @@
-//! `cp`: copies a znode or a subtree within an ensemble or between two ensembles.
+//! Command `cp`, which copies a znode or a subtree within an ensemble or between two ensembles.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ struct CopyCounts {
 /// Result for one znode.
 #[derive(Debug)]
 enum CopyResult {
-    /// Created, with the number of bytes.
+    /// The znode was created. Contains its number of bytes.
     Created(usize),
     Replaced(usize),
     Ephemeral,
@@ -62,7 +62,7 @@ pub(crate) async fn cp(
             0 => exit::FAILED,
             _ => exit::DENIED,
         })),
-        // The completed part is useful information.
+        // After a failure, the user needs to know which part was completed.
         Err(failure) if tally.created + tally.replaced > 0 => {
             Err(failure.with_note(&format!("Not finished: {text}")))
         }
@@ -79,7 +79,7 @@ async fn copy(
 ) -> Result<(), Failure> {
     check(given, source, target).await?;
     // The source is listed first, so that a target below the source does not extend the copied
-    // subtree, under whatever name of the ensemble.
+    // subtree, even if the ensemble is reached under another name.
     let mut levels = vec![vec![String::new()]];
     if given.has("r") {
         levels = list(shell, source, tally).await?;
@@ -91,7 +91,7 @@ async fn copy(
         async move { copy_one(&source, &target, &path, replaces).await }
     };
     let (mut ahead, mut failed, mut count) = (ReadAhead::default(), None, 0);
-    // One level at a time, so that a parent exists before its children.
+    // Levels are copied one at a time, so that a parent exists before its children.
     for level in levels {
         level.into_iter().for_each(|path| ahead.push(path));
         while let Some((path, done)) = ahead.next(copy_of).await? {
@@ -100,7 +100,7 @@ async fn copy(
                     ahead.has_seen(done.bytes());
                     tally.note(shell, source, &path, &done);
                 }
-                // Pending requests are counted first.
+                // The results of pending requests must be counted before the end.
                 Err(failure) => {
                     failed.get_or_insert(failure);
                     ahead.ask_no_more();
@@ -153,7 +153,7 @@ async fn check(given: &Arguments, source: &Subtree, target: &Subtree) -> Result<
     }
 }
 
-/// Returns the paths below the source level by level, starting with its root.
+/// Returns the paths below the source level by level, starting with the source itself.
 async fn list(
     shell: &mut Shell,
     source: &Arc<Subtree>,
@@ -171,7 +171,7 @@ async fn list(
         match names? {
             Ok(names) => {
                 let below = names.iter().map(|name| format!("{path}/{name}"));
-                // Znodes of the ensemble are left out, because the target ensemble has its own.
+                // The ensemble's own znodes are omitted, because the target ensemble has its own.
                 below
                     .filter(|path| !source.is_of_the_ensemble(path))
                     .for_each(|path| ahead.push(path));
@@ -218,7 +218,7 @@ async fn copy_one(
 }
 
 impl CopyResult {
-    /// Returns the bytes of copied data.
+    /// Returns the number of copied data bytes.
     fn bytes(&self) -> usize {
         match self {
             Self::Created(bytes) | Self::Replaced(bytes) => *bytes,

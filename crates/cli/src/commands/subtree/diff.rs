@@ -1,4 +1,4 @@
-//! `diff`: the differences between two subtrees of one ensemble or of two.
+//! Command `diff`, which shows the differences between two subtrees of one ensemble or of two.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::shell::Shell;
 /// Exit code if it is unknown whether there is a difference, as in diff(1).
 pub(crate) const TROUBLE: u8 = 2;
 
-/// Results so far.
+/// Results that have been found so far.
 #[derive(Debug, Default)]
 struct DiffCounts {
     znodes: usize,
@@ -80,7 +80,7 @@ async fn compare(
     compared
 }
 
-/// Compares level by level. The children of a znode are known from both places.
+/// Compares the subtrees level by level. The children of a znode are known from both places.
 async fn compare_places(
     shell: &mut Shell,
     given: &Arguments,
@@ -142,7 +142,7 @@ fn report(
             tally.ephemerals += 1;
             return Ok(BTreeSet::new());
         }
-        // There is nothing to compare, and the reason was reported.
+        // There is nothing to compare, and the reason has been reported.
         [ReadResult::Unreadable, _] | [_, ReadResult::Unreadable] => return Ok(BTreeSet::new()),
         [ReadResult::Nothing, _] if path.is_empty() => return Err(missing(places[0])),
         [_, ReadResult::Nothing] if path.is_empty() => return Err(missing(places[1])),
@@ -152,7 +152,7 @@ fn report(
         [ReadResult::Nothing, ReadResult::Znode(_)] => {
             return Ok(only_in(shell, tally, places[1], path));
         }
-        // The znode was deleted in both trees meanwhile.
+        // The znode has been deleted in both trees meanwhile.
         [ReadResult::Nothing, ReadResult::Nothing] => return Ok(BTreeSet::new()),
     };
     if is_passed_over(&first) && is_passed_over(&second) {
@@ -191,7 +191,7 @@ fn only_in(
     BTreeSet::new()
 }
 
-/// Returns the path below both roots. A slash stands for the roots themselves.
+/// Returns the path below both roots. A slash represents the roots themselves.
 fn below_roots(path: &str) -> &str {
     match path {
         "" => "/",

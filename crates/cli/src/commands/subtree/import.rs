@@ -1,4 +1,4 @@
-//! `import`: creates the znodes that `export` wrote, with many requests in flight.
+//! Command `import`, which creates the znodes that `export` wrote, with many requests in flight.
 
 use std::io::{self, BufRead, Read};
 
@@ -18,10 +18,11 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Longest line that `import` reads: a znode of the maximum size, in base64.
+/// Maximum length of a line that `import` reads, in bytes. It fits a znode of the maximum size in
+/// base64.
 const LINE_BYTES_MAX: u64 = 512 << 20;
 
-/// A parsed line of an export.
+/// Parsed line of an export.
 #[derive(Debug, Clone)]
 struct ImportLine {
     number: usize,
@@ -38,7 +39,7 @@ enum ImportResult {
     Kept,
 }
 
-/// Counts of the results.
+/// Number of lines with each result.
 #[derive(Debug, Default)]
 struct ImportCounts {
     created: usize,
@@ -46,7 +47,7 @@ struct ImportCounts {
     kept: usize,
 }
 
-/// Creates the znodes that `export` wrote, below a path. Existing znodes are kept, or with `-f`
+/// Creates the znodes that `export` wrote, below a path. Existing znodes are kept. With `-f`, they
 /// receive the data and ACL of the line.
 pub(crate) async fn import(
     shell: &mut Shell,
@@ -115,7 +116,7 @@ async fn import_lines(
                 tally.note(&done);
                 tell_progress(shell, tally.count());
             }
-            // Pending requests are counted first.
+            // The results of pending requests must be counted before the end.
             Err(error) => {
                 let failure = Failure::of(&error, &line.path);
                 refused.get_or_insert(failure.in_line(line.number));
@@ -129,15 +130,15 @@ async fn import_lines(
     }
 }
 
-/// Returns whether the result of `line` depends on the result of `earlier`. A create is sent
-/// directly after the create of its parent. An existing znode receives its ACL only after the
-/// parent's result is known.
+/// Returns whether the result of `line` depends on the result of `earlier`. A request to create a
+/// znode is sent directly after the request to create its parent. An existing znode receives its
+/// ACL only after the parent's result is known.
 fn decides_on(earlier: &ImportLine, line: &ImportLine) -> bool {
     let parent = line.path.rsplit_once('/').map_or("", |(parent, _)| parent);
     earlier.path == line.path || earlier.path == parent
 }
 
-/// Creates a znode, or sets data and ACL if it exists and is to be replaced.
+/// Creates a znode. If it exists and must be replaced, sets its data and ACL instead.
 async fn put(
     client: Client,
     outside: String,
@@ -194,8 +195,8 @@ fn wrong(number: usize, what: &str) -> Failure {
     Failure::new(format!("line {number}: {what}"))
 }
 
-/// Returns the line with this number or the next one, because the root of a tree already exists.
-/// Returns `None` at the end.
+/// Returns the line with this number, or the next line if this one is the root of a tree, because
+/// the root already exists. Returns `None` at the end.
 fn next_line(number: usize, below: &str) -> Result<Option<ImportLine>, Failure> {
     for number in number.. {
         let Some(text) = read_line(number)? else {

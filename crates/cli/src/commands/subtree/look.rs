@@ -1,6 +1,6 @@
-//! Commands on subtrees that zkCli.sh does not have: overview, search and export.
+//! Commands on subtrees that zkCli.sh lacks: overview, search and export.
 //!
-//! Each of them is a [`Walk`] of the subtree.
+//! Each of them performs a [`Walk`] through the subtree.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ use crate::parse::path;
 use crate::shell::Shell;
 use crate::shell::start::Format;
 
-/// Bytes of an export that are printed together, because each print is a system call.
+/// Number of bytes of an export that are printed together, because each print is a system call.
 const LINES_BYTES: usize = 64 << 10;
 
 /// Number of znodes between two progress reports of a long command on standard error.
@@ -38,7 +38,7 @@ pub(crate) fn plain(name: &str) -> String {
     name.chars().map(escape).collect()
 }
 
-/// Prints indented names, and the number of children at the maximum depth.
+/// Prints the names, indented, and the number of children at the maximum depth.
 pub(crate) async fn tree(
     shell: &mut Shell,
     command: &Command,
@@ -79,7 +79,7 @@ pub(crate) async fn tree(
     Ok(())
 }
 
-/// Prints the number of znodes and bytes of data below each path, down to a depth.
+/// Prints the number of znodes and the number of data bytes below each path, down to a depth.
 pub(crate) async fn du(
     shell: &mut Shell,
     command: &Command,
@@ -88,7 +88,8 @@ pub(crate) async fn du(
     let root = command.path(given)?;
     let shown: usize = given.number("d")?.unwrap_or(1);
     let mut walk = Walk::new(root, usize::MAX, WalkedProperties::Names);
-    // Path, znodes and bytes of the ancestors whose subtree is not complete.
+    // Path of each ancestor whose subtree is not complete, with the numbers of its znodes and
+    // bytes.
     let mut open: Vec<(String, usize, i64)> = Vec::new();
     let mut count = 0;
     loop {
@@ -151,7 +152,7 @@ pub(crate) async fn find(
     Ok(())
 }
 
-/// Matches in time proportional to the product of both lengths, whatever the pattern.
+/// The match takes time proportional to the product of both lengths, for any pattern.
 fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     let (mut at, mut name_at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -179,7 +180,7 @@ fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     pattern[at..].iter().all(|c| *c == '*')
 }
 
-/// Prints paths whose data contains a text, with the matching line, or only the paths with `-l`.
+/// Prints paths whose data contains a string, with the matching line, or only the paths with `-l`.
 /// The exit code is 1 without a match, as in grep.
 pub(crate) async fn grep(
     shell: &mut Shell,
@@ -227,7 +228,7 @@ pub(crate) async fn grep(
     }
 }
 
-/// Returns data and Stat. Returns `None` for a deleted or unreadable znode, which it reports.
+/// Returns the data and the Stat. Reports a deleted or unreadable znode, and returns `None` for it.
 async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, Failure> {
     let client = shell.client(path).await?;
     match client.get_data(&shell.outside(path)).await {
@@ -303,8 +304,8 @@ pub(crate) fn is_ephemeral(stat: &Stat) -> bool {
     stat.ephemeral_owner != 0 && is_session(stat.ephemeral_owner)
 }
 
-/// Returns whether an owner is a session. Container and TTL znodes have marks in the top byte.
-/// Source: EphemeralType.
+/// Returns whether an owner is a session. The owners of container and TTL znodes have a mark in the
+/// top byte. Source: EphemeralType.
 fn is_session(owner: i64) -> bool {
     owner.to_be_bytes()[0] != 0xff && owner != i64::MIN
 }

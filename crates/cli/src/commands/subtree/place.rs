@@ -1,4 +1,4 @@
-//! A subtree of this ensemble or of another one, for the commands that read two of them.
+//! Subtree of this ensemble or another one, for the commands that read two subtrees.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Time limit for the end of a session with another ensemble. Without an answer, the session ends
-/// by its timeout.
+/// Time limit for ending a session with another ensemble. Without an answer, the session ends at
+/// its timeout.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
-/// A subtree.
+/// Subtree of an ensemble.
 #[derive(Debug)]
 pub(crate) struct Subtree {
     client: Client,
@@ -30,13 +30,13 @@ pub(crate) struct Subtree {
     pub(crate) is_own: bool,
 }
 
-/// A znode with the requested properties.
+/// Znode with the requested properties.
 #[derive(Debug)]
 pub(crate) struct Znode {
     pub(crate) data: Option<Bytes>,
     pub(crate) stat: Stat,
     pub(crate) names: Vec<String>,
-    /// Empty unless requested.
+    /// ACL of the znode. Empty unless requested.
     pub(crate) acl: Vec<Acl>,
 }
 
@@ -57,7 +57,7 @@ impl Znode {
 }
 
 impl ReadResult {
-    /// Returns the number of bytes of its data.
+    /// Returns the number of data bytes of the znode.
     pub(crate) fn bytes(&self) -> usize {
         let data = match self {
             Self::Znode(znode) => znode.data.as_ref(),
@@ -69,8 +69,8 @@ impl ReadResult {
 
 impl Subtree {
     /// Opens `/path` in the shell's session, or `host:port[,...]/path` of another ensemble. The
-    /// other ensemble receives the identity of `-auth scheme:auth`, but not the shell's identities,
-    /// because a server sees the credentials that it receives.
+    /// other ensemble receives the identity from `-auth scheme:auth`, but not the shell's
+    /// identities, because a server sees the credentials that it receives.
     ///
     /// # Errors
     /// If the place is invalid, the connection fails, or the identity is refused.
@@ -150,7 +150,7 @@ impl Subtree {
         join(&self.shown, below)
     }
 
-    /// Returns whether the path belongs to the ensemble's own znodes.
+    /// Returns whether the path belongs to the znodes of the ensemble itself.
     pub(crate) fn is_of_the_ensemble(&self, below: &str) -> bool {
         let outside = self.outside(below);
         outside == "/zookeeper" || outside.starts_with("/zookeeper/")
@@ -160,7 +160,7 @@ impl Subtree {
         Failure::of(error, &self.shown(below))
     }
 
-    /// Separates results of a read from failures.
+    /// Separates read results from failures.
     fn judge<T>(
         &self,
         answer: client::Result<T>,
@@ -176,7 +176,7 @@ impl Subtree {
         }
     }
 
-    /// Returns data, Stat, names of the children and, if requested, the ACL.
+    /// Returns the data, the Stat, the names of the children and, if requested, the ACL.
     ///
     /// # Errors
     /// If there is no answer, or an error other than a missing znode or a missing permission.
@@ -209,7 +209,7 @@ impl Subtree {
         })))
     }
 
-    /// Returns the children's names in order, or the reason why they are not available.
+    /// Returns the sorted names of the children, or the reason why they are not available.
     ///
     /// # Errors
     /// If [`Subtree::read`] would fail.
@@ -225,7 +225,7 @@ impl Subtree {
         }))
     }
 
-    /// Returns whether both are known to be the same znode.
+    /// Returns whether both subtrees are known to have the same root znode.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.is_own && other.is_own && self.root == other.root
     }
@@ -258,7 +258,7 @@ impl Subtree {
     /// Creates a znode. Returns `false` if it already exists.
     ///
     /// # Errors
-    /// If there is no answer, or the server refuses for another reason.
+    /// If there is no answer, or the server refuses the request for another reason.
     pub(crate) async fn create(
         &self,
         below: &str,

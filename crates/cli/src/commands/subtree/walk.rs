@@ -1,4 +1,4 @@
-//! A walk through a subtree. The next znodes are requested before their turn.
+//! Walk through a subtree that requests the next znodes ahead of their turns.
 //!
 //! Each znode is read at the time of its request. Znodes that are created or deleted during the
 //! walk may or may not be visible.
@@ -15,13 +15,13 @@ use crate::shell::Shell;
 /// Properties that are requested for each znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WalkedProperties {
-    /// Stat and the names of the children.
+    /// Stat and names of the children.
     Names,
-    /// In addition, data and ACL.
+    /// Data and ACL, in addition to the Stat and names.
     All,
 }
 
-/// A znode of the walk.
+/// Znode that the walk has reached.
 pub(crate) struct WalkedZnode {
     pub(crate) path: String,
     /// Names of its children, sorted.
@@ -29,13 +29,13 @@ pub(crate) struct WalkedZnode {
     pub(crate) stat: Stat,
     /// Depth below the root of the walk.
     pub(crate) depth: usize,
-    /// Only with [`WalkedProperties::All`].
+    /// Data of the znode. Present only with [`WalkedProperties::All`].
     pub(crate) data: Option<Bytes>,
-    /// Only with [`WalkedProperties::All`].
+    /// ACL of the znode. Empty without [`WalkedProperties::All`].
     pub(crate) acl: Vec<Acl>,
 }
 
-/// Answers of the server about a znode.
+/// Answers from the server about a znode.
 struct ZnodeAnswers {
     names: Vec<String>,
     stat: Stat,
@@ -43,13 +43,13 @@ struct ZnodeAnswers {
     acl: Vec<Acl>,
 }
 
-/// A znode that waits for its turn.
+/// Znode that waits for its turn.
 struct PendingZnode {
     path: String,
     depth: usize,
 }
 
-/// Walks a subtree in the order of the paths, each znode before its children.
+/// Walk through a subtree in the order of the paths, each znode before its children.
 pub(crate) struct Walk {
     wanted: WalkedProperties,
     deepest: usize,
@@ -144,7 +144,7 @@ async fn ask(
     }
     let (read, acl) = tokio::join!(client.get_data(&path), client.get_acl(&path));
     let ((data, stat), (acl, _)) = (read?, acl?);
-    // Most znodes have no children, so their names are not requested.
+    // Most znodes have no children, so the names of children are not requested.
     let names = match stat.num_children {
         0 => Vec::new(),
         _ => client.get_children(&path).await?,

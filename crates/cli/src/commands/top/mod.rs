@@ -1,7 +1,7 @@
-//! `top`: a live view of the ensemble and of its busiest clients.
+//! Command `top`, which shows a live view of the ensemble and its busiest clients.
 //!
 //! The members come from the member list. Each receives the word `srvr`, which Apache ZooKeeper
-//! answers as well. Clients and slow requests come from the admin ports of Zoarium members.
+//! also answers. Clients and slow requests come from the admin ports of Zoarium members.
 
 mod sample;
 mod table;
@@ -20,11 +20,11 @@ use sample::{AdminPorts, Sample, SampledMembers};
 
 /// Default interval between two samples.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// Time until the first figures are available, because rates require two samples.
+/// Time before the first figures are available, because rates require two samples.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Samples repeatedly until the requested number is reached, the user interrupts it, or the output
-/// is closed.
+/// Samples repeatedly until the requested number is reached, the user interrupts the command, or
+/// the output is closed.
 pub(super) async fn top(
     shell: &mut Shell,
     command: &Command,
@@ -45,7 +45,7 @@ pub(super) async fn top(
     let is_live =
         rounds.is_none() && !shell.start.format.is_structured() && terminal::stdout().is_terminal();
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
-    // A single future for all rounds, so that no key press is lost between two rounds.
+    // A single future serves all rounds, so that no key press is lost between two rounds.
     let mut ended = pin!(crate::shell::quit::by_user(is_live));
     let mut before = (Instant::now(), asking.sample().await);
     let mut round = 0;

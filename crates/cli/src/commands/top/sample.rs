@@ -1,4 +1,4 @@
-//! One sample of the ensemble.
+//! Sample of the ensemble.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::commands::ensemble::Member;
 use crate::locate::{Located, Locator};
 
-/// Time limit for a member. A sample must not wait for a stopped member.
+/// Time limit for a member, because a sample must not wait for a stopped member.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Numbers of clients and of slow requests that each member returns.
+/// Maximum numbers of clients and of slow requests that each member returns.
 const CLIENTS: usize = 200;
 const SLOW: usize = 5;
 
@@ -31,7 +31,7 @@ pub(super) struct SampledMembers {
 
 /// Settings for queries to admin ports.
 pub(super) struct AdminPorts {
-    /// `host:port` of each. `None` means the default ports of the named servers.
+    /// `host:port` of each admin port. `None` means the default ports of the named servers.
     pub(super) named: Option<Vec<String>>,
     pub(super) authorization: Option<String>,
     pub(super) connector: Connector,
@@ -48,7 +48,7 @@ pub(super) struct Sample {
     pub(super) clients: Option<BTreeMap<String, Client>>,
     /// Latest slow requests.
     pub(super) slow: Vec<Value>,
-    /// Members and named admin ports that could not be queried, with the reasons.
+    /// Members and named admin ports that could not be queried, each with the reason.
     pub(super) silent: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ impl SampledMembers {
         addresses
     }
 
-    /// Returns the admin ports with their clients.
+    /// Returns the admin ports and the clients for them.
     fn admin_clients(&self) -> Vec<(String, AdminClient)> {
         let client = |address: &String, credential_rule: CredentialRule| AdminClient {
             servers: vec![address.clone()],
@@ -123,7 +123,7 @@ impl SampledMembers {
         first.chain(others).collect()
     }
 
-    /// Queries all members concurrently. Ports that are unknown are looked up for the next sample.
+    /// Queries all members concurrently. Looks up unknown ports for the next sample.
     pub(super) async fn sample(&mut self) -> Sample {
         let mut words = tokio::task::JoinSet::new();
         for member in self.addresses() {
@@ -160,8 +160,8 @@ impl SampledMembers {
         for (admin, answer) in answers {
             match answer {
                 Ok(answer) => sample.add(&answer),
-                // Apache ZooKeeper does not have this command, and an admin server may listen on a
-                // port other than the default.
+                // Apache ZooKeeper lacks this command, and an admin server may listen on a port
+                // other than the default.
                 Err(reason) if is_reported => sample
                     .silent
                     .push(format!("cannot query {admin}: {reason}")),
@@ -183,7 +183,7 @@ impl SampledMembers {
     }
 }
 
-/// Answer of an admin server about clients and slow requests.
+/// Answer from an admin server about clients and slow requests.
 struct AdminAnswer {
     clients: Value,
     /// Null if the user has no permission to see them.
@@ -226,7 +226,7 @@ impl Sample {
                     continue;
                 };
                 let sum = sums.entry(figure.clone()).or_default();
-                // For two members, the maximum of the longest time applies. All other figures are
+                // For the longest time, the maximum of two members applies. All other figures are
                 // added.
                 *sum = match figure.as_str() {
                     "max_latency" => value.max(*sum),
@@ -239,7 +239,7 @@ impl Sample {
     }
 }
 
-/// Returns the lines `name: value` of an answer by name.
+/// Returns the lines `name: value` of an answer, keyed by name.
 pub(crate) fn fields(answer: &str) -> BTreeMap<String, String> {
     let pairs = answer.lines().filter_map(|line| line.split_once(": "));
     pairs

@@ -1,4 +1,4 @@
-//! Output of two samples as text or as JSON.
+//! Output of two samples, as text or as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,10 +10,10 @@ use crate::output::text;
 
 /// Number of clients that fit on a screen.
 const CLIENTS_SHOWN: usize = 20;
-/// Number of characters of a name that fit into a column.
+/// Width of the name column, in characters.
 const NAME_WIDTH: usize = 28;
 
-/// Formats two samples for people. The second one was taken `seconds` after the first.
+/// Formats two samples for human readers. The second one was taken `seconds` after the first.
 pub(super) fn text(before: &Sample, now: &Sample, seconds: f64) -> String {
     let mut out = String::new();
     let moment = text::time(jiff::Timestamp::now().as_millisecond());
@@ -197,7 +197,7 @@ fn cut(name: &str) -> String {
     cut
 }
 
-/// Replaces control characters, so that the terminal does not execute text from others.
+/// Replaces control characters, so that the terminal does not execute text from other users.
 fn plain(text: &str) -> String {
     let shown = text
         .chars()
