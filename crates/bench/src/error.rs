@@ -1,4 +1,4 @@
-//! The errors of a benchmark.
+//! Errors of a benchmark.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use client::Code;
 
 pub(crate) type Result<T, E = BenchError> = std::result::Result<T, E>;
 
-/// An error that ends the run. Errors of single operations are only counted.
+/// Error that ends the run. Errors of single operations are only counted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BenchError {
     #[error("{0}")]

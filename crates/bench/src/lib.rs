@@ -1,9 +1,9 @@
 //! `zoarium bench`: a load generator for every server with ZooKeeper's protocol.
 //!
 //! The generator shares its machine with the measured server, so it must be cheap. Requests are
-//! copied from templates. Each session keeps its pipeline full with one write and one read per turn
-//! (`session`). Each thread is one event loop with separate statistics (`rounds`). The clock is
-//! read once for a whole batch. `bench echo` and `bench fsync` measure the limits of the machine
+//! copied from templates. Each session keeps its pipeline full, with one write and one read per
+//! turn (`session`). Each thread is one event loop with separate statistics (`rounds`). The clock
+//! is read once for a whole batch. `bench echo` and `bench fsync` measure the limits of the machine
 //! itself (`machine`).
 //!
 //! A comparison (`rounds::compare`) runs two servers in turns, because the figures of two separate
@@ -43,8 +43,8 @@ use self::session::workload::{LoadPlan, Mix};
 use self::target::Target;
 
 /// Runs a benchmark. The exit code is 0 if every operation succeeded, and 1 if some failed or the
-/// run was impossible. `profile` is Cargo's profile of this program. The report of a suite contains
-/// it.
+/// run was impossible. `profile` is the Cargo profile of this program, which the report of a suite
+/// contains.
 pub fn run(args: &BenchArgs, profile: &'static str) -> ExitCode {
     match dispatch(&args.command, profile) {
         Ok(code) => code,
@@ -88,11 +88,11 @@ fn dispatch(command: &BenchCommand, profile: &'static str) -> Result<ExitCode> {
     }
 }
 
-/// Runs the load of the arguments, and prints the report.
+/// Runs the load that the arguments describe, and prints the report.
 fn load(args: &LoadArgs, work: SessionWork, mix: Mix) -> Result<ExitCode> {
     let mut job = job(args, work, mix)?;
     if work == SessionWork::Idle {
-        // Only the cost of all sessions together matters, and it is complete as soon as all are
+        // Only the cost of all sessions together matters. It can be measured as soon as all are
         // open.
         job.warmup = Duration::ZERO;
     }
@@ -137,8 +137,8 @@ fn job(args: &LoadArgs, work: SessionWork, mix: Mix) -> Result<Job> {
 }
 
 fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
-    // Every session needs an open file. If the system does not allow enough open files, opening a
-    // session fails later.
+    // Every session needs a file descriptor. If the system does not permit enough of them, opening
+    // a session fails later.
     let _ = rlimit::increase_nofile_limit(u64::from(args.sessions) + FILES_BESIDES);
     let targets = load::targets(&args.servers)?;
     let rounds = if args.servers.versus.is_empty() {
@@ -149,7 +149,7 @@ fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
     compare::run(job, &targets, Schedule { rounds, keep }, &Progress::new())
 }
 
-/// Number of open files that do not belong to sessions.
+/// Number of file descriptors that do not belong to sessions.
 const FILES_BESIDES: u64 = 256;
 
 fn fill(args: &FillArgs) -> Result<ExitCode> {

@@ -47,12 +47,12 @@ use crate::rounds::compare::{self, Schedule};
 use crate::rounds::load;
 use crate::rounds::threads::runtime;
 
-/// Cells and lines of a table in Markdown.
+/// Functions for tables in Markdown.
 pub mod table {
     pub use crate::report::table::{head, line, number, percentile};
 }
 
-/// Reason for which a measurement ended without a result.
+/// Reason why a measurement ended without a result.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct MeasureError(Box<BenchError>);
@@ -71,8 +71,8 @@ pub struct MeasureSettings<'a> {
     /// Number of rounds and their duration. A load with a fixed number of operations or znodes has
     /// one round, without a duration.
     pub turns: &'a TurnsArgs,
-    /// Znode whose descendants the loads use and leave. By default, each load creates a new root
-    /// znode and deletes it afterwards.
+    /// Znode whose descendants the loads use and do not delete. By default, each load creates a new
+    /// root znode and deletes it afterwards.
     pub root: Option<&'a str>,
 }
 

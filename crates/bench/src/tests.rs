@@ -1,4 +1,4 @@
-//! Complete runs with servers in this process.
+//! Complete runs against servers in this process.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ fn echo_server() -> String {
     echo_server_with(None)
 }
 
-/// Starts an echo server that syncs writes, if there is a log.
+/// Starts an echo server. With a log, it syncs writes.
 fn echo_server_with(log: Option<echo::Log>) -> String {
     let serving = echo::Serving::new(100, log);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -176,7 +176,7 @@ fn a_port_without_a_listener_is_an_error() {
 fn a_refusal_by_the_server_is_explained() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // The connection is closed properly, as by a server with enough connections.
+    // The server closes the connection properly, as with too many connections.
     thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let _ = stream.shutdown(Shutdown::Write);
@@ -192,7 +192,7 @@ fn a_refusal_by_the_server_is_explained() {
     assert!(error.to_string().contains("maxClientCnxns"), "{error}");
 }
 
-/// Answers a handshake, whatever it contains.
+/// Answers a handshake, regardless of its contents.
 fn shake_hands(stream: &mut TcpStream, timeout_ms: i32) {
     let response = ConnectResponse {
         protocol_version: 0,

@@ -1,4 +1,4 @@
-//! The other limit: the rate at which this disk makes groups of records durable.
+//! Disk limit: the rate at which this disk makes groups of records durable.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,14 +11,14 @@ use crate::error::{BenchError, Result};
 use crate::rounds::stats::Stats;
 use crate::session::template::Payload;
 
-/// Length of the preallocated file. Writing starts over at its end. Source: `preAllocSize` of
-/// Apache ZooKeeper.
+/// Length of the preallocated file. At its end, writing restarts from the beginning. Source:
+/// `preAllocSize` of Apache ZooKeeper.
 const FILE_BYTES: u64 = 64 << 20;
 
 /// Result of a measurement.
 #[derive(Debug)]
 pub(crate) struct FsyncResult {
-    /// Duration of each write with its sync.
+    /// Duration of each write, including its sync.
     pub(crate) stats: Stats,
     pub(crate) elapsed: Duration,
 }
@@ -45,14 +45,14 @@ pub(crate) fn run(args: &FsyncArgs) -> Result<FsyncResult> {
     })
 }
 
-/// An unnamed file. It is deleted with the process, however the process ends.
+/// Unnamed file. It is deleted when the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// Name of the file in errors.
+    /// Name of the file in error messages.
     path: PathBuf,
     file: File,
     preallocate: Preallocate,
-    /// Bytes written since the file was last started over.
+    /// Number of bytes written since the file was last restarted.
     at: u64,
 }
 
@@ -95,7 +95,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Starts the file over. A hole that was written is no longer a hole, so it is created again.
+    /// Restarts the file from the beginning. A hole that has been written is no longer a hole, so
+    /// it is created again.
     fn start_over(&mut self) -> io::Result<()> {
         self.at = 0;
         self.file.seek(SeekFrom::Start(0))?;

@@ -1,4 +1,4 @@
-//! Results as a table for people and as JSON for programs.
+//! Results as a table for human readers and as JSON for programs.
 
 pub(crate) mod output;
 pub(crate) mod progress;
@@ -20,15 +20,15 @@ const PERCENTILES: [(&str, f64); 4] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// All data of a report about a run.
+/// Contents of the report about a run.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
-    /// The load in words.
+    /// Description of the load in words.
     pub(crate) title: String,
-    /// The load as JSON.
+    /// Description of the load as JSON.
     pub(crate) load: Value,
     pub(crate) sides: &'a [Side],
-    /// Unit by which the growth of the server's memory is divided, with its number.
+    /// Unit by which the growth of the server's memory is divided, and the number of these units.
     pub(crate) growth_by: Option<(&'static str, u64)>,
 }
 
@@ -40,7 +40,7 @@ impl Report<'_> {
         }
     }
 
-    /// Returns the report as text for people.
+    /// Returns the report as text for human readers.
     pub(crate) fn text(&self) -> String {
         let mut table = Table::default();
         table.row([
@@ -212,7 +212,7 @@ fn optional(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-/// A table whose columns are as wide as their widest cell. The first column is left-aligned.
+/// Table whose columns are as wide as their widest cell. The first column is left-aligned.
 #[derive(Debug, Default)]
 struct Table {
     rows: Vec<Vec<String>>,
@@ -245,7 +245,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Returns the result of `bench fsync` as text for people.
+/// Returns the result of `bench fsync` as text for human readers.
 pub(crate) fn fsync_text(args: &FsyncArgs, result: &FsyncResult) -> String {
     let figures = FsyncFigures::new(args, result);
     let stats = &result.stats;

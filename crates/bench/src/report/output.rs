@@ -1,4 +1,4 @@
-//! Standard output, whose reader may close it early, and the files of a report.
+//! Standard output, which its reader may close early, and the files of a report.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{BenchError, Result};
 
-/// Prints a short text. A reader that has closed the output, such as `head`, is not an error.
+/// Prints a short text. It is not an error if a reader such as `head` has closed the output.
 pub fn print(text: &str) {
     let mut out = terminal::stdout();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,14 +1,14 @@
-//! Progress for a person at a terminal.
+//! Progress display for a user at a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A progress bar on stderr, if stderr is a terminal.
+/// Progress bar on stderr, if stderr is a terminal.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
-    /// Name of the larger task, or empty.
+    /// Name of the larger task. Empty if there is none.
     whole: String,
 }
 
@@ -50,7 +50,7 @@ impl Progress {
         self.bar.set_position(done.into());
     }
 
-    /// Shows the progress of a measurement. Without a duration the remaining time is unknown.
+    /// Displays the progress of a measurement. Without a duration, the remaining time is unknown.
     pub(crate) fn measuring(&self, elapsed: Duration, duration: Option<Duration>, answers: u64) {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         self.bar.set_length(duration.map_or(0, millis));

@@ -20,7 +20,7 @@ pub fn line(out: &mut String, cells: &[impl AsRef<str>]) {
     out.push_str("|\n");
 }
 
-/// Formats a number, or a missing one as `-`.
+/// Formats a number. A missing number becomes `-`.
 pub fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }
@@ -30,8 +30,8 @@ pub(crate) fn seconds(value: Option<f64>) -> String {
     duration.map_or_else(|| "-".to_owned(), short)
 }
 
-/// Formats the latency below which `percent` of the operations of a side stayed, or `-` without a
-/// side.
+/// Formats the latency within which `percent` of a side's operations completed. A missing side
+/// becomes `-`.
 pub fn percentile(side: Option<&Side>, percent: f64) -> String {
     side.map_or_else(|| "-".to_owned(), |side| short(side.percentile(percent)))
 }

@@ -1,4 +1,4 @@
-//! A complete run: one side, or two sides in turns.
+//! Complete run of one side, or of two sides in turns.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// Returns the statistics of all rounds together.
+    /// Returns the statistics of all rounds combined.
     pub(crate) fn stats(&self) -> Stats {
         let mut all = Stats::new();
         for round in &self.rounds {
@@ -36,7 +36,7 @@ impl Side {
         per_second(self.stats().ops(), self.elapsed())
     }
 
-    /// Returns the latency below which `percent` of the operations stayed.
+    /// Returns the latency within which `percent` of the operations completed.
     pub fn percentile(&self, percent: f64) -> Duration {
         self.stats().percentile(percent)
     }
@@ -81,7 +81,8 @@ impl Side {
         Some(self.memory()?.resident)
     }
 
-    /// Returns the growth of the server's process in the first round in bytes, divided by `count`.
+    /// Returns the growth of the server process's memory in the first round in bytes, divided by
+    /// `count`.
     pub(crate) fn growth_per(&self, count: u64) -> Option<f64> {
         let round = self.rounds.first()?;
         let (before, after) = (round.memory_before?.resident, round.memory?.resident);
@@ -107,9 +108,9 @@ fn per_second(ops: u64, elapsed: Duration) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ratios {
     pub(crate) throughput: f64,
-    /// Median of the rounds' ratios, which one disturbed round does not change.
+    /// Median of the throughput ratios of the rounds. One disturbed round does not change it.
     pub(crate) throughput_median: f64,
-    /// 95 % confidence interval of the throughput's ratio. `None` for a single round.
+    /// 95 % confidence interval of the throughput ratio. `None` for a single round.
     pub(crate) throughput_interval: Option<(f64, f64)>,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
@@ -190,7 +191,7 @@ fn interval(ratios: &[f64]) -> Option<(f64, f64)> {
     Some(((mean - half).exp(), (mean + half).exp()))
 }
 
-/// Number of rounds, and the work around the measurements.
+/// Number of rounds, and what to do after them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     pub(crate) rounds: u32,
@@ -198,7 +199,7 @@ pub(crate) struct Schedule {
     pub(crate) keep: bool,
 }
 
-/// Measures every target in turn, `rounds` times, and cleans up after them.
+/// Measures every target in turn, `rounds` times. Cleans up after the rounds.
 pub(crate) fn run(
     job: &Job,
     targets: &[Target],
@@ -209,7 +210,7 @@ pub(crate) fn run(
     run_each(&each, schedule, progress)
 }
 
-/// Measures targets with separate jobs in turn, and cleans up after them.
+/// Measures targets in turn, each with a separate job. Cleans up after the measurements.
 pub(crate) fn run_each(
     targets: &[(&Job, &Target)],
     schedule: Schedule,
@@ -328,7 +329,7 @@ mod tests {
         let (low, high) = interval(&[(-0.1f64).exp(), 1.0, 0.1f64.exp()]).unwrap();
         let half = (4.303 * 0.1 / 3.0f64.sqrt()).exp();
         assert!((high - half).abs() < 1e-9 && (low - 1.0 / half).abs() < 1e-9);
-        // More rounds than the table has entries.
+        // There are more rounds than the table has entries.
         assert!(interval(&[1.0; 40]).is_some());
     }
 

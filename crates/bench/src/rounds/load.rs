@@ -1,4 +1,4 @@
-//! A load with a name, such as a row of `suite`.
+//! Load with a name, such as a row of `suite`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use crate::session::workload::Mix;
 use crate::target::Target;
 use crate::{FILES_BESIDES, job};
 
-/// A load and its size.
+/// Load with its size.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// Name in reports.
+    /// Name of the load in reports.
     pub name: &'static str,
     /// Work of each session.
     pub work: SessionWork,
-    /// Requests of each session, if they are its work.
+    /// Mix of requests, if the work of the sessions is requests.
     pub mix: Mix,
     /// Number of sessions.
     pub sessions: u32,
     /// Number of requests in flight per session.
     pub pipeline: u32,
-    /// Bytes of data per znode.
+    /// Number of data bytes per znode.
     pub payload: u32,
     /// Number of znodes, or of locks.
     pub keys: u32,
     /// Number of children per parent, if the znodes are the leaves of an existing tree.
     pub breadth: Option<u32>,
-    /// Number of operations instead of a duration.
+    /// Number of operations to measure, instead of a duration.
     pub ops: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Load {
         }
     }
 
-    /// Returns a load of sessions with other work.
+    /// Returns a load of sessions with work other than requests.
     pub const fn sessions(name: &'static str, work: SessionWork, sessions: u32) -> Load {
         Load {
             work,
@@ -59,7 +59,7 @@ impl Load {
         }
     }
 
-    /// Returns the job of the load, below `root` or a separate znode.
+    /// Returns the job for the load, below `root` or below a separate znode.
     pub(crate) fn job(
         &self,
         servers: &ServersArgs,
@@ -90,8 +90,8 @@ impl Load {
         if self.work == SessionWork::Idle {
             job.warmup = Duration::ZERO;
         }
-        // Every session needs an open file. If the system does not allow enough, opening one fails
-        // later.
+        // Every session needs a file descriptor. If the system does not permit enough of them,
+        // opening a session fails later.
         let _ = rlimit::increase_nofile_limit(u64::from(self.sessions) + FILES_BESIDES);
         Ok(job)
     }

@@ -1,4 +1,4 @@
-//! Rounds of a measurement: one side or two sides in turns, their loads and statistics.
+//! Rounds of a measurement of one side, or of two sides in turns, with their loads and statistics.
 
 pub(crate) mod compare;
 pub(crate) mod load;

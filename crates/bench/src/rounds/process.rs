@@ -1,17 +1,17 @@
-//! CPU time, memory and open files of server processes, from Linux's /proc.
+//! CPU time, memory and file descriptors of server processes, from Linux's /proc.
 
 use std::fs;
 use std::time::Duration;
 
 use crate::error::{BenchError, Result};
 
-/// A process whose resources are measured.
+/// Process whose resources are measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process {
     pid: u32,
 }
 
-/// Memory of a process, bytes.
+/// Memory of a process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
     /// Current resident memory.
@@ -36,8 +36,8 @@ impl Process {
         Self::new(std::process::id())
     }
 
-    /// Returns the user and system time of all its threads so far, in steps of a clock tick (10
-    /// ms).
+    /// Returns the user and system time of all threads of the process so far, in steps of a clock
+    /// tick (10 ms).
     pub(crate) fn cpu_time(self) -> Result<Duration> {
         let text = self.read("stat")?;
         let ticks = parse_cpu_ticks(&text).ok_or_else(|| self.unreadable("stat"))?;
@@ -54,11 +54,11 @@ impl Process {
         })
     }
 
-    /// Returns whether the process has a file open whose name contains `name`.
+    /// Returns whether the process has opened a file whose name contains `name`.
     pub(crate) fn has_open(self, name: &str) -> Result<bool> {
         let path = format!("/proc/{}/fd", self.pid);
         let files = fs::read_dir(&path).map_err(BenchError::io(format!("read {path}")))?;
-        // A file that was closed meanwhile does not count.
+        // A file that has been closed meanwhile does not count.
         let targets = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
         let mut names = targets.filter_map(|target| Some(target.file_name()?.to_owned()));
         Ok(names.any(|open| open.to_string_lossy().contains(name)))
@@ -74,7 +74,7 @@ impl Process {
     }
 }
 
-/// The processes of all servers of one side. Their resources are added up.
+/// Processes of all servers of one side. Their resources are added up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Processes(Vec<Process>);
 
@@ -103,7 +103,7 @@ impl Processes {
         })
     }
 
-    /// Returns whether one of them has a file open whose name contains `name`.
+    /// Returns whether any of the processes has opened a file whose name contains `name`.
     pub(crate) fn have_open(&self, name: &str) -> Result<bool> {
         for process in &self.0 {
             if process.has_open(name)? {

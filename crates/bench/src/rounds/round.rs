@@ -1,4 +1,4 @@
-//! One measurement: sessions are opened, warmed up, measured and closed.
+//! Single measurement: sessions are opened, warmed up, measured and closed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,16 +23,16 @@ use crate::session::{Context, Report, drive};
 use crate::session::{fan_out, idle, locks, storm};
 use crate::target::Target;
 
-/// Kinds of work of a session.
+/// Work of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionWork {
-    /// Sends requests and receives replies, mixed as in the plan.
+    /// Sends requests and receives replies, in the mix that the plan defines.
     Requests,
     /// Watches znodes that an additional session changes.
     FanOut,
     /// Opens and closes sessions.
     Storm,
-    /// Opens connections that are refused at the end of their handshake.
+    /// Opens connections that the server refuses at the end of their handshake.
     Handshakes,
     /// Acquires and releases locks.
     Locks,
@@ -40,7 +40,7 @@ pub enum SessionWork {
     Idle,
 }
 
-/// A measurement, with its duration.
+/// Measurement with its duration.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) work: SessionWork,
@@ -49,17 +49,17 @@ pub(crate) struct Job {
     pub(crate) threads: u32,
     pub(crate) warmup: Duration,
     pub(crate) duration: Duration,
-    /// Number of measured operations, instead of a duration.
+    /// Number of operations to measure, instead of a duration.
     pub(crate) ops: Option<u64>,
     /// Whether the measurement ends when the sessions have no more work.
     pub(crate) until_done: bool,
-    /// Maximum duration, if answers during a snapshot are recorded separately. The measurement ends
+    /// Maximum duration if answers during a snapshot are recorded separately. The measurement ends
     /// earlier if there are enough answers of both kinds.
     pub(crate) snapshots: Option<Duration>,
 }
 
 impl Job {
-    /// Returns the number of sessions to open. A fan-out has an additional session that writes.
+    /// Returns the number of sessions to open. A fan-out has one additional session, which writes.
     fn sessions(&self) -> u32 {
         self.plan.sessions + u32::from(self.work == SessionWork::FanOut)
     }
@@ -79,7 +79,7 @@ impl Job {
 pub(crate) struct Round {
     pub(crate) stats: Stats,
     pub(crate) elapsed: Duration,
-    /// Results during snapshots, if they were requested.
+    /// Results during snapshots, if requested.
     pub(crate) in_snapshots: SnapshotResults,
     /// CPU time of the server's processes during the measurement.
     pub(crate) server_cpu: Option<Duration>,
@@ -91,9 +91,9 @@ pub(crate) struct Round {
     pub(crate) memory: Option<Memory>,
 }
 
-/// Maximum concurrent handshakes of one thread.
+/// Maximum number of concurrent handshakes per thread.
 const CONNECTING_MAX: usize = 64;
-/// Interval between two checks of the progress.
+/// Interval between checks of the progress.
 const POLL: Duration = Duration::from_millis(100);
 /// Time without a single answer after which the run is aborted.
 const STALL_MAX: Duration = Duration::from_secs(30);
@@ -101,7 +101,8 @@ const STALL_MAX: Duration = Duration::from_secs(30);
 /// Runs round number `number` of `job` against `target`.
 pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) -> Result<Round> {
     let control = Arc::new(Control::new(job.ops));
-    // The channel has capacity for all reports: one when a session begins, and one when it ends.
+    // The channel has capacity for all reports: each session sends one when it begins and one when
+    // it ends.
     let (reports, inbox) = mpsc::sync_channel(job.sessions() as usize * 2);
     let memory_before = target.memory()?;
     let watched = Arc::new(Watched::by(job.plan.sessions, job.plan.keys));
@@ -137,7 +138,8 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
     control.enter(end);
     let (mut stats, mut apart) = (Stats::new(), Stats::new());
     for thread in threads {
-        // A panicked thread has printed the reason. In a release build it has aborted the process.
+        // A thread that panicked has printed the reason. In a release build, it has aborted the
+        // process.
         if let Ok(own) = thread.join() {
             let own = own?;
             stats.add(&own.0);
@@ -157,7 +159,7 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
     })
 }
 
-/// The thread that measures.
+/// Thread that measures.
 struct Conductor<'a> {
     job: &'a Job,
     target: &'a Target,
@@ -278,7 +280,7 @@ fn stalled_since(last: Instant) -> Result<()> {
     Ok(())
 }
 
-/// One thread with its part of the sessions.
+/// Thread with its share of the sessions.
 struct Worker {
     job: Job,
     servers: Arc<[Arc<str>]>,
@@ -290,7 +292,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Runs the sessions. Returns the usual statistics, and the statistics during snapshots.
+    /// Runs the sessions. Returns the ordinary statistics, and the statistics during snapshots.
     fn run(self) -> Result<(Stats, Stats)> {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         // The runtime first checks readiness, then runs every ready session, and then repeats. Thus
@@ -300,7 +302,7 @@ impl Worker {
         let stats = Rc::new(RefCell::new(Stats::new()));
         let apart = Rc::new(RefCell::new(Stats::new()));
         LocalSet::new().block_on(&runtime, self.work(&stats, &apart));
-        // Tasks that remain after an abort hold references, too.
+        // After an abort, the remaining tasks hold references, too.
         Ok((stats.replace(Stats::new()), apart.replace(Stats::new())))
     }
 

@@ -10,11 +10,12 @@ use crate::rounds::stats::Stats;
 use crate::session::Report;
 use crate::session::control::Control;
 
-/// Part of the file name of a snapshot during its creation, with every server of the protocol.
+/// Part of the name of a snapshot file during its creation, on every server of the protocol.
 pub(crate) const SNAPSHOT: &str = "snapshot.";
-/// Interval between two checks for a snapshot file.
+/// Interval between checks for a snapshot file.
 const SAMPLE: Duration = Duration::from_millis(5);
-/// Sufficient data of each kind. The 99th percentile of less data would be random.
+/// Number of answers of each kind that suffice. With fewer answers, the 99th percentile would be
+/// random.
 const ENOUGH: AnswerCount = AnswerCount {
     time: Duration::from_secs(1),
     answers: 10_000,
@@ -48,7 +49,7 @@ impl AnswerCount {
     }
 }
 
-/// Durations without and during a snapshot.
+/// Durations without a snapshot and during one.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Phases {
     without: AnswerCount,

@@ -1,4 +1,4 @@
-//! The statistics of a run.
+//! Statistics of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use hdrhistogram::Histogram;
 
 /// Longest latency that the histogram distinguishes from longer ones.
 const LATENCY_MAX: Duration = Duration::from_secs(120);
-/// Significant decimal digits of a latency.
+/// Number of significant decimal digits of a latency.
 const PRECISION: u8 = 3;
 
 /// Numbers of answered and unanswered operations, with their latencies.
 #[derive(Debug, Clone)]
 pub(crate) struct Stats {
-    /// Latency of successful operations, ns.
+    /// Latency of successful operations, in ns.
     latency: Histogram<u64>,
-    /// Number of refused operations, by code.
+    /// Number of refused operations, by error code.
     pub(crate) refused: BTreeMap<i32, u64>,
     /// Number of sessions with a lost connection, by reason.
     pub(crate) lost: BTreeMap<String, u64>,
-    /// Number of pending requests on these connections.
+    /// Number of requests that were pending on the lost connections.
     pub(crate) unanswered: u64,
 }
 
@@ -51,7 +51,7 @@ impl Stats {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        // This cannot fail, because both have the same bounds.
+        // The addition cannot fail, because both histograms have the same bounds.
         let _ = self.latency.add(&other.latency);
         for (code, count) in &other.refused {
             *self.refused.entry(*code).or_default() += count;
@@ -79,7 +79,7 @@ impl Stats {
         })
     }
 
-    /// Returns the latency below which `percent` of the operations stayed.
+    /// Returns the latency within which `percent` of the operations completed.
     pub(crate) fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.latency.value_at_percentile(percent))
     }

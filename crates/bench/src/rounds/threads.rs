@@ -1,4 +1,4 @@
-//! Threads that run until the process ends, and runtimes of single threads.
+//! Threads that run until the process ends, and single-threaded runtimes.
 
 use std::thread;
 
@@ -6,13 +6,13 @@ use tokio::runtime::Runtime;
 
 use crate::error::{BenchError, Result};
 
-/// Starts a thread that lives as long as the process.
+/// Starts a thread that runs until the process ends.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map(drop).map_err(BenchError::io("start a thread"))
 }
 
-/// Returns a runtime that runs in the thread that waits for its results.
+/// Returns a runtime that runs on the thread that waits for its results.
 pub(crate) fn runtime() -> Result<Runtime> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build();

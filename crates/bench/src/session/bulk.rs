@@ -17,7 +17,7 @@ use crate::session::workload::xid_after;
 /// Number of requests in flight.
 const PIPELINE: usize = 256;
 
-/// Runs requests, all of one kind, through one connection.
+/// Runner of requests of one kind over one connection.
 pub(crate) struct Bulk<'a> {
     pub(crate) connection: &'a mut RawConnection,
     pub(crate) server: Arc<str>,
@@ -33,8 +33,8 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Sends `count` requests that `put` appends, and passes each answer's number, code and body to
-    /// `take`. `take` may stop the run with a code.
+    /// Sends `count` requests, which `put` appends, and passes the number, code and body of each
+    /// answer to `take`. `take` can stop the run by returning a code.
     ///
     /// # Errors
     /// If the connection is lost, or `take` returns a code.
@@ -95,7 +95,8 @@ impl<'a> Bulk<'a> {
         .await
     }
 
-    /// Creates `count` znodes whose numbers fill the template. Existing znodes are not an error.
+    /// Creates `count` znodes by filling the template with numbers. Existing znodes are not an
+    /// error.
     pub(crate) async fn create_numbered(
         &mut self,
         what: &str,
@@ -144,7 +145,7 @@ impl<'a> Bulk<'a> {
 
     /// Deletes `root` and all its descendants, and returns the number of deleted znodes.
     pub(crate) async fn delete_tree(&mut self, root: &str) -> Result<u64> {
-        // A znode returns to the stack below its children, and is empty when it is popped again.
+        // A znode is pushed again below its children, and has none left when it is popped again.
         let mut stack = vec![root.to_owned()];
         let mut deleted = 0;
         while let Some(path) = stack.pop() {

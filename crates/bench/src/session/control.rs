@@ -1,4 +1,4 @@
-//! The communication between the measuring thread and the working sessions.
+//! Communication between the measuring thread and the working sessions.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
@@ -17,7 +17,7 @@ pub(crate) enum Phase {
     Measuring = 2,
     /// No further requests are sent. Pending requests complete.
     Stopping = 3,
-    /// The round has failed. Nothing waits any longer.
+    /// The round has failed. No task waits any longer.
     Aborting = 4,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Control {
     announced: watch::Sender<Phase>,
     /// Whether answers are currently recorded separately.
     apart: AtomicBool,
-    /// Remaining operations of the measurement. Negative when it is used up.
+    /// Number of remaining operations of the measurement. It is negative when they are used up.
     budget: Option<AtomicI64>,
     /// Number of answers so far, for the progress bar and to detect a stall.
     answers: AtomicU64,
@@ -79,11 +79,11 @@ impl Control {
     /// Waits for `phase`.
     pub(crate) async fn reached(&self, phase: Phase) {
         let mut announced = self.announced.subscribe();
-        // This cannot fail: the sender lives as long as `self`.
+        // The wait cannot fail, because the sender exists as long as `self`.
         let _ = announced.wait_for(|now| *now >= phase).await;
     }
 
-    /// Returns how many of `wanted` operations may be started now. After it has returned 0, it
+    /// Returns how many of `wanted` operations may be started now. Once it has returned 0, it
     /// always returns 0.
     #[inline]
     pub(crate) fn grant(&self, wanted: u32) -> u32 {
@@ -108,7 +108,7 @@ impl Control {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// Returns the ns since the beginning of the round.
+    /// Returns the number of ns since the beginning of the round.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)

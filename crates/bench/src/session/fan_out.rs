@@ -1,8 +1,8 @@
 //! Watch fan-out: one session sets znodes that all the others watch.
 //!
-//! Each watcher sets a standard watch on each znode, receives the event, and reads again with a new
-//! watch, as clients with configuration data do. The next change of all znodes waits until all
-//! watchers watch all znodes again. The measured time is from the sending of each write to each
+//! Each watcher sets a standard watch on each znode, receives the event, and reads the znode again
+//! with a new watch, as clients of configuration data do. The next change of all znodes waits until
+//! all watchers watch all znodes again. The measured time is from the sending of each write to each
 //! arrival of its event.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -17,15 +17,15 @@ use crate::session::template::{Template, path_with_digits};
 use crate::session::workload::{KEY_DIGITS, key_prefix};
 use crate::session::{Context, Report, farewell};
 
-/// Number of pending writes.
+/// Maximum number of pending writes.
 const WRITES: u64 = 256;
 
 /// State that watchers and the writer share.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    /// Number of remaining watchers.
+    /// Number of watchers that remain.
     watchers: AtomicU32,
-    /// Number of armed watches of all watchers.
+    /// Number of armed watches, over all watchers.
     armed: AtomicU64,
     all_armed: Notify,
     /// Time at which the last change of each znode was sent.
@@ -79,8 +79,8 @@ fn watched_path(context: &Context) -> String {
     path_with_digits(&key_prefix(&context.plan.root), KEY_DIGITS)
 }
 
-/// Returns the znode of an event. Its number is the end of the path, which is the end of the
-/// record.
+/// Returns the index of an event's znode. The index is at the end of the path, which is the end of
+/// the record.
 fn znode_of(event: &[u8]) -> Option<u64> {
     let digits: &[u8; KEY_DIGITS] = event.last_chunk()?;
     str::from_utf8(digits).ok()?.parse().ok()

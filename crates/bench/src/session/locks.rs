@@ -2,8 +2,8 @@
 //! znode and watches its predecessor.
 //!
 //! The measured time is from the request for a lock until the lock is held. The lock is then
-//! released immediately and requested again. A change of the holder costs a delete, a notification,
-//! a list, and the create with which the old holder queues again.
+//! released immediately and requested again. A change of holder costs a delete, a notification, a
+//! getChildren, and a create for the old holder, which enters the queue again.
 
 use bytes::Bytes;
 use client::frame::{put_request, split_reply};
@@ -20,10 +20,10 @@ use crate::session::{Context, Report, farewell};
 
 /// Name of a contender's znode before its number.
 const CONTENDER: &str = "lock-";
-/// Digits of a sequential znode's number.
+/// Number of digits in the number of a sequential znode.
 const SEQUENCE_DIGITS: usize = 10;
 
-/// Acquires and releases its lock repeatedly until the measurement ends.
+/// Acquires and releases the session's lock repeatedly until the measurement ends.
 pub(crate) async fn contend(context: &Context, session: u32, mut connection: RawConnection) {
     context.control.reached(Phase::Warmup).await;
     let lock = session % context.plan.keys.max(1);
@@ -35,8 +35,8 @@ pub(crate) async fn contend(context: &Context, session: u32, mut connection: Raw
     };
     let end = tokio::select! {
         end = contender.take_turns() => end,
-        // Others may wait for the same lock as this session, so the end does not wait for any of
-        // them.
+        // Other sessions may wait for the same lock, so the end of the measurement waits for none
+        // of them.
         () = context.control.reached(Phase::Stopping) => Ok(()),
     };
     context.report(Report::Finished);
@@ -129,7 +129,7 @@ impl Contender<'_> {
             };
             match self.call(OpCode::GetData, |out| read.encode(out)).await {
                 Ok(_) => self.event().await?,
-                // The predecessor was deleted between the list and the watch.
+                // The predecessor was deleted between the getChildren and the watch.
                 Err(Failure::Refused(code)) if code == ErrorCode::NoNode.code() => {}
                 Err(failure) => return Err(failure),
             }
@@ -160,7 +160,7 @@ impl Contender<'_> {
         }
     }
 
-    /// Waits for the event of the only watch. After any event the list is read again.
+    /// Waits for the event of the only watch. After any event, the caller reads the list again.
     async fn event(&mut self) -> Result<(), Failure> {
         loop {
             while let Some(frame) = self.connection.wire.next_frame()? {

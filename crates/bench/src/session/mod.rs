@@ -1,4 +1,4 @@
-//! One session under load. It keeps the pipeline full, writes once, reads once, and counts.
+//! Session under load. In each turn it fills the pipeline, writes once, reads once, and counts.
 
 pub(crate) mod bulk;
 pub(crate) mod control;
@@ -48,7 +48,7 @@ pub(crate) struct Context {
     pub(crate) connecting: Rc<Semaphore>,
 }
 
-/// Reports of a session when it begins and ends.
+/// Report that a session sends when it begins and when it ends.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// The session is open, or does not need to be opened.
@@ -59,7 +59,7 @@ pub(crate) enum Report {
     Finished,
 }
 
-/// Time limit for the server's answer to the close of a session.
+/// Time limit for the server's answer when a session is closed.
 const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
 impl Context {
@@ -108,7 +108,7 @@ impl Context {
 
     /// Sends a report to the measuring thread.
     pub(crate) fn report(&self, report: Report) {
-        // The channel has capacity for the reports of every session. After a failure it has no
+        // The channel has capacity for the reports of every session. After a failure, it has no
         // receiver.
         let _ = self.reports.try_send(report);
     }
@@ -120,12 +120,12 @@ impl Context {
     }
 }
 
-/// Maximum sessions from one address. This is less than the number of ports for outgoing
-/// connections.
+/// Maximum number of sessions from one source address. It is less than the number of ports for
+/// outgoing connections.
 const SESSIONS_PER_SOURCE: u32 = 20_000;
 
-/// Returns the source address for a session's connection, if one address has too few ports for all
-/// sessions. This is possible only if the server is on the same machine.
+/// Returns the source address for a session's connection if one address has too few ports for all
+/// sessions. This is possible only if the server runs on the same machine.
 fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
     let address: SocketAddr = server.parse().ok()?;
     let block = u8::try_from(session / SESSIONS_PER_SOURCE).ok()?;
@@ -133,8 +133,8 @@ fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
     is_needed.then(|| (Ipv4Addr::new(127, 0, block, 1).into(), address))
 }
 
-/// Explains an error. A server that closes during the handshake usually has too many connections
-/// from this address.
+/// Explains an error. A server that closes a connection during the handshake usually has too many
+/// connections from this address.
 pub(crate) fn named(error: Error) -> BenchError {
     let is_turned_away = match &error {
         Error::Handshake { reason, .. } => match reason {
@@ -157,11 +157,11 @@ pub(crate) async fn farewell(connection: &mut RawConnection) {
     // Any xid is valid, because no other request is pending.
     connection.put_close(Xid(i32::MAX - 1));
     let closed = async { while connection.wire.turn().await.is_ok() {} };
-    // A server that does not close in time will notice the close of this side.
+    // A server that does not close in time will notice that this side has closed the connection.
     let _ = tokio::time::timeout(FAREWELL_MAX, closed).await;
 }
 
-/// Loads a server through one connection until the control ends the load.
+/// Loads the server through one connection until `control` ends the load.
 pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawConnection) {
     if let Err(reason) = keep_alive(context, &mut connection, Phase::Warmup).await {
         return context.lose(session, &reason, 0);
@@ -190,9 +190,10 @@ struct Load {
     stats: Rc<RefCell<Stats>>,
     apart: Rc<RefCell<Stats>>,
     in_flight: u32,
-    /// Requests that were written together, with their time. One clock reading serves all of them.
+    /// Requests that were written together, with their start time. One clock reading serves all of
+    /// them.
     batches: VecDeque<Batch>,
-    /// Next xid that must be answered.
+    /// Xid of the next answer.
     expected: i32,
 }
 
@@ -285,8 +286,7 @@ impl Load {
             }
         }
         let mut left = replies.count;
-        // The latency of refusals does not matter, and their position in a batch does not matter
-        // either.
+        // The latency of a refusal does not matter, and neither does its position in a batch.
         let mut refused = u32::try_from(replies.refused.len()).unwrap_or(u32::MAX);
         while left > 0
             && let Some(batch) = self.batches.front_mut()
@@ -307,7 +307,7 @@ impl Load {
     }
 }
 
-/// Replies of one read.
+/// Replies received in one read.
 #[derive(Debug, Default)]
 struct Replies {
     count: u32,
@@ -315,8 +315,9 @@ struct Replies {
     refused: Vec<i32>,
 }
 
-/// Returns the error code of a failed multi, or 0. The code is in its results instead of the
-/// header. Every operation has an error result, which is 0 or -2 except for the failed operation.
+/// Returns the error code of a failed multi, or 0. The multi's results contain the code, instead of
+/// the header. Every operation has an error result, which is 0 or -2 except for the failed
+/// operation.
 fn multi_failure(body: &[u8]) -> i32 {
     const RESULT_BYTES: usize = 13;
     const ERROR_RESULT: [u8; 5] = [0xff, 0xff, 0xff, 0xff, 0];

@@ -8,7 +8,7 @@ use crate::error::BenchError;
 use crate::session::control::Phase;
 use crate::session::{Context, Report, farewell};
 
-/// Opens and closes sessions one after the other. The latency is the time of opening.
+/// Opens and closes sessions one after the other. The latency is the time taken to open a session.
 pub(crate) async fn storm(context: &Context, session: u32) {
     let control = &context.control;
     control.reached(Phase::Warmup).await;
@@ -40,7 +40,8 @@ pub(crate) fn nobodys_session() -> Session {
     }
 }
 
-/// Opens connections one after the other, each up to the refusal of [`nobodys_session`].
+/// Opens connections one after the other, each of which ends when the server refuses
+/// [`nobodys_session`].
 pub(crate) async fn handshakes(context: &Context, session: u32) {
     let control = &context.control;
     control.reached(Phase::Warmup).await;

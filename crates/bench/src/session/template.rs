@@ -1,4 +1,4 @@
-//! Requests that are encoded once. Only the differences are patched into a copy.
+//! Requests that are encoded once. Only the differences are patched into each copy.
 //!
 //! A request of the load is a copy of some 50 bytes with a new xid and a few digits. Therefore the
 //! generator costs very little compared to the server on the same machine.
@@ -28,7 +28,7 @@ pub(crate) fn numbered(prefix: &str, width: usize, number: u64) -> String {
     format!("{prefix}{number:0width$}")
 }
 
-/// One complete frame with slots for an xid and numbers.
+/// Complete frame with slots for an xid and numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     frame: Vec<u8>,
@@ -42,9 +42,9 @@ struct Slot {
     width: usize,
 }
 
-/// Offset of the xid: after the frame's length.
+/// Offset of the xid, after the frame's length.
 const XID_AT: usize = 4;
-/// Offset of the record: after the request's header.
+/// Offset of the record, after the request's header.
 const RECORD_AT: usize = 12;
 
 impl Template {
@@ -168,7 +168,7 @@ fn find_slots(frame: &[u8]) -> Vec<Slot> {
     slots
 }
 
-/// Writes `number` right-aligned with leading zeroes. Excess digits on the left are lost.
+/// Writes `number` right-aligned with leading zeroes. Excess digits on the left are dropped.
 #[inline]
 fn write_digits(place: &mut [u8], mut number: u64) {
     for digit in place.iter_mut().rev() {
@@ -177,7 +177,7 @@ fn write_digits(place: &mut [u8], mut number: u64) {
     }
 }
 
-/// Constant data of the znodes, which is hard to compress.
+/// Constant data for the znodes, which is hard to compress.
 #[derive(Debug, Clone)]
 pub(crate) struct Payload(pub(crate) bytes::Bytes);
 
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// Decodes header and request of the only frame in `out`.
+    /// Decodes the header and request of the only frame in `out`.
     fn decode(out: Vec<u8>) -> (RequestHeader, Request) {
         let mut input = Reader::new(Bytes::from(out));
         assert_eq!(

@@ -1,11 +1,11 @@
-//! The sequence of a session's requests.
+//! Sequence of a session's requests.
 
 use fastrand::Rng;
 use proto::Xid;
 
 use crate::session::template::{Payload, Template, path_with_digits};
 
-/// A load of requests and replies. (Fan-out, storms and idle sessions are different.)
+/// Load of requests and replies. (Fan-out, storms and idle sessions are separate kinds of load.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
     /// getData.
@@ -18,7 +18,7 @@ pub enum Mix {
     Create,
     /// getData and setData.
     Mixed {
-        /// Percentage of getData.
+        /// Percentage of getData requests.
         read_percent: u32,
     },
     /// Several setData operations in one request.
@@ -28,7 +28,7 @@ pub enum Mix {
     },
     /// getChildren of the parent of the keys.
     Children,
-    /// Creates of sequential znodes next to the keys.
+    /// Creates of sequential znodes in the same parent as the keys.
     Sequence,
     /// Creates of a tree in which only the leaves count as znodes.
     Fill {
@@ -48,11 +48,11 @@ impl Mix {
     }
 }
 
-/// Digits in the name of a key.
+/// Number of digits in the name of a key.
 pub(crate) const KEY_DIGITS: usize = 8;
-/// Digits in the name of a created znode.
+/// Number of digits in the name of a created znode.
 const CREATED_DIGITS: usize = 10;
-/// Digits in the names of a filled tree: parents and leaves.
+/// Numbers of digits in the names of a filled tree: parents and leaves.
 pub(crate) const PARENT_DIGITS: usize = 8;
 const LEAF_DIGITS: usize = 8;
 /// Prefix of the names of sequential znodes.
@@ -86,14 +86,14 @@ pub(crate) struct LoadPlan {
     pub(crate) root: String,
     pub(crate) payload: Payload,
     pub(crate) keys: u32,
-    /// Children per parent, if the keys are the leaves of a tree that was filled before. Otherwise
-    /// the load creates the keys directly below its root.
+    /// Number of children per parent if the keys are the leaves of a tree that was filled before.
+    /// Otherwise the load creates the keys directly below its root.
     pub(crate) breadth: Option<u32>,
     pub(crate) sessions: u32,
     pub(crate) pipeline: u32,
 }
 
-/// Encodes the requests of one session.
+/// Encoder of one session's requests.
 #[derive(Debug)]
 pub(crate) struct Requests {
     first: Template,
@@ -110,13 +110,13 @@ pub(crate) struct Requests {
 /// Source of the numbers in paths.
 #[derive(Debug)]
 enum Numbers {
-    /// Any key.
+    /// Random key.
     Keys(u64),
-    /// Any leaf of a tree with `count` leaves, and its parent.
+    /// Random leaf of a tree with `count` leaves, and its parent.
     Leaves { count: u64, breadth: u64 },
     /// Consecutive numbers.
     Counter(u64),
-    /// Every `step`th leaf of a tree, and its parent.
+    /// Every `step`th leaf of a tree, with its parent.
     Tree {
         next: u64,
         step: u64,
@@ -126,7 +126,7 @@ enum Numbers {
 }
 
 impl Requests {
-    /// Returns the requests for session number `session` of round `round`.
+    /// Returns the requests for session number `session` in round `round`.
     pub(crate) fn new(plan: &LoadPlan, round: u32, session: u32) -> Self {
         let data = &plan.payload;
         let count = plan.keys.into();

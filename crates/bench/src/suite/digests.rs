@@ -1,6 +1,6 @@
-//! The comparison of digests that a member performs for each committed transaction: the
-//! transaction's digest and the digest of the member's own tree. No server can omit it, so its time
-//! is measured in this process.
+//! Comparison that a member performs for each committed transaction, between the transaction's
+//! digest and the digest of the member's own tree. No server can omit it, so its time is measured
+//! in this process.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) const NAME: &str = "digest comparison";
 /// Number of comparisons in one measurement.
 const COMPARISONS: u32 = 10_000_000;
 
-/// Returns the time of one comparison, ns.
+/// Returns the time of one comparison, in ns.
 pub(super) fn measure() -> f64 {
     let limits = jute::Limits {
         field_bytes_max: 1 << 20,

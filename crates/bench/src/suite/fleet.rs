@@ -23,23 +23,24 @@ use crate::rounds::threads::{runtime, spawn};
 use crate::session::farewell;
 use crate::target::Target;
 
-/// Time until a server must serve a read. A server with many znodes first loads them.
+/// Time limit for a server to serve a read after its start. A server with many znodes first loads
+/// them.
 const START_MAX: Duration = Duration::from_secs(600);
-/// Time for a server to stop on request. It is then killed.
+/// Time for a server to stop on request, after which it is killed.
 const STOP_MAX: Duration = Duration::from_secs(60);
-/// Interval between two checks of a server that starts or stops.
+/// Interval between checks of a server that starts or stops.
 const POLL: Duration = Duration::from_millis(5);
-/// Exit code of a process that ended by ^C, as in shells.
+/// Exit code of a process that ^C has ended, as in shells.
 const INTERRUPTED: i32 = 130;
 
-/// Sides in order. `None` for a side that the suite did not start.
+/// Servers of each side, in the order of the sides. `None` for a side that the suite did not start.
 #[derive(Debug)]
 pub(super) struct Fleet {
     pub(super) sides: Vec<Option<Members>>,
     pub(super) runtime: Runtime,
 }
 
-/// The servers of one side.
+/// Servers of one side.
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) members: Vec<Member>,
@@ -47,12 +48,12 @@ pub(super) struct Members {
     pub(super) target: Target,
 }
 
-/// One server. It is stopped when this value is dropped.
+/// Server that is stopped when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) address: Arc<str>,
     command: String,
-    /// File for its output.
+    /// File for the server's output.
     log: Option<PathBuf>,
     child: Option<Child>,
     running: Running,
@@ -120,7 +121,7 @@ impl Fleet {
     }
 
     /// Measures, in turns, each started side whose number of members satisfies `is_meant`. Returns
-    /// the seconds of each side. They are empty for a side that is not measured.
+    /// the seconds for each side, which are empty for a side that is not measured.
     pub(super) fn in_turns(
         &mut self,
         kind: EventKind,
@@ -163,7 +164,7 @@ impl Fleet {
     }
 }
 
-/// Stops the servers also when this process receives a signal to end.
+/// Stops the servers even when a signal ends this process.
 fn stop_on_signals(running: Running) -> Result<()> {
     let runtime = runtime()?;
     let (mut interrupted, mut told_to_end) = {
@@ -190,7 +191,7 @@ fn stop_on_signals(running: Running) -> Result<()> {
 
 fn terminate_process(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // A server that has ended does not need a signal.
+        // A server that has ended needs no signal.
         let _ = kill_process(pid, Signal::TERM);
     }
 }
@@ -320,7 +321,7 @@ impl Member {
         }
     }
 
-    /// Asks the server to stop and waits. Kills it if that takes too long.
+    /// Requests the server to stop, and waits. Kills the server if stopping takes too long.
     pub(super) fn stop(&mut self) {
         let Some(child) = &mut self.child else { return };
         terminate_process(child.id());
@@ -328,7 +329,7 @@ impl Member {
         while matches!(child.try_wait(), Ok(None)) && began.elapsed() < STOP_MAX {
             thread::sleep(POLL);
         }
-        // A process that has ended cannot be killed any more.
+        // A process that has ended can no longer be killed.
         self.kill();
     }
 }

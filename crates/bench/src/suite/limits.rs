@@ -1,6 +1,6 @@
-//! The limits of this machine: the same loads with a server that only replies or only syncs. It
-//! takes its turns between the turns of the servers, so that disturbances of the machine affect it
-//! as well.
+//! Limits of this machine: the same loads with a server that only replies or only syncs. This
+//! server takes its turns between the turns of the measured servers, so that disturbances of the
+//! machine also affect it.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::rounds::threads::spawn;
 use crate::session::workload::Mix;
 use crate::target::access::AccessArgs;
 
-/// Records per group that the disk of a log has to sync for [`SET`] and [`SET_OF_MANY`].
+/// Number of records per group that the disk of a log has to sync for [`SET`] and [`SET_OF_MANY`].
 const SYNCS: [(&str, u32); 2] = [(SET, 256), (SET_OF_MANY, 1000)];
 /// Length of a setData of 100 bytes in the log.
 const RECORD_BYTES: u32 = 250;
-/// Minimum number of servers of which an ensemble survives the loss of one.
+/// Minimum size of an ensemble that survives the loss of one server.
 pub(super) const ENSEMBLE: usize = 3;
 
 /// Measured limits, and the servers that measure them.
@@ -30,11 +30,11 @@ pub(super) const ENSEMBLE: usize = 3;
 pub(super) struct Limits {
     /// Results of the loads with a server that only replies or only syncs.
     pub(super) servers: Vec<Row>,
-    /// Number of servers that sync for a write. A majority of them must have synced.
+    /// Number of servers that sync each write. A majority of them must have synced.
     pub(super) members: usize,
     /// Rates of durable groups of records: the load, the size of a group, and the result.
     pub(super) syncs: Vec<(&'static str, FsyncArgs, Result<FsyncResult>)>,
-    /// Logs for all loads. Their files remain until the process ends.
+    /// Logs for all loads. Their files exist until the process ends.
     logs: Vec<Option<Log>>,
 }
 
@@ -46,7 +46,7 @@ impl Limits {
         }
     }
 
-    /// Serves a load, if the limit servers support it and there is a directory for syncs.
+    /// Serves a load if the limit servers support it and there is a directory for syncs.
     pub(super) fn serve(&mut self, args: &SuiteArgs, load: &Load) -> Option<Result<ServersArgs>> {
         let logs = match (writes(load), &args.dir) {
             (Some(false), _) => Ok(vec![None; self.members]),
@@ -61,12 +61,12 @@ impl Limits {
         self.servers.push(Row { load, sides });
     }
 
-    /// Measures the limits of the disk, while nothing else runs.
+    /// Measures the limits of the disk while nothing else runs.
     pub(super) fn measure_syncs(&mut self, args: &SuiteArgs, loads: &[Load]) {
         self.syncs = syncs(args, loads);
     }
 
-    /// Describes the server of a limit.
+    /// Describes the server that measures a limit.
     pub(super) fn does(&self, load: &Load) -> String {
         match (writes(load), self.members) {
             (Some(true), 1) => "server that only syncs".to_owned(),
@@ -79,7 +79,7 @@ impl Limits {
     }
 }
 
-/// Returns the number of members of the larger side, or one if that side is not an ensemble.
+/// Returns the number of members of the larger side, or one if neither side is an ensemble.
 fn members(servers: &ServersArgs) -> usize {
     let sides = [&servers.server, &servers.versus];
     let sizes = sides.map(|side| load::addresses(side).len());
@@ -105,8 +105,8 @@ fn syncs(args: &SuiteArgs, loads: &[Load]) -> Vec<(&'static str, FsyncArgs, Resu
     syncs.collect()
 }
 
-/// Returns whether requests of the load become transactions. Returns `None` if a server with one
-/// answer for every request does not support the load.
+/// Returns whether requests of the load become transactions. Returns `None` if a server that
+/// answers every request in the same way does not support the load.
 fn writes(load: &Load) -> Option<bool> {
     match (load.work, load.mix) {
         (SessionWork::Requests, Mix::Get | Mix::Exists) => Some(false),
@@ -116,8 +116,8 @@ fn writes(load: &Load) -> Option<bool> {
     }
 }
 
-/// Returns the logs of all members, which are opened once. The leader's log is the last, because
-/// members that start together elect the member with the highest sid.
+/// Returns the logs of all members, which are opened once. The leader's log is the last one,
+/// because members that start together elect the member with the highest sid.
 fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<Option<Log>>> {
     if logs.is_empty() {
         let (leader, followers) = Log::open(dir, members - 1)?;
@@ -126,7 +126,7 @@ fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<O
     Ok(logs.clone())
 }
 
-/// Serves the `logs` of members, which all serve clients.
+/// Serves clients at all members, each with one of `logs`.
 fn serve_all(load: &Load, logs: Vec<Option<Log>>) -> Result<ServersArgs> {
     let serving = Serving::new(load.payload, None);
     let members = logs.into_iter().map(|log| serving.with_log(log));

@@ -1,4 +1,4 @@
-//! A series of loads with one table of results. A user can repeat it on another machine.
+//! Series of loads whose results form one table. A user can repeat it on another machine.
 
 pub(crate) mod args;
 mod digests;
@@ -29,18 +29,18 @@ use crate::target::Target;
 #[derive(Debug)]
 struct Suite<'a> {
     args: &'a SuiteArgs,
-    /// Cargo's profile of this program. A comparison of two builds needs the profile `dist` on both
-    /// sides.
+    /// Cargo profile of this program. A comparison of two builds requires the profile `dist` on
+    /// both sides.
     profile: &'static str,
     rows: Vec<Row>,
     events: Events,
     limits: Limits,
-    /// Time of one comparison of digests, ns. `None` if the row is not chosen.
+    /// Time of one comparison of digests, in ns. `None` if the row is not chosen.
     digest_ns: Option<f64>,
 }
 
-/// Runs the loads and prints the report. A failed load is a row with the reason, and the others
-/// continue. The exit code is then 1.
+/// Runs the loads and prints the report. A failed load becomes a row with the reason, and the
+/// others continue. The exit code is then 1.
 pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
     let RowFilter {
         loads,
@@ -132,7 +132,7 @@ fn measure(args: &SuiteArgs, limits: &mut Limits, load: Load, progress: &Progres
     Row { load, sides }
 }
 
-/// Returns the sides of the servers, and of the limit.
+/// Returns the sides of the servers and the side of the limit.
 fn in_turns(
     args: &SuiteArgs,
     load: &Load,

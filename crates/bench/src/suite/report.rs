@@ -1,4 +1,4 @@
-//! The report of a suite, in Markdown for people and in JSON for programs.
+//! Report of a suite, in Markdown for human readers and in JSON for programs.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The rows of a suite, and their loads.
+//! Rows of a suite, and their loads.
 
 use crate::args::TurnsArgs;
 use crate::error::Result;
@@ -42,7 +42,7 @@ pub(super) const LOADS: &[Load] = &[
     },
 ];
 
-/// Children of each znode in the filled servers.
+/// Number of children of each znode in the filled servers.
 pub(super) const BREADTH: u32 = 1000;
 
 /// Result of one load.
@@ -53,7 +53,7 @@ pub(super) struct Row {
     pub(super) sides: Result<Vec<Side>>,
 }
 
-/// Returns the arguments for a single round.
+/// Returns the arguments, changed to a single round.
 pub(super) fn once(turns: &TurnsArgs) -> TurnsArgs {
     TurnsArgs {
         rounds: 1,

@@ -1,7 +1,7 @@
-//! Followers for the measured limit. Each receives groups of records over loopback, writes and
-//! syncs them, and acknowledges to its leader. It forwards the writes of its own clients to the
-//! leader, and learns from the leader which of them are committed. It does not implement the
-//! protocol.
+//! Followers for the measured limit. Each follower receives groups of records over loopback, writes
+//! and syncs them, and acknowledges to its leader. It forwards the writes of its own clients to the
+//! leader, and the leader reports which of them are committed. A follower does not implement
+//! ZooKeeper's protocol.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::super::fsync::Scratch;
 use super::link::{RecordReader, RecordSender};
 use crate::error::{BenchError, Result};
 
-/// Writes and syncs the proposals.
+/// Writes and syncs proposed records.
 pub(super) fn follow(
     mut scratch: Scratch,
     mut proposed: RecordReader,
@@ -26,7 +26,7 @@ pub(super) fn follow(
     }
 }
 
-/// Publishes which forwarded records are committed.
+/// Publishes which forwarded records have been committed.
 pub(super) fn hear_commits(
     mut committed: RecordReader,
     tell: &watch::Sender<u64>,

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-/// The held answers, from the answer to the first write that is not durable.
+/// Held answers, beginning with the answer to the first write that is not durable.
 #[derive(Debug, Default)]
 pub(super) struct HeldAnswers {
     bytes: Vec<u8>,
     /// Number of bytes released since the beginning.
     released: usize,
-    /// Numbers of the writes in the log, with the offsets of their answers since the beginning.
+    /// Numbers of the writes in the log, each with the offset of its answer since the beginning.
     writes: VecDeque<(u64, usize)>,
 }
 
@@ -17,12 +17,12 @@ impl HeldAnswers {
         self.writes.is_empty()
     }
 
-    /// Returns the number for which the first answer waits.
+    /// Returns the record number for which the first answer waits.
     pub(super) fn first(&self) -> Option<u64> {
         self.writes.front().map(|(number, _)| *number)
     }
 
-    /// Returns the number for which the last write waits.
+    /// Returns the record number for which the last write waits.
     pub(super) fn last(&self) -> Option<u64> {
         self.writes.back().map(|(number, _)| *number)
     }
@@ -46,7 +46,7 @@ impl HeldAnswers {
         }
     }
 
-    /// Moves the answers that no longer wait to `out`, now that `durable` records are durable.
+    /// Moves the answers that no longer wait to `out`, because `durable` records are now durable.
     pub(super) fn release(&mut self, durable: u64, out: &mut Vec<u8>) {
         while self.first().is_some_and(|number| number <= durable) {
             self.writes.pop_front();

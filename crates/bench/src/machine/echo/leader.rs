@@ -1,5 +1,5 @@
-//! A leader for the measured limit. It sends records to its own file and to followers, and tracks
-//! the records that a majority has.
+//! Leader for the measured limit. It sends records to its own file and to followers, and tracks
+//! which records a majority has.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,13 +13,13 @@ use crate::error::{BenchError, Result};
 
 #[derive(Debug)]
 pub(super) struct Leader {
-    /// Lock for appending a record, so that all files have the same order.
+    /// Lock for appending a record, which gives all files the same order.
     order: Mutex<()>,
     file: PendingRecords,
-    /// Links to the files of followers.
+    /// Links to the followers' files.
     proposals: Vec<RecordSender>,
     counts: Mutex<Counts>,
-    /// Links to the clients of followers.
+    /// Links to the followers' clients.
     commits: Vec<RecordSender>,
 }
 
@@ -37,15 +37,15 @@ struct Records {
     last: u64,
 }
 
-/// Progress of each file, the leader's first.
+/// Last record in each file, the leader's first.
 #[derive(Debug)]
 struct Counts {
     of_files: Vec<u64>,
-    /// Sender for the waiting clients. The sender is dropped after a file has failed, so that the
-    /// clients notice.
+    /// Sender for the waiting clients. The sender is dropped when a file fails, so that the clients
+    /// notice the failure.
     tell: Option<watch::Sender<u64>>,
-    /// Forwarded groups of each follower, by their number here and the number of their last record
-    /// there.
+    /// Forwarded groups of each follower: the number of the last record here, and the number of the
+    /// same record at the follower.
     passed_on: Vec<VecDeque<(u64, u64)>>,
 }
 
@@ -102,7 +102,7 @@ impl Leader {
         }
     }
 
-    /// Receives the acknowledgements of a follower's file.
+    /// Receives the acknowledgements for a follower's file.
     pub(super) fn hear_acks(&self, follower: usize, mut acks: RecordReader) -> io::Result<()> {
         loop {
             let (_, last) = acks.next()?;
@@ -110,7 +110,7 @@ impl Leader {
         }
     }
 
-    /// Receives the writes of a follower's clients.
+    /// Receives the writes from a follower's clients.
     pub(super) fn hear_requests(
         &self,
         follower: usize,
@@ -123,7 +123,7 @@ impl Leader {
                 passed_on.push_back((number, last));
             }
             self.flush()?;
-            // The record may have been synced before it was noted.
+            // The record may have been synced before its number was recorded.
             self.commit()?;
         }
     }
@@ -169,8 +169,8 @@ impl Leader {
 }
 
 impl PendingRecords {
-    /// Waits for records and moves all of them to the empty buffer `taken`. Returns the number of
-    /// the last one.
+    /// Waits for records, and moves all of them to the empty buffer `taken`. Returns the number of
+    /// the last record.
     fn take(&self, taken: &mut Vec<u8>) -> u64 {
         let mut records = self.records.lock();
         while records.bytes.is_empty() {
@@ -186,7 +186,7 @@ impl Counts {
     fn majority(&self) -> u64 {
         let mut sorted = self.of_files.clone();
         sorted.sort_unstable();
-        // A majority of the files has this record or a later one.
+        // A majority of the files contains this record or a later one.
         sorted.get((sorted.len() - 1) / 2).copied().unwrap_or(0)
     }
 }

@@ -1,6 +1,6 @@
-//! A connection between members for the measured limit. A thread that puts a record also sends all
+//! Connection between members for the measured limit. A thread that queues a record also sends all
 //! waiting records, unless another thread is already sending. Therefore no thread has to be woken,
-//! and records that arrive meanwhile leave together.
+//! and records that arrive meanwhile are sent together.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,10 +11,10 @@ use crate::error::{BenchError, Result};
 
 /// Length of the header of a group: its size in bytes, and the number of its last record.
 const HEAD_BYTES: usize = 16;
-/// Maximum bytes of one read.
+/// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// The sending end.
+/// Sending end.
 #[derive(Debug)]
 pub(super) struct RecordSender {
     stream: TcpStream,
@@ -24,7 +24,7 @@ pub(super) struct RecordSender {
 #[derive(Debug, Default)]
 struct UnsentRecords {
     records: Vec<u8>,
-    /// Numbers of the last record, and of the last record that was sent.
+    /// Number of the last record.
     last: u64,
     sent: u64,
     is_sending: bool,
@@ -44,12 +44,12 @@ impl RecordSender {
         self.waiting.lock().last = last;
     }
 
-    /// Sends the queue.
+    /// Sends the queued records.
     pub(super) fn flush(&self) -> io::Result<()> {
         let (mut records, mut group) = (Vec::new(), Vec::new());
         let mut waiting = self.waiting.lock();
         if waiting.is_sending {
-            // The sending thread checks the queue again.
+            // The sending thread will check the queue again.
             return Ok(());
         }
         while waiting.sent < waiting.last {
@@ -76,13 +76,13 @@ impl RecordSender {
     }
 }
 
-/// The receiving end.
+/// Receiving end.
 #[derive(Debug)]
 pub(super) struct RecordReader {
     stream: TcpStream,
     part: Vec<u8>,
     bytes: Vec<u8>,
-    /// Number of received bytes that were already returned.
+    /// Number of received bytes that have already been returned.
     taken: usize,
 }
 
@@ -123,7 +123,7 @@ fn complete(groups: &[u8]) -> Option<(usize, u64)> {
     complete
 }
 
-/// Returns two members connected over loopback, each with its sending and its receiving end.
+/// Connects two members over loopback, and returns the sending and the receiving end of each.
 pub(super) fn connect() -> Result<[(RecordSender, RecordReader); 2]> {
     let connect = || {
         let listener = TcpListener::bind("127.0.0.1:0")?;

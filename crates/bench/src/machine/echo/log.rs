@@ -1,6 +1,6 @@
-//! The log of a server that only syncs: one file, and one sync for all waiting records. With
-//! followers it is the log of an ensemble, in which a record is durable once a majority of the
-//! files has it.
+//! Log of a server that only syncs: one file, and one sync for all waiting records. With followers,
+//! it is the log of an ensemble, in which a record is durable once a majority of the files contains
+//! it.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::args::Preallocate;
 use crate::error::{BenchError, Result};
 use crate::rounds::threads::spawn;
 
-/// The log to which connections append records that must be on disk before they answer.
+/// Log to which connections append records that must be on disk before they are answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     way: LogRole,
@@ -26,14 +26,14 @@ pub(crate) struct Log {
 #[derive(Debug, Clone)]
 enum LogRole {
     Leader(Arc<Leader>),
-    /// The link to the leader.
+    /// Link to the leader.
     Follower(Arc<RecordSender>),
 }
 
 impl Log {
-    /// Creates an unnamed file in `dir`, and one for each follower, which is reached over loopback.
-    /// Starts the threads that write the files until the process ends. Returns the log of the
-    /// leader, and the logs of followers with clients.
+    /// Creates an unnamed file in `dir`, and one for each follower, which is connected over
+    /// loopback. Starts the threads that write the files until the process ends. Returns the log of
+    /// the leader, and the logs of followers with clients.
     pub(crate) fn open(dir: &Path, followers: usize) -> Result<(Self, Vec<Self>)> {
         let (mut ends, mut proposals, mut commits, mut logs) = (vec![], vec![], vec![], vec![]);
         for _ in 0..followers {
@@ -83,7 +83,7 @@ impl Log {
         }
     }
 
-    /// Has the appended records written.
+    /// Makes the file threads write the appended records.
     pub(super) fn flush(&self) -> io::Result<()> {
         match &self.way {
             LogRole::Leader(leader) => leader.flush(),
@@ -96,7 +96,7 @@ impl Log {
         *self.durable.borrow()
     }
 
-    /// Waits until the record with this number and all earlier ones are durable.
+    /// Waits until the record with this number and all earlier records are durable.
     pub(super) async fn synced(&mut self, number: u64) -> io::Result<()> {
         match self.durable.wait_for(|durable| *durable >= number).await {
             Ok(_) => Ok(()),

@@ -1,13 +1,13 @@
-//! The upper limit: a server that only parses frames.
+//! Upper limit of performance: a server that only parses frames.
 //!
-//! It answers the handshake, and every request with the same bytes and the request's xid. The
-//! result of a load generator with this server is the limit of generator, sockets and kernel on a
-//! machine. No server of the protocol can be faster.
+//! It answers the handshake, and answers every request with the same bytes and the request's xid.
+//! The result of a load generator with this server is the limit of generator, sockets and kernel on
+//! a machine. No server that implements the protocol can be faster.
 //!
-//! With a log it also writes each request that would be a transaction to a file, and syncs the file
-//! before it answers. This adds the limit of the disk. With followers it waits for a majority of
-//! their files and its own, as every ensemble must do. Writes of a follower's clients go through
-//! the leader. It supports locks and watches as far as their loads need them.
+//! With a log, it also writes each request that would be a transaction to a file, and syncs the
+//! file before it answers. This adds the limit of the disk. With followers, it waits for a majority
+//! of their files and its own, as every ensemble must do. Writes of a follower's clients go through
+//! the leader. The server supports locks and watches only as far as the loads need them.
 
 mod follower;
 mod held;
@@ -40,9 +40,9 @@ use crate::error::{BenchError, Result};
 use crate::report::output;
 use crate::session::template::Payload;
 
-/// Length of the largest request that is answered.
+/// Maximum length of a request that is answered.
 const FRAME_BYTES_MAX: usize = 0xf_ffff;
-/// Offset of the xid in an answer: after the length.
+/// Offset of the xid in an answer, after the length.
 const XID_AT: usize = 4;
 
 /// Serves until the process is stopped.
@@ -80,7 +80,7 @@ impl Serving {
         }
     }
 
-    /// Returns the state of another member of the ensemble.
+    /// Returns the state for another member of the ensemble.
     pub(crate) fn with_log(&self, log: Option<Log>) -> Self {
         let serving = self.clone();
         Self { log, ..serving }
@@ -121,7 +121,8 @@ fn serve_here(listener: std::net::TcpListener, serving: &Serving) -> io::Result<
 #[derive(Debug, Clone)]
 struct Answers {
     usual: Bytes,
-    /// Answer to getChildren, so that the clean-up of a generator finds nothing to delete.
+    /// Answer to getChildren. It is empty, so that the clean-up of a generator finds nothing to
+    /// delete.
     no_children: Bytes,
 }
 
@@ -153,7 +154,7 @@ impl Answers {
         }
     }
 
-    /// Appends the answer to the request in `frame`. Returns whether it is the last one.
+    /// Appends the answer to the request in `frame`. Returns whether this answer is the last one.
     #[inline]
     fn put(&self, frame: &[u8], out: &mut Vec<u8>) -> Option<bool> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
@@ -178,7 +179,7 @@ async fn converse(stream: TcpStream, peer: SocketAddr, mut serving: Serving) {
     }
 }
 
-/// Entries of a session in the queues, which are removed with the session.
+/// Entries of a session in the queues. They are removed with the session.
 struct Queueing {
     queues: Queues,
     told: Arc<ConnectionEvents>,
@@ -215,7 +216,7 @@ async fn serve_session(
             let len = frame.len();
             if let Some(asked) = serving.queues.asked(frame) {
                 is_told = true;
-                // The change is executed when it is durable, and answered after all earlier
+                // The change is executed once it is durable, and answered after all earlier
                 // requests.
                 let log = serving.log.as_mut();
                 if let Some(log) = log.filter(|_| asked.is_write() || !held.is_empty()) {
@@ -287,7 +288,7 @@ async fn shake_hands(wire: &mut Wire<TcpStream>, log: Option<&mut Log>) -> Resul
                     what: "connect request",
                     source,
                 })?;
-            // The creation of a session is a transaction, too.
+            // The creation of a session is also a transaction.
             if let Some(log) = log {
                 let number = log.append(frame);
                 log.flush()?;

@@ -1,4 +1,4 @@
-//! The minimum that locks and watches need: queues of sequential znodes, and the watchers of a
+//! Minimum implementation of locks and watches: queues of sequential znodes, and the watchers of a
 //! change.
 //!
 //! As in every server, a change is executed and reported once it is on disk. Nothing is checked,
@@ -25,7 +25,7 @@ pub(super) struct Queues(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Whether any request used a queue or a watch. All other requests are answered without a
+    /// Whether any request has used a queue or a watch. Until then, requests are answered without a
     /// lookup.
     are_used: AtomicBool,
     znodes: Mutex<Znodes>,
@@ -40,7 +40,7 @@ struct Znodes {
 #[derive(Debug, Default)]
 struct Queue {
     next: u32,
-    /// Names of the znodes, with their owners.
+    /// Names of the znodes, with the owner of each.
     names: BTreeMap<String, Arc<ConnectionEvents>>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct ConnectionEvents {
     pub(super) came: Notify,
 }
 
-/// A request that concerns queues or watches.
+/// Request that concerns queues or watches.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct QueueRequest {
     what: QueueOperation,
@@ -99,7 +99,7 @@ impl Queues {
                 let is_join = request.flags == flags::EPHEMERAL_SEQUENTIAL;
                 (QueueOperation::Join, request.path.filter(|_| is_join))
             }
-            // The last byte states whether the znode is to be watched.
+            // The last byte states whether to watch the znode.
             OpCode::GetData if record.last() == Some(&1) => (
                 QueueOperation::Watch,
                 read::<PathWatchRequest>(record)?.path,
@@ -120,7 +120,8 @@ impl Queues {
         Some(QueueRequest { what, xid, path })
     }
 
-    /// Executes a request, and appends its answer to `out`. `usual` writes an answer with data.
+    /// Executes a request, and appends its answer to `out`. `usual` writes an ordinary answer with
+    /// data.
     pub(super) fn carry_out(
         &self,
         asked: QueueRequest,
@@ -213,7 +214,7 @@ impl Znodes {
         queue.is_some_and(|queue| queue.names.remove(name).is_some())
     }
 
-    /// Returns whether the znode was in a queue and was removed.
+    /// Removes a znode. Returns whether it was in a queue.
     fn has_left(&self, path: &str) -> bool {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.get(directory);
@@ -253,7 +254,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends a request, and returns header and record of each frame in the answer.
+    /// Sends a request, and returns the header and record of each frame in the answer.
     fn ask(
         queues: &Queues,
         by: &Arc<ConnectionEvents>,

@@ -14,8 +14,8 @@ pub(in crate::suite) enum EventKind {
 }
 
 impl EventKind {
-    /// All kinds in their order of execution. The processes of Java servers are warm until the
-    /// first restart.
+    /// All kinds in the order of execution. The processes of Java servers stay warm until the first
+    /// restart.
     pub(in crate::suite) const ALL: [Self; 3] = [Self::Snapshot, Self::Restart, Self::LeaderKilled];
 
     pub(in crate::suite) fn name(self) -> &'static str {
@@ -40,16 +40,16 @@ impl EventKind {
 #[derive(Debug)]
 pub(in crate::suite) struct EventFigures {
     pub(in crate::suite) lines: Vec<SideFigures>,
-    /// Details of each measured side.
+    /// Details for each measured side.
     pub(in crate::suite) sides: Vec<Value>,
     /// Failures, one per line.
     pub(in crate::suite) complaints: Vec<String>,
 }
 
-/// A statistic of the seconds of all turns.
+/// Statistic over the seconds of all turns.
 pub(in crate::suite) struct EventFigure {
     pub(in crate::suite) what: String,
-    /// Name in JSON.
+    /// Name of the figure in JSON.
     pub(in crate::suite) key: &'static str,
     pub(in crate::suite) of: fn(&[f64]) -> f64,
 }
@@ -82,11 +82,11 @@ impl EventFigures {
     }
 }
 
-/// A figure of each side, in seconds.
+/// Figure for each side, in seconds.
 #[derive(Debug)]
 pub(in crate::suite) struct SideFigures {
     pub(in crate::suite) what: String,
-    /// Name in JSON.
+    /// Name of the figure in JSON.
     pub(in crate::suite) key: &'static str,
     pub(in crate::suite) seconds: Vec<Option<f64>>,
 }

@@ -1,4 +1,4 @@
-//! The time without acknowledged writes after the leader of an ensemble was killed.
+//! Time without acknowledged writes after the leader of an ensemble has been killed.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::target::{self, Target};
 /// Time limit for each step of a trial.
 const TRIAL_MAX: Duration = Duration::from_secs(120);
 /// Time for which writes continue once there is a leader. A session that has not lost its
-/// connection yet would otherwise contribute nothing.
+/// connection yet would otherwise contribute no writes.
 const GO_ON: Duration = Duration::from_secs(1);
 /// Time limit for the answer to a four-letter word.
 const WORD_MAX: Duration = Duration::from_secs(5);
@@ -52,8 +52,8 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<EventFigure
     Ok(EventFigures::of_turns(fleet, &seconds, figures))
 }
 
-/// Returns the longest time without an acknowledged write around the kill of the leader, and starts
-/// the leader again.
+/// Restarts the killed leader. Returns the longest time without an acknowledged write around the
+/// kill.
 fn gap(side: &mut Members, runtime: &Runtime, root: &str) -> Result<Duration> {
     let writers = Writers::start(&side.target, root)?;
     until("a write through each session", || {
@@ -104,7 +104,7 @@ fn leader(side: &Members, runtime: &Runtime) -> Result<Option<usize>> {
         if member.pid().is_none() {
             continue;
         }
-        // A member that does not answer does not lead, at least not yet.
+        // A member that does not answer does not lead, or at least not yet.
         let answer = runtime.block_on(word(&side.target, &member.address));
         let answer = answer.unwrap_or_default();
         if answer.contains("not in the whitelist") {

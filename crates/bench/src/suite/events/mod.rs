@@ -1,4 +1,4 @@
-//! Events in addition to loads: snapshots, restarts, the loss of a leader.
+//! Events that are measured in addition to loads: snapshots, restarts and the loss of a leader.
 
 pub(super) mod figures;
 mod leader;
@@ -73,7 +73,7 @@ impl Event {
     }
 }
 
-/// All measured events, and those that were skipped because an option was missing.
+/// All measured events, and the events that were skipped because an option was missing.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// Result of filling the servers.
@@ -85,7 +85,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Fills the servers, if requested, and measures the chosen events.
+    /// Fills the servers if requested, and measures the chosen events.
     pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet, chosen: &[EventKind]) -> Self {
         let (kinds, left_out): (Vec<EventKind>, Vec<EventKind>) = chosen
             .iter()
@@ -150,7 +150,7 @@ fn fill(args: &SuiteArgs, root: &str) -> Row {
 /// Deletes the znodes with which the servers were filled.
 fn clean(args: &SuiteArgs, root: &str, fleet: &Fleet) -> Result<()> {
     let progress = Progress::within("clean up");
-    // A restart has changed the processes.
+    // A restart has changed the process ids.
     for target in load::targets(&fleet.watched(args).servers)? {
         progress.stage(&target.name());
         fleet.runtime.block_on(target.clean(root))?;

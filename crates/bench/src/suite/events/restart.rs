@@ -1,4 +1,4 @@
-//! The time from the start of a server with many znodes to its first served read.
+//! Time from the start of a server with many znodes to its first served read.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,9 +11,10 @@ use crate::rounds::snapshots::SNAPSHOT;
 use crate::suite::args::SuiteArgs;
 use crate::suite::fleet::{Fleet, Members};
 
-/// Time after which a server that has not begun a snapshot will not write one because of its start.
+/// Time after which a started server that has not begun a snapshot will not write one because of
+/// its start.
 const NO_SNAPSHOT_AFTER: Duration = Duration::from_secs(1);
-/// Time limit for the snapshot of a start.
+/// Time limit for the snapshot that follows a start.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -37,7 +38,7 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<EventFigure
     Ok(EventFigures::of_turns(fleet, &seconds, figures))
 }
 
-/// Stops the server and starts it again. Returns the time until it served a read.
+/// Restarts the server. Returns the time until it served a read.
 fn restart(side: &mut Members, runtime: &tokio::runtime::Runtime) -> Result<Duration> {
     let Members { members, target } = side;
     let mut took = Duration::ZERO;

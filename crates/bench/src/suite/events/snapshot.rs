@@ -1,4 +1,4 @@
-//! The duration of sets during a snapshot and without one.
+//! Duration of sets during a snapshot and without one.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::suite::args::SuiteArgs;
 use crate::suite::rows::{BREADTH, SET, once};
 use crate::target::Target;
 
-/// Sets leaves of the tree below `root` on each side with known processes.
+/// Sets leaves of the tree below `root`, on each side whose processes are known.
 pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<EventFigures> {
     let load = Load {
         keys: args.znodes,

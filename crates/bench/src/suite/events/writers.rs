@@ -1,4 +1,4 @@
-//! Sessions that write continuously, and move to another server if theirs fails.
+//! Sessions that write continuously, and move to another server if their server fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,16 +17,16 @@ use crate::session::farewell;
 use crate::session::template::{Payload, Template};
 use crate::target::Target;
 
-/// Number of sessions, so that each member of an ensemble of three is the first server of one
-/// session.
+/// Number of sessions. In an ensemble of three, each member is the first server of one session.
 const SESSIONS: usize = 3;
-/// Session timeout that is longer than the election.
+/// Session timeout. It is longer than the election.
 const SESSION_TIMEOUT_MS: i32 = 20_000;
-/// Time limit for a connection and for an answer. The session leaves a server that hangs.
+/// Time limit for a connection and for an answer, after which the session leaves a server that
+/// hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
-/// Pause between one server and the next.
+/// Pause before the next server is tried.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Time before the kill from which writes are counted as well, so that the gap has a beginning.
+/// Time before the kill from which on writes also count, so that the gap has a beginning.
 const BEFORE: Duration = Duration::from_secs(1);
 
 /// Writers in a separate thread.
@@ -48,7 +48,7 @@ struct Shared {
 pub(super) struct Acknowledged(Vec<Instant>);
 
 impl Writers {
-    /// Starts to write the data of the existing znode `path`.
+    /// Starts writing the data of the existing znode `path`.
     pub(super) fn start(target: &Target, path: &str) -> Result<Self> {
         let shared = Arc::<Shared>::default();
         let runtime = runtime()?;
@@ -95,7 +95,7 @@ impl Writers {
     fn end(&mut self) {
         self.shared.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panicked thread has printed the reason.
+            // A thread that panicked has printed the reason.
             let _ = thread.join();
         }
     }
@@ -153,14 +153,14 @@ impl Writer {
                     }
                 }
                 Err(Error::SessionExpired { .. }) => session = None,
-                // The server is down, or has no leader.
+                // The server is down or has no leader.
                 Err(_) => {}
             }
             sleep(PAUSE).await;
         }
     }
 
-    /// Writes until the end, or until the server fails.
+    /// Writes until the end of the measurement, or until the server fails.
     async fn write(&self, connection: &mut RawConnection, server: &Arc<str>) -> Result<()> {
         let mut bulk = Bulk::new(connection, Arc::clone(server));
         while !self.ends() {
