@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use parking_lot::Mutex;
 use tree::WatcherId;
 
-/// Counts of open connections.
+/// Numbers of open connections.
 #[derive(Debug, Default)]
 pub struct ConnectionCounts {
     inner: Mutex<Inner>,
@@ -19,18 +19,18 @@ struct Inner {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Reasons to refuse a new connection.
+/// Reason for refusing a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// `maxClientCnxns`.
+    /// The address has reached `maxClientCnxns`.
     #[error("too many connections from {address} - max is {max}")]
     PerAddress {
-        /// The address.
+        /// Address of the client.
         address: IpAddr,
-        /// Maximum number of its connections.
+        /// Maximum number of connections from the address.
         max: usize,
     },
-    /// `maxCnxns`.
+    /// The server has reached `maxCnxns`.
     #[error("too many connections in total - max is {max}")]
     Total {
         /// Maximum number of connections.
@@ -38,18 +38,18 @@ pub enum Refused {
     },
 }
 
-/// Limits on connections; `None` means unlimited.
+/// Limits on the number of connections. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ConnectionLimits {
-    /// `maxClientCnxns`.
+    /// Limit per address (`maxClientCnxns`).
     pub per_address: Option<usize>,
-    /// `maxCnxns`.
+    /// Limit in total (`maxCnxns`).
     pub total: Option<usize>,
 }
 
 impl ConnectionCounts {
-    /// Counts a new connection. Returns its id. The caller must report the end of the connection to
-    /// [`leave`](Self::leave).
+    /// Counts a new connection and returns its id. The caller must report the end of the connection
+    /// to [`leave`](Self::leave).
     ///
     /// # Errors
     /// If a limit is reached.
@@ -68,7 +68,7 @@ impl ConnectionCounts {
         Ok(WatcherId(inner.last_id))
     }
 
-    /// Records the end of a connection from this address, once for each connection.
+    /// Records the end of a connection from this address. Called once for each connection.
     pub fn leave(&self, address: IpAddr) {
         let inner = &mut *self.inner.lock();
         if let Some(count) = inner.by_address.get_mut(&address) {

@@ -1,7 +1,7 @@
 //! Failed logins per address (`auth.maxFailuresPerMinute`).
 //!
-//! A minute begins with the first failure. When the address reaches its limit, its connections are
-//! refused until the minute is over; other addresses are not affected. A 64-bit IPv6 network counts
+//! A minute begins with the first failure. When an address reaches its limit, its connections are
+//! refused until the minute is over. Other addresses are not affected. A 64-bit IPv6 network counts
 //! as one address, because one customer usually has a whole network.
 
 use std::collections::{HashMap, VecDeque};
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::limits;
 
-/// The failures of all addresses.
+/// Failures of all addresses.
 pub struct AuthFailures {
     /// Limit per minute. With `None`, failures are not counted.
     max: Option<u32>,
@@ -41,7 +41,7 @@ impl AuthFailures {
         }
     }
 
-    /// Records a failure. Returns whether it is the last one allowed.
+    /// Records a failure. Returns whether it is the last one that is permitted.
     pub fn note(&self, address: IpAddr, now_ms: u64) -> bool {
         let Some(max) = self.max else {
             return false;
@@ -51,7 +51,7 @@ impl AuthFailures {
         minutes.add(network(address), now_ms) == max
     }
 
-    /// Returns whether connections of this address are refused.
+    /// Returns whether connections from this address are refused.
     pub fn is_spent(&self, address: IpAddr, now_ms: u64) -> bool {
         let Some(max) = self.max else {
             return false;
@@ -74,7 +74,7 @@ impl Minutes {
         }
     }
 
-    /// Adds a failure. Returns the number of failures of the address's minute.
+    /// Adds a failure. Returns the number of failures in the address's minute.
     fn add(&mut self, address: IpAddr, now_ms: u64) -> u32 {
         if let Some(minute) = self.by_address.get_mut(&address) {
             minute.failures = minute.failures.saturating_add(1);

@@ -1,12 +1,12 @@
-//! A token bucket that limits storms of handshakes (`connection_throttle_*`).
+//! Token bucket that limits storms of handshakes (`connection_throttle_*`).
 
 use config::ConnectionThrottle;
 use replica::HandshakeKind;
 
-/// Tokens that handshakes cost. Disabled without `connection_throttle_tokens`.
+/// Bucket of tokens that handshakes consume. Disabled without `connection_throttle_tokens`.
 ///
 /// An empty bucket refuses handshakes. With a freeze time, a bucket that is repeatedly empty
-/// refuses a growing random share of them, so that clients do not all reconnect at the same time.
+/// refuses a growing random share of them, so that not all clients reconnect at the same time.
 ///
 /// Source: BlueThrottle.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl TokenBucket {
         true
     }
 
-    /// Returns the number of tokens missing from a full bucket.
+    /// Returns the number of tokens that are missing from a full bucket.
     pub fn deficit(&self) -> u32 {
         self.settings
             .tokens
@@ -59,7 +59,7 @@ impl TokenBucket {
             .saturating_sub(self.tokens)
     }
 
-    /// Returns the share of handshakes that are refused at random.
+    /// Returns the share of handshakes that are randomly refused.
     pub fn drop_probability(&self) -> f64 {
         self.drop_probability
     }

@@ -1,20 +1,20 @@
-//! Bytes that a server holds for all its connections.
+//! Numbers of bytes that a server holds for its connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::{HELD_BYTES_MAX, HELD_BYTES_OF_EACH};
 
-/// Step in which the bytes of a connection are counted. Connections that hold less are not counted.
-/// So most connections never touch the shared counter.
+/// Step in which the bytes of a connection are counted. A connection that holds less than one step
+/// is not counted, so most connections never touch the shared counter.
 const STEP: usize = 4 << 10;
 
-/// Bytes held by all connections: requests that wait for their turn, and unwritten replies and
-/// events. Long replies have a separate bound, see
+/// Number of bytes held by all connections: requests that wait for their turn, and unwritten
+/// replies and events. Long replies have a separate bound, see
 /// [`LARGE_REPLIES_BYTES`](crate::limits::LARGE_REPLIES_BYTES).
 ///
-/// Each connection may hold as many bytes as are still free. So a single connection gets half of
-/// the total, many connections get equal parts, and some bytes remain for new connections.
+/// Each connection may hold as many bytes as are still free. A single connection can thus hold half
+/// of the total, many connections can hold equal parts, and some bytes remain for new connections.
 #[derive(Debug, Default)]
 pub struct HeldBytes(AtomicUsize);
 
@@ -25,7 +25,7 @@ impl HeldBytes {
     }
 }
 
-/// Bytes held by one connection. Dropping the value releases them.
+/// Number of bytes held by one connection. Dropping the value releases them.
 #[derive(Debug)]
 pub struct Held {
     of_all: Arc<HeldBytes>,
@@ -33,7 +33,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Creates the count of a connection that does not hold anything.
+    /// Creates the count of a connection that holds nothing.
     pub fn nothing(of_all: Arc<HeldBytes>) -> Self {
         Self { of_all, counted: 0 }
     }
@@ -52,14 +52,14 @@ impl Held {
         self.counted = counted;
     }
 
-    /// Returns the number of bytes that the connection may hold, at most `max`. The result is never
-    /// zero; otherwise the server could stop serving requests.
+    /// Returns the number of bytes that the connection may hold, which is at most `max`. The result
+    /// is never zero, because the server could otherwise stop serving requests.
     #[inline]
     pub fn allowed(&self, max: usize) -> usize {
         self.of_all.free().max(HELD_BYTES_OF_EACH).min(max)
     }
 
-    /// Returns the limit for bytes that are produced ahead of time and can be delayed, at most
+    /// Returns the limit on bytes that are produced in advance and can be delayed, which is at most
     /// `max`.
     #[inline]
     pub fn allowed_ahead(&self, max: usize) -> usize {

@@ -1,5 +1,5 @@
-//! Bounds on the bytes of requests in progress: the configured bound (`largeRequestThreshold`,
-//! `largeRequestMaxBytes`), above which a connection ends, and the server's own bound, above which
+//! Limits on the bytes of requests in progress: the configured limit (`largeRequestThreshold`,
+//! `largeRequestMaxBytes`), above which a connection ends, and the server's own limit, above which
 //! it waits.
 
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use replica::LargeBytes;
 use super::room::{Room, SharedRoom};
 use crate::limits::{LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL};
 
-/// Count of the bytes of requests that are not small.
+/// Count of the bytes of all requests that are not small.
 #[derive(Debug, Clone)]
 pub struct LargeRequests {
     under_way: Arc<AtomicU64>,
     threshold: Option<u64>,
     max: u64,
-    /// Memory of large requests, from the frame until the transaction is in the tree.
+    /// Memory for large requests, held from the frame until the transaction is in the tree.
     pub room: SharedRoom,
 }
 
-/// A large request in progress. Dropping it releases its reservations.
+/// Large request in progress. Dropping it releases its reservations.
 #[derive(Debug)]
 pub struct LargeRequest {
-    /// Boxed because nearly every request is small, and every request is moved with the space for
-    /// this field.
+    /// Boxed because nearly every request is small, and space for this field is moved with each of
+    /// them.
     requests: Box<LargeRequests>,
     taken: LargeBytes,
 }
 
-/// The limit for large requests is reached.
+/// Error that the limit for large requests is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMuch;
 
 impl LargeRequests {
-    /// Creates an empty count with the configured bounds.
+    /// Creates an empty count with the configured limits.
     pub fn new(settings: &config::LargeRequests) -> Self {
         Self {
             under_way: Arc::default(),
@@ -57,7 +57,7 @@ impl LargeRequests {
     /// If the configured bound is reached.
     #[inline]
     pub fn admit(&self, bytes: usize, room: Option<Room>) -> Result<Option<LargeRequest>, TooMuch> {
-        // Nearly every request is small, and does not touch shared state.
+        // Nearly every request is small and does not touch shared state.
         if room.is_none() && self.threshold.is_none_or(|above| bytes as u64 <= above) {
             Ok(None)
         } else {
@@ -88,8 +88,8 @@ impl LargeRequests {
         }))
     }
 
-    /// Releases the reservations of one request, or the sum of several, as returned by
-    /// [`LargeRequest::into_bytes`].
+    /// Releases reservations that [`LargeRequest::into_bytes`] returned, for one request or the sum
+    /// for several.
     pub fn give_back(&self, taken: LargeBytes) {
         let LargeBytes { counted, room } = taken;
         if counted > 0 {

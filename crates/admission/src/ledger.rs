@@ -1,4 +1,4 @@
-//! All bounds of a server.
+//! All limits of a server.
 
 use std::sync::Arc;
 
@@ -16,33 +16,33 @@ use crate::permits::Permits;
 use crate::room::SharedRoom;
 use crate::throttle::RequestThrottle;
 
-/// The resources that the clients of a server use, and the bounds on them.
+/// Resources that the clients of a server use, and the limits on them.
 pub struct Ledger {
-    /// Open connections.
+    /// Limits on open connections.
     pub connections: ConnectionCounts,
-    /// Handshakes per time.
+    /// Limit on the rate of handshakes.
     pub handshakes: Mutex<TokenBucket>,
-    /// Failed logins.
+    /// Numbers of failed logins.
     pub failures: AuthFailures,
-    /// Requests in the pipeline.
+    /// Permits for requests in the pipeline.
     pub permits: Permits,
-    /// Requests that wait for a permit.
+    /// Throttle for requests that wait for a permit.
     pub request_throttle: RequestThrottle,
-    /// Bytes of requests in the pipeline.
+    /// Limits on the bytes of requests in the pipeline.
     pub large_requests: LargeRequests,
-    /// Memory for requests that are read and not yet submitted.
+    /// Memory for requests that have been read but not yet submitted.
     pub large_frames: SharedRoom,
-    /// Memory for replies that are encoded and not yet written.
+    /// Memory for replies that have been encoded but not yet written.
     pub large_replies: SharedRoom,
-    /// Other bytes held by connections.
+    /// Other bytes that connections hold.
     pub held: Arc<HeldBytes>,
-    /// `None` if budgets are not configured.
+    /// Budgets of addresses and identities. `None` if none are configured.
     pub budgets: Option<Budgets>,
 }
 
 impl Ledger {
-    /// Creates an empty ledger with the bounds of this configuration. `outstanding_max` is the
-    /// number of requests in the pipeline.
+    /// Creates an empty ledger with the limits of this configuration. `outstanding_max` is the
+    /// maximum number of requests in the pipeline.
     pub fn new(config: &Config, outstanding_max: usize, now_ms: u64) -> Self {
         let bounds = &config.limits;
         let handshakes = TokenBucket::new(bounds.connection_throttle.clone(), now_ms);

@@ -1,7 +1,7 @@
-//! Bounds on the resources that clients of a server use: connections, requests in progress, bytes
+//! Limits on the resources that clients of a server use: connections, requests in progress, bytes
 //! and rates.
 //!
-//! [`Ledger`] has one entry for each kind of bound:
+//! [`Ledger`] has one entry for each kind of limit:
 //!
 //! | entry | counts | key |
 //! |---|---|---|
@@ -12,8 +12,8 @@
 //! | [`SharedRoom`], [`HeldBytes`] | bytes of requests, replies and events | server, connection |
 //! | [`Budgets`] | requests and bytes per second, watches, ephemerals | address, identity |
 //!
-//! The crate does not contain sockets, threads or clocks. The time is an argument, in ms of a
-//! monotonic clock. A wait is a future without a timeout, or the caller provides the sleep.
+//! The crate contains no sockets, threads or clocks. The time is an argument, in ms of a monotonic
+//! clock. A wait is a future without a timeout, or one for which the caller provides the sleep.
 
 mod budgets;
 mod connections;

@@ -1,11 +1,11 @@
-//! The bound on requests in the pipeline (`globalOutstandingLimit`).
+//! Limit on requests in the pipeline (`globalOutstandingLimit`).
 
 use tokio::sync::Semaphore;
 
-/// One permit for each request between its connection and its reply.
+/// Permits for requests, one for each request between its connection and its reply.
 ///
-/// A connection takes the permits before it submits requests, and stops reading while permits are
-/// not available. The client sees only TCP back-pressure. The core releases the permits with the
+/// A connection takes the permits before it submits requests, and stops reading while no permits
+/// are available. The client sees only TCP back-pressure. The core releases the permits with the
 /// replies.
 #[derive(Debug)]
 pub struct Permits {
@@ -32,7 +32,7 @@ impl Permits {
 
     /// Waits for `count` permits. The oldest waiter is served first.
     pub async fn take(&self, count: u32) {
-        // The semaphore is never closed, so an error cannot happen. Without permits, only the count
+        // The semaphore is never closed, so an error cannot occur. Without permits, only the count
         // of requests would be wrong.
         if let Ok(permits) = self.semaphore.acquire_many(count).await {
             permits.forget();

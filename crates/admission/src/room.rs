@@ -1,5 +1,5 @@
-//! Memory shared by all connections of a server. Each connection reserves the bytes that it needs,
-//! or waits in line.
+//! Memory that all connections of a server share. Each connection reserves the bytes that it needs,
+//! or waits for its turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,15 +17,15 @@ pub struct SharedRoom {
     max: usize,
 }
 
-/// A reservation. Dropping it releases the bytes.
+/// Reservation of memory. Dropping it releases the bytes.
 #[derive(Debug)]
 pub struct Room {
-    /// Requested bytes. This may be more than the total.
+    /// Number of requested bytes. It may exceed the total.
     pub bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Guard that counts a connection as waiting, until the wait ends or is cancelled.
+/// Guard that counts a connection as waiting until the wait ends or is cancelled.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -53,24 +53,25 @@ impl SharedRoom {
         })
     }
 
-    /// Waits until `bytes` can be reserved. The oldest waiter is served first. A request above the
-    /// total gets the total.
+    /// Waits until `bytes` can be reserved. The oldest waiter is served first. A request for more
+    /// than the total receives the total.
     pub async fn take(&self, bytes: usize) -> Room {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(&self.waiting);
         let permit = self.free.clone().acquire_many_owned(self.taken(bytes));
-        // The semaphore is never closed, so this always returns a permit.
+        // The semaphore is never closed, so a permit is always returned.
         let permit = permit.await.ok();
         Room { bytes, permit }
     }
 
-    /// Releases bytes that [`Room::keep`] returned, of one request or of several.
+    /// Releases bytes that [`Room::keep`] returned, for one request or for several.
     pub fn give_back(&self, bytes: usize) {
         self.free.add_permits(bytes);
     }
 
-    /// Resolves when a client has held a reservation of `bytes` for too long and others wait. It
-    /// has held the reservation for `held_for` at the time of the call. `sleep` waits for a time.
+    /// Resolves when a client has held a reservation of `bytes` for too long and others wait. At
+    /// the time of the call, the client has held the reservation for `held_for`. `sleep` waits for
+    /// a time.
     pub async fn wanted_back<S: Future<Output = ()>>(
         &self,
         bytes: usize,
@@ -90,7 +91,7 @@ impl SharedRoom {
         self.free.available_permits()
     }
 
-    /// Returns the number of permits for a reservation of `bytes`.
+    /// Returns the number of permits that a reservation of `bytes` needs.
     fn taken(&self, bytes: usize) -> u32 {
         u32::try_from(bytes.min(self.max)).unwrap_or(u32::MAX)
     }

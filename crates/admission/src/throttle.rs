@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Settings and count of waiting requests.
+/// Settings for waiting requests, and their number.
 #[derive(Debug)]
 pub struct RequestThrottle {
     /// Whether reads need a permit, too (`request_throttle_max_requests`).

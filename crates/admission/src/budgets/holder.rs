@@ -1,4 +1,4 @@
-//! The address or identity that holds a share.
+//! Address or identity that holds a share.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,12 +9,12 @@ use tree::auth::{ANYONE, IP, name_of, user_name};
 
 use crate::failures::network;
 
-/// The holder of a share.
+/// Holder of a share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Holder {
-    /// An address, or a 64-bit network for IPv6.
+    /// Address, or 64-bit network for IPv6.
     Address(IpAddr),
-    /// A name as in the output of the admin command `clients`.
+    /// Name as in the output of the admin command `clients`.
     Identity(String),
 }
 

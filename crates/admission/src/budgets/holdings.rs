@@ -25,14 +25,14 @@ pub(super) struct HeldBy {
     /// Sum over all connections.
     sum: Holding,
     /// Sessions whose connections have ended, with the time until which they may live, oldest
-    /// first. A client must not obtain more by leaving its connection.
+    /// first. A client must not be able to exceed its budget by reconnecting.
     departed: VecDeque<(SessionId, u64)>,
-    /// Number of ephemerals of these sessions.
+    /// Number of ephemerals of these disconnected sessions.
     pub(super) of_departed: usize,
     counted_ms: u64,
 }
 
-/// Bound that a request of a connection exceeds.
+/// Bound that a request would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Beyond {
     pub(super) bound: &'static str,
@@ -51,9 +51,9 @@ impl HeldBy {
         self.by_connection.remove(&connection);
     }
 
-    /// Records that the connection of a session ends. The session may live until the given time.
+    /// Records that the connection of a session ends. The session may exist until the given time.
     pub(super) fn depart(&mut self, connection: WatcherId, session: SessionId, until_ms: u64) {
-        // An estimate until the next count.
+        // This value is an estimate until the next count.
         let held = self.by_connection.get(&connection);
         self.of_departed += held.map_or(0, |held| held.ephemerals);
         self.departed.push_back((session, until_ms));
@@ -78,8 +78,8 @@ impl HeldBy {
         self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
     }
 
-    /// Admits a connection's request to hold more, unless that would exceed a bound. In that case,
-    /// returns the bound.
+    /// Admits a connection's request to hold more. Returns the bound if the request would exceed
+    /// one.
     pub(super) fn judge(
         &mut self,
         connection: WatcherId,
@@ -131,8 +131,8 @@ impl HeldBy {
         self.by_connection.keys().copied().collect()
     }
 
-    /// Returns the disconnected sessions that may still be alive, without sessions that are
-    /// connected again.
+    /// Returns the disconnected sessions that may still be alive, except those that have
+    /// reconnected.
     pub(super) fn departed(
         &mut self,
         connected: &HashSet<SessionId>,

@@ -1,7 +1,7 @@
 //! Budgets of addresses and identities (`budget.<name>.*`). A client that exceeds its budget waits.
 //!
 //! Each address or identity has a share, which all its connections use together. A connection pays
-//! each of its shares before its requests are decoded, so waiting requests do not hold memory that
+//! from each of its shares before its requests are decoded, so waiting requests hold no memory that
 //! other connections may need. Connections that wait for one share take turns. A request that would
 //! hold too many watches or ephemerals is refused (`holdings`).
 
@@ -39,14 +39,14 @@ pub struct Budgets {
 
 #[derive(Default)]
 struct Shares {
-    /// Shares, by the index of the budget and by the holder.
+    /// Shares, keyed by the index of the budget and by the holder.
     by_holder: HashMap<(usize, Holder), Arc<Share>>,
     /// Number of shares above which unused shares are removed.
     many: usize,
 }
 
 impl Budgets {
-    /// Returns `None` if budgets are not configured.
+    /// Creates the budgets. Returns `None` if none are configured.
     pub fn new(budgets: &[Budget]) -> Option<Self> {
         let budgets = budgets.iter().cloned();
         let budgets: Vec<_> = budgets.map(Arc::new).collect();
@@ -85,7 +85,7 @@ impl Budgets {
         }
     }
 
-    /// Logs that a request was refused, at most once per minute. Locks must not be held.
+    /// Logs that a request was refused, at most once per minute. No locks may be held.
     pub fn tell_of_refusal(&self, BeyondBudget { share, beyond }: &BeyondBudget, now_ms: u64) {
         let Beyond { bound, value } = *beyond;
         if share.is_news(now_ms) {
@@ -100,16 +100,16 @@ impl Budgets {
 }
 
 impl Shares {
-    /// Removes shares that are full and not used by a connection, if there are many shares.
+    /// If there are many shares, removes those that are full and that no connection uses.
     fn forget_unused(&mut self, now_ms: u64) {
         if self.by_holder.len() <= self.many.max(limits::BUDGET_SHARES_KEPT) {
             return;
         }
-        // A connection acquires its shares under the lock of all shares, so none can be acquired
-        // meanwhile.
+        // A connection acquires its shares under the lock of all shares, so no share can be
+        // acquired meanwhile.
         self.by_holder
             .retain(|_, share| Arc::strong_count(share) > 1 || !share.is_as_new(now_ms));
-        // This makes the amortized cost of an addition small.
+        // This keeps the amortized cost of an addition small.
         self.many = 2 * self.by_holder.len();
     }
 }

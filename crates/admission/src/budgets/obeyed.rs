@@ -1,4 +1,4 @@
-//! The budgets that apply to one connection.
+//! Budgets that apply to one connection.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tree::WatcherId;
 use super::holdings::{Beyond, HeldBy};
 use super::share::Share;
 
-/// The budgets that apply to a connection.
+/// Budgets that apply to a connection.
 pub struct Obeyed {
     connection: WatcherId,
     /// Identities of the connection when its shares were determined.
@@ -17,7 +17,7 @@ pub struct Obeyed {
     shares: Arc<[Arc<Share>]>,
 }
 
-/// A share that is too small for a request.
+/// Error for a request that exceeds a share.
 pub struct BeyondBudget {
     pub(super) share: Arc<Share>,
     pub(super) beyond: Beyond,
@@ -64,7 +64,7 @@ impl Obeyed {
         Ok(())
     }
 
-    /// Records the end of the connection. Its session may live until the given time, ms.
+    /// Records the end of the connection. Its session may exist until the given time, in ms.
     pub fn end(&self, session: SessionId, until_ms: u64) {
         for share in self.shares.iter() {
             if share.budget().ephemerals.is_some() && session != SessionId::NONE {

@@ -1,13 +1,13 @@
-//! A rate limit: a token bucket that may go into debt.
+//! Rate limit: a token bucket that may go into debt.
 //!
 //! The caller provides the time.
 
-/// Remaining tokens. At most one second's worth of tokens can accumulate.
+/// Token bucket that holds at most one second's worth of tokens.
 #[derive(Debug)]
 pub(super) struct Rate {
     per_second: u32,
-    /// Thousandths of a token; a negative balance is a debt. The number of thousandths added per
-    /// millisecond equals the number of tokens added per second.
+    /// Balance in thousandths of a token. A negative balance is a debt. The number of thousandths
+    /// added per millisecond equals the number of tokens added per second.
     balance: i64,
     at_ms: u64,
 }
@@ -34,15 +34,15 @@ impl Rate {
         self.at_ms = self.at_ms.max(now_ms);
     }
 
-    /// Returns the time until the bucket may be used, ms. The next use may exceed the balance. The
-    /// bucket then has a debt, and the following use waits for it.
+    /// Returns the time until the bucket may be used, in ms. The next use may exceed the balance.
+    /// The bucket is then in debt, and the following use must wait until the debt is paid.
     pub(super) fn wait_ms(&mut self, now_ms: u64) -> u64 {
         self.fill(now_ms);
         let debt = self.balance.min(0).unsigned_abs();
         debt.div_ceil(self.per_second.into())
     }
 
-    /// Takes `count` tokens.
+    /// Removes `count` tokens.
     pub(super) fn pay(&mut self, count: u64) {
         let cost = i64::try_from(count)
             .unwrap_or(i64::MAX)
@@ -92,7 +92,7 @@ mod tests {
                 wait_ms => now_ms += wait_ms,
             }
         }
-        // One second's worth had accumulated, and one more use went into debt.
+        // One second's worth had accumulated, and one more use put the bucket into debt.
         assert!((707..=708).contains(&used), "{used}");
     }
 

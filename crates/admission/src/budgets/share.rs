@@ -1,4 +1,4 @@
-//! The remainder of a budget for one address or identity.
+//! Remaining budget of one address or identity.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::holder::Holder;
 use super::holdings::HeldBy;
 use super::rate::Rate;
 
-/// The remainder of a budget for one address or identity.
+/// Remaining budget of one address or identity.
 pub struct Share {
     budget: Arc<Budget>,
     holder: Holder,
-    /// First-come, first-served turns of the connections that wait for the share.
+    /// Turns of the connections that wait for the share, in the order of their arrival.
     turn: Semaphore,
     account: Mutex<Account>,
     /// Held watches and ephemerals, if the budget bounds them.
@@ -41,7 +41,7 @@ pub struct Cost {
     pub bytes: usize,
 }
 
-/// The turn of a connection that waits for a share. Dropping it ends the turn.
+/// Turn of a connection that waits for a share. Dropping it ends the turn.
 pub struct Turn<'a> {
     account: &'a Mutex<Account>,
     _permit: Option<SemaphorePermit<'a>>,
@@ -49,11 +49,12 @@ pub struct Turn<'a> {
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Turns of a connection per second. Fewer turns would make connections wait for long.
+/// Number of turns of a connection per second. With fewer turns, connections would wait too long.
 const TURNS_PER_SECOND: u32 = 10;
 
 impl Turn<'_> {
-    /// Pays and returns 0 if the share is not in debt. Otherwise returns the time until then, ms.
+    /// Pays and returns 0 if the share is not in debt. Otherwise returns the time in ms until the
+    /// debt is paid.
     pub fn pay(&self, cost: Cost, now_ms: u64) -> u64 {
         self.account.lock().pay(cost, now_ms)
     }
@@ -104,7 +105,7 @@ impl Share {
         }
     }
 
-    /// Pays if that is possible without waiting.
+    /// Pays if it can do so without waiting.
     pub fn pay_now(&self, cost: Cost, now_ms: u64) -> bool {
         let turn = self.turn.try_acquire();
         turn.is_ok() && self.account.lock().pay(cost, now_ms) == 0
@@ -112,7 +113,7 @@ impl Share {
 
     /// Waits for the turn of a connection. The oldest waiter is served first.
     pub async fn turn(&self) -> Turn<'_> {
-        // The semaphore is never closed, so this always returns a permit.
+        // The semaphore is never closed, so a permit is always returned.
         let permit = self.turn.acquire().await.ok();
         Turn {
             account: &self.account,
@@ -127,7 +128,7 @@ impl Share {
         account.is_news(now_ms).then_some(bound)
     }
 
-    /// Returns whether a log line is due. Marks it as written.
+    /// Returns whether a log line is due. If so, marks it as written.
     pub(super) fn is_news(&self, now_ms: u64) -> bool {
         self.account.lock().is_news(now_ms)
     }
@@ -136,14 +137,14 @@ impl Share {
         &self.holder
     }
 
-    /// Returns the connections that use this share, if their holdings are bounded and the last
-    /// count is old. Marks them as counted.
+    /// Returns the connections that use this share if their holdings are bounded and the last count
+    /// is old. Marks them as counted.
     pub fn connections_to_count(&self, now_ms: u64) -> Option<Vec<WatcherId>> {
         self.with_held(|held| held.is_due(now_ms).then(|| held.connections()))
             .flatten()
     }
 
-    /// Sets the holding of a connection; `None` if the connection has ended.
+    /// Sets the holding of a connection. `None` means that the connection has ended.
     pub fn note_holding(&self, connection: WatcherId, holding: Option<Holding>) {
         self.with_held(|held| match holding {
             Some(holding) => held.set(connection, holding),
@@ -151,25 +152,25 @@ impl Share {
         });
     }
 
-    /// Returns the sessions without a connection that may still be alive. `connected` contains the
-    /// sessions of the connections that use this share.
+    /// Returns the disconnected sessions that may still be alive. `connected` contains the sessions
+    /// of the connections that use this share.
     pub fn departed(&self, connected: &HashSet<SessionId>, now_ms: u64) -> Vec<SessionId> {
         let departed = self.with_held(|held| held.departed(connected, now_ms));
         departed.unwrap_or_default()
     }
 
-    /// Sets the number of ephemerals of the sessions without a connection.
+    /// Sets the number of ephemerals of the disconnected sessions.
     pub fn note_departed(&self, ephemerals: usize) {
         self.with_held(|held| held.of_departed = ephemerals);
     }
 
-    /// Calls `look` with the holdings of the share; returns `None` if they are not bounded.
+    /// Calls `look` with the holdings of the share. Returns `None` if they are not bounded.
     pub(super) fn with_held<T>(&self, look: impl FnOnce(&mut HeldBy) -> T) -> Option<T> {
         self.held.as_ref().map(|held| look(&mut held.lock()))
     }
 
-    /// Returns whether an unused share is equivalent to a new one: it is not in debt and does not
-    /// hold anything.
+    /// Returns whether an unused share is equivalent to a new one, because it is not in debt and
+    /// holds nothing.
     pub(super) fn is_as_new(&self, now_ms: u64) -> bool {
         let has_left = self.with_held(|held| held.has_left(now_ms));
         has_left != Some(true) && self.account.lock().is_full(now_ms)
@@ -177,7 +178,8 @@ impl Share {
 }
 
 impl Account {
-    /// Pays and returns 0 if the account is not in debt. Otherwise returns the time until then, ms.
+    /// Pays and returns 0 if the account is not in debt. Otherwise returns the time in ms until the
+    /// debt is paid.
     fn pay(&mut self, cost: Cost, now_ms: u64) -> u64 {
         let rates = [self.requests.as_mut(), self.bytes.as_mut()];
         let waits = rates.into_iter().flatten().map(|rate| rate.wait_ms(now_ms));
@@ -205,8 +207,8 @@ impl Account {
         })
     }
 
-    /// Returns whether a log line is due, because the last one is older than a minute. Marks it as
-    /// written.
+    /// Returns whether a log line is due because the last one is older than a minute. If so, marks
+    /// it as written.
     fn is_news(&mut self, now_ms: u64) -> bool {
         let is_told = |told_ms: u64| now_ms.saturating_sub(told_ms) < MINUTE_MS;
         let is_news = !self.told_ms.is_some_and(is_told);

@@ -42,7 +42,7 @@ fn requests(requests: usize) -> Cost {
     }
 }
 
-/// Returns the holders of the shares with the names of their budgets.
+/// Returns the holders of the shares, with the names of their budgets.
 fn found(budgets: &Budgets, address: &str, identities: &[Id]) -> Vec<String> {
     let shares = budgets.find(ip(address), identities, 0);
     let shares = shares.iter();
@@ -87,7 +87,7 @@ fn each_address_and_each_identity_has_a_share_of_its_own() {
             "alice sasl:alice"
         ]
     );
-    // An IPv6 address is represented by its network.
+    // The network of an IPv6 address represents the address.
     assert_eq!(
         found(&budgets, "2001:db8::1:2", &[id("sasl", "carol")]),
         ["all ip:2001:db8::"]
