@@ -1,23 +1,23 @@
-//! Errors of work on data directories.
+//! Errors of operations on data directories.
 
 use std::io;
 use std::path::Path;
 
 use storage::StorageError;
 
-/// Reason why work on a data directory failed.
+/// Reason why an operation on a data directory failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file is corrupt, or an operation on it failed.
     #[error("{0}")]
     Storage(#[from] StorageError),
-    /// The output cannot be written.
+    /// The output could not be written.
     #[error("cannot print: {0}")]
     Print(io::Error),
-    /// The files do not fit the request: the caller should name other files or another moment.
+    /// The files do not match the request. The caller should name other files or another moment.
     #[error("{0}")]
     Usage(String),
-    /// The work cannot be done, or its result is not correct.
+    /// The operation is impossible, or its result is incorrect.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,7 +1,7 @@
 //! Data directories without a server: printing, checking and repairing logs and snapshots, backups,
 //! restores, purges, and a survey of the data that a start would load.
 //!
-//! * [`log`] and [`snapshot`] work on single files. Their output has the format of Java's
+//! * [`log`] and [`snapshot`] process single files. Their output has the format of Java's
 //!   TxnLogToolkit and SnapshotFormatter.
 //! * [`backup`] takes and verifies backups, and [`restore()`] creates a data directory from a backup
 //!   or from the files of a server.
@@ -66,13 +66,14 @@ pub use survey::{Survey, survey};
 /// Settings for reading the files of a data directory.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadSettings {
-    /// Limits of the decoders. They must fit `jute.maxbuffer` of the server that wrote the files.
+    /// Limits of the decoders. They must cover the `jute.maxbuffer` of the server that wrote the
+    /// files.
     pub limits: Limits,
-    /// Receives the error of each snapshot that is skipped for an older one.
+    /// Function that receives the error of each snapshot that is skipped for an older one.
     pub on_skipped: fn(&StorageError),
 }
 
-/// Returns the directory of the files for a dataDir: its `version-2`, if it exists.
+/// Returns the directory that contains the files of a dataDir: its `version-2`, if that exists.
 pub fn files_dir(dir: &Path) -> PathBuf {
     let versioned = dir.join("version-2");
     if versioned.is_dir() {

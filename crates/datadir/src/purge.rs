@@ -7,11 +7,11 @@ use storage::{DataDirs, RealDisk};
 
 use crate::Error;
 
-/// Minimum number of kept snapshots, as with Apache ZooKeeper.
+/// Minimum number of snapshots to keep, as in Apache ZooKeeper.
 const KEPT_MIN: usize = 3;
 
 /// Removes all snapshots except for the newest `keep` good ones, and the logs that only the removed
-/// snapshots need. A server may run meanwhile. Returns the removed files.
+/// snapshots need. A server may be using the directory. Returns the removed files.
 ///
 /// # Errors
 /// If `keep` is less than 3, a directory is missing, or a file cannot be read or removed.

@@ -1,4 +1,5 @@
-//! Restores a past state: creates a data directory from a backup, or from the files of a server.
+//! Restore of a past state: creation of a data directory from a backup, or from the files of a
+//! server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,27 +38,27 @@ pub enum Source {
 pub struct RestoreRequest {
     /// Source of the data. It is not changed.
     pub source: Source,
-    /// dataDir to create. It must not exist, or must be empty except for `myid`.
+    /// Path of the dataDir to create. It must not exist, or must be empty except for `myid`.
     pub to: PathBuf,
-    /// dataLogDir to create, if it is different.
+    /// Path of the dataLogDir to create, if it differs.
     pub to_log: Option<PathBuf>,
-    /// Settings for reading.
+    /// Settings for reading the files.
     pub settings: ReadSettings,
 }
 
 /// Result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The last transaction of the restored tree.
+    /// Last transaction of the restored tree.
     pub zxid: Zxid,
     /// Snapshot from which the tree was restored.
     pub snapshot: PathBuf,
-    /// Number of transactions after the snapshot.
+    /// Number of transactions that were applied after the snapshot.
     pub txns: u64,
 }
 
-/// Creates a data directory with a past state. The target receives its data only after all of it has
-/// been verified. The target does not contain epochs.
+/// Creates a data directory with a past state. The target receives its data only after all of it
+/// has been verified. The target contains no epochs.
 ///
 /// # Errors
 /// If the source does not contain the moment, or its files are corrupt; if the target is not empty,
@@ -81,7 +82,8 @@ pub fn restore(request: &RestoreRequest) -> Result<Restored, Error> {
             fs::remove_file(&log.path).map_err(file_error("remove", &log.path))?;
         }
     }
-    // Read the files as the server will. Missing, corrupt or altered data is detected now.
+    // The files are read as the server will read them, so that missing, corrupt or altered data is
+    // detected now.
     let found = backup::recovered(&request.to, staging.dirs(), staged.wanted, limits)?;
     if staged
         .digest
@@ -101,7 +103,7 @@ pub fn restore(request: &RestoreRequest) -> Result<Restored, Error> {
     })
 }
 
-/// Files that lead up to a transaction, in a directory that does not belong to a server yet.
+/// Files up to a transaction, in a directory that does not belong to a server yet.
 struct Staged {
     wanted: Zxid,
     snapshot: PathBuf,
@@ -131,8 +133,8 @@ fn from_files(
     })
 }
 
-/// Restores from the directory of a backup. `called` is the name that the user entered, if the
-/// backup is one file.
+/// Restores from a backup directory. `called` is the name that the user entered, if the backup is
+/// one file.
 fn from_backup(
     dir: &Path,
     called: &Path,
@@ -178,8 +180,8 @@ fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, Error> 
     for txn in read_txns_from(&RealDisk, source, Zxid(0), limits)? {
         let header = match txn {
             Ok(txn) => txn.record.header,
-            // Corruption after the moment does no harm. The code below checks whether the
-            // corruption is after the moment.
+            // Corruption after the moment does no harm. The code below checks where the corruption
+            // is.
             Err(error) if newest.is_none() => return Err(error.into()),
             Err(_) => break,
         };

@@ -1,4 +1,4 @@
-//! A data directory that receives all its files in one step.
+//! Data directory that receives all its files in one step.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,14 +12,14 @@ use crate::{Error, file_error};
 /// Directory in the target in which the files are prepared. No server reads it.
 const STAGING: &str = "zoarium.restoring";
 const VERSION_DIR: &str = "version-2";
-/// Names that a data directory without data may contain.
+/// Names that a data directory may contain if it has no data.
 const HARMLESS: [&str; 4] = ["myid", "zoarium.lock", "lost+found", STAGING];
 
 /// Prepared files of a future data directory.
 ///
-/// A rename moves them to their place once all of them are good and durable. Until then a server
-/// finds an empty directory, and the next restore removes the remains. While this value lives,
-/// servers and other restores are locked out.
+/// A rename moves them to their final place once all of them are good and durable. Until then, a
+/// server finds an empty directory, and the next restore removes the remains. While this value
+/// exists, servers and other restores are locked out.
 pub(crate) struct Staging {
     /// Target directories, log directory first. A server refuses a log without a snapshot, but
     /// accepts a snapshot without a log.
@@ -32,7 +32,7 @@ impl Staging {
     /// Prepares a dataDir and a dataLogDir.
     ///
     /// # Errors
-    /// If one of them is not empty, or another process uses it.
+    /// If one of the directories is not empty, or another process uses it.
     pub(crate) fn begin(data_dir: &Path, log_dir: Option<&Path>) -> Result<Self, Error> {
         let log_dir = log_dir.filter(|log_dir| *log_dir != data_dir);
         let targets: Vec<PathBuf> = log_dir
@@ -47,7 +47,8 @@ impl Staging {
         for target in &targets {
             files::create_dir_all(target).map_err(file_error("create", target))?;
             locks.push(lock(target)?);
-            // Check again: another process may have used it until just now.
+            // The check is repeated, because another process may have used the directory until just
+            // now.
             refuse_full(target)?;
             remove_tree(&target.join(STAGING))?;
         }
@@ -79,7 +80,7 @@ impl Staging {
         Ok(dir)
     }
 
-    /// Moves the files to their place.
+    /// Moves the files to their final place.
     ///
     /// # Errors
     /// If the files cannot be written. The target then stays empty.
@@ -142,7 +143,7 @@ pub(crate) fn lock(dir: &Path) -> Result<Box<dyn DiskLock>, Error> {
     locked.ok_or(Error::Storage(StorageError::InUse { dir }))
 }
 
-/// Removes a directory of this crate if it exists.
+/// Removes a directory of this crate if the directory exists.
 pub(crate) fn remove_tree(dir: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(file_error("remove", dir)(error)),

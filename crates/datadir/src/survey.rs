@@ -1,4 +1,4 @@
-//! A survey of a data directory: the result of a start, without changing anything.
+//! Survey of a data directory: what a start would find, without changing anything.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use storage::{
 };
 use tree::TreeSettings;
 
-/// Content of a data directory.
+/// Contents of a data directory.
 #[derive(Debug)]
 pub struct Survey {
     /// Source of the data.
     pub recovered: Recovered,
-    /// The epochs with which a member would start, or the error of their files.
+    /// Epochs with which a member would start, or the error of their files.
     pub epochs: Result<(Epoch, Epoch), StorageError>,
-    /// Error of a `currentEpoch` that the start of a member rewrites, because the epoch is certain.
+    /// Error in a `currentEpoch` file that the start of a member rewrites, because the epoch is
+    /// certain.
     pub repaired_current: Option<StorageError>,
     /// Number of znodes after the last transaction, or in the snapshot if no tree was built.
     pub znodes: u64,
@@ -27,20 +28,20 @@ pub struct Survey {
     /// Time of the last write, in ms since 1970.
     pub newest_ms: Option<i64>,
     /// Number of TTL znodes that the settings treat as ephemerals of dead sessions. If no tree was
-    /// built, the TTL znodes of the snapshot and all that the log creates.
+    /// built, the number of TTL znodes in the snapshot and of all that the log creates.
     pub unrecognised_ttls: u64,
-    /// Number of owners of ephemerals that are not sessions; `None` if no tree was built.
+    /// Number of ephemerals' owners that are not sessions. `None` if no tree was built.
     pub orphan_owners: Option<u64>,
-    /// Number of transactions and snapshots whose recorded digest differed from the tree's digest;
+    /// Number of transactions and snapshots whose recorded digest differed from the tree's digest.
     /// `None` if no tree was built.
     pub digest_mismatches: Option<u64>,
-    /// Whether the ACL of `/` grants all permissions to all clients; `None` if no tree was built.
+    /// Whether the ACL of `/` grants all permissions to all clients. `None` if no tree was built.
     pub is_root_open: Option<bool>,
 }
 
-/// Reads everything that a start would read, and verifies the checksums. With `makes_tree` the tree
-/// is built in memory as by a start, which detects errors that only the tree shows. Without it,
-/// memory stays small for any amount of data.
+/// Reads everything that a start would read, and verifies the checksums. With `makes_tree`, builds
+/// the tree in memory as a start does, to detect errors that only the tree shows. Without it,
+/// memory usage is small for any amount of data.
 ///
 /// `disk` should be a [`storage::ReadOnly`] disk.
 ///
@@ -74,7 +75,7 @@ pub fn survey<D: Disk>(
     Ok(survey)
 }
 
-/// Counts the content, and passes it on if a tree is built.
+/// Counts the contents, and passes them on if a tree is built.
 struct Surveyor {
     settings: Arc<TreeSettings>,
     restore: Option<Restore>,

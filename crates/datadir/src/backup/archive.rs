@@ -1,8 +1,9 @@
-//! A backup as one file: a tar archive of the files that a backup directory contains, `backup.json`
+//! Backup as one file: a tar archive of the files that a backup directory contains, `backup.json`
 //! first.
 //!
 //! The new file is written next to the old one and replaces it by a rename. Work files are in a
-//! directory next to the archive. After a kill, the next backup removes this directory.
+//! directory next to the archive. If the process was killed, the next backup removes this
+//! directory.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,12 +18,12 @@ use super::manifest::{MANIFEST, Manifest, number_of};
 use crate::staging::{lock, remove_tree};
 use crate::{Error, file_error};
 
-/// File name extension of an archive that does not exist yet.
+/// File name extension of an archive that is still being written.
 const ENDING: &str = "tar";
 /// Maximum size of `backup.json` in bytes. Each file accounts for about 200 bytes.
 const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
-/// Returns whether a backup of this name is one file.
+/// Returns whether a backup with this name is one file.
 pub(crate) fn is_archive(path: &Path) -> bool {
     match fs::metadata(path) {
         Ok(found) => found.is_file(),
@@ -30,10 +31,10 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     }
 }
 
-/// The work directory next to an archive. It is removed when this value is dropped.
+/// Work directory next to an archive. It is removed when this value is dropped.
 pub(super) struct Workplace {
     outer: PathBuf,
-    /// The backup as a directory.
+    /// Backup as a directory.
     pub(super) dir: PathBuf,
     _lock: Box<dyn DiskLock>,
 }
@@ -100,7 +101,8 @@ pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<()
     })
 }
 
-/// Extracts an archive into an empty directory. The readers of the files compare the hashes.
+/// Extracts an archive into an empty directory. The code that reads the files later checks the
+/// hashes.
 ///
 /// # Errors
 /// If the file is not a Zoarium archive or is corrupt, or the directory cannot be written.
@@ -117,8 +119,8 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), Error> {
     for entry in entries {
         let mut entry = entry.map_err(|error| damaged(&error))?;
         let name = entry.path().map_err(|error| damaged(&error))?.into_owned();
-        // The archive must not contain paths to other directories, or files that are not part of a
-        // backup.
+        // The archive must contain neither paths to other directories nor files that are not part
+        // of a backup.
         let name = name
             .to_str()
             .filter(|name| *name == MANIFEST || number_of(name).is_some());

@@ -1,4 +1,4 @@
-//! The tree of a backup, rebuilt from its files.
+//! Tree of a backup, rebuilt from its files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::unpack::unpack;
 use crate::staging::remove_tree;
 use crate::{Error, file_error};
 
-/// Rebuilds the tree of a backup from its files alone.
+/// Rebuilds the tree of a backup from only the files of the backup.
 pub(super) fn assemble(
     unfinished: &Unfinished,
     dir: &Path,
@@ -38,7 +38,7 @@ pub(crate) fn recovered(
     limits: Limits,
 ) -> Result<RecoveredTree, Error> {
     let settings = TreeSettings {
-        // Znodes of any kind are allowed, whatever the configuration of the server.
+        // Znodes of any kind are permitted, regardless of the configuration of the server.
         extended_types: true,
         ..TreeSettings::new(limits)
     };
@@ -60,7 +60,7 @@ pub(crate) fn recovered(
     Ok(found)
 }
 
-/// The data directory inside a backup, during the work.
+/// Data directory inside a backup, which exists during the work.
 pub(super) struct Unfinished(PathBuf);
 
 impl Unfinished {

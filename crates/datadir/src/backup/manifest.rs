@@ -1,4 +1,4 @@
-//! `backup.json`: the list of files in a backup. Other files are not part of the backup, so an
+//! `backup.json`: list of the files in a backup. Other files are not part of the backup, so an
 //! interrupted backup leaves the previous one intact.
 
 use std::fs;
@@ -13,45 +13,45 @@ use sha2::{Digest, Sha256};
 
 use crate::{Error, file_error};
 
-/// Name of the file.
+/// Name of the manifest file.
 pub(super) const MANIFEST: &str = "backup.json";
-/// Name under which the file is first written, before the rename.
+/// Name under which the file is first written. It is then renamed.
 const UNFINISHED: &str = "unfinished.json";
-/// Identification of the format in the file.
+/// Identification of the file's format.
 const FORMAT: &str = "zoarium backup 1";
 
-/// A snapshot and the log after it.
+/// Manifest: a snapshot and the log after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// The snapshot with which the backup begins.
+    /// Snapshot with which the backup begins.
     pub snapshot: Kept,
     /// Logs in order, without a gap.
     pub logs: Vec<Kept>,
     /// Hash of the last record of the log. The next log must contain the same record. `None` if the
-    /// snapshot contains everything.
+    /// snapshot contains all transactions.
     pub last_record: Option<String>,
     /// Digest of the tree after the last transaction.
     pub digest: u64,
-    /// Number of znodes of this tree.
+    /// Number of znodes in the tree after the last transaction.
     pub znodes: u64,
-    /// Time of the backup, wall-clock ms.
+    /// Time of the backup, in ms of the wall clock.
     pub taken_ms: i64,
 }
 
-/// A file of a backup.
+/// File of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// Name of the file in the backup.
     pub file: String,
     /// Name of the file in a data directory.
     pub name: String,
-    /// First transaction of a log, or the transaction that names a snapshot.
+    /// First transaction of a log, or the transaction in the name of a snapshot.
     pub first: Zxid,
     /// Last transaction of which the file contains any part.
     pub last: Zxid,
     /// Length in bytes.
     pub bytes: u64,
-    /// SHA-256 of the file in hex.
+    /// SHA-256 hash of the file, in hex.
     pub sha256: String,
 }
 
@@ -99,7 +99,7 @@ impl Manifest {
         std::iter::once(&self.snapshot).chain(&self.logs)
     }
 
-    /// Returns the last transaction.
+    /// Returns the last transaction of the backup.
     pub fn last(&self) -> Zxid {
         self.files().last().unwrap_or(&self.snapshot).last
     }

@@ -1,5 +1,5 @@
-//! Backups: a compressed snapshot with the log after it, from a running server or from its files.
-//! [`restore`](crate::restore()) restores it.
+//! Backups: compressed snapshots with the log after each, from a running server or from its files.
+//! [`restore`](crate::restore()) restores them.
 //!
 //! ```text
 //! backup.json               which files count, their hashes, the digest of the tree
@@ -10,8 +10,9 @@
 //!
 //! A backup in one file is an archive of these files (`archive.rs`).
 //!
-//! A backup is complete after the tree was rebuilt from it with the digests that the server logged.
-//! Only then is `backup.json` replaced. An earlier failure leaves the previous backup intact.
+//! A backup is complete once the tree has been rebuilt from it and matches the digests that the
+//! server logged. Only then is `backup.json` replaced. An earlier failure leaves the previous
+//! backup intact.
 
 mod archive;
 mod assemble;
@@ -60,11 +61,11 @@ pub enum Source {
     Download(DataDirs),
 }
 
-/// A backup that is being taken.
+/// Backup that is being taken.
 pub struct NewBackup {
     dir: PathBuf,
     settings: ReadSettings,
-    /// The backup that the new one extends.
+    /// Backup that the new one extends.
     base: Option<Manifest>,
     unfinished: Unfinished,
     number: u64,
@@ -72,10 +73,10 @@ pub struct NewBackup {
     archive: Option<Archive>,
 }
 
-/// A backup in one file.
+/// Backup in one file.
 struct Archive {
     path: PathBuf,
-    /// The manifest of the file, if it was unpacked.
+    /// Manifest of the file, if it has been unpacked.
     before: Option<Manifest>,
     workplace: Workplace,
 }
@@ -107,8 +108,8 @@ impl Archive {
 }
 
 impl NewBackup {
-    /// Begins a backup in a directory, or in one file if the name ends with `.tar`. Other processes
-    /// are locked out until the value is dropped.
+    /// Begins a backup in a directory, or in one file if the name ends with `.tar`. Locks out other
+    /// processes until the value is dropped.
     ///
     /// # Errors
     /// If the target contains other files, is corrupt, or is in use.
@@ -152,7 +153,7 @@ impl NewBackup {
     }
 
     /// Adds the files of the source, rebuilds the tree from the backup, and makes the backup valid.
-    /// Returns `None` if the source does not contain new transactions.
+    /// Returns `None` if the source contains no new transactions.
     ///
     /// # Errors
     /// If the source does not continue the backup, is corrupt, or cannot be read, or if the backup
@@ -201,7 +202,8 @@ impl NewBackup {
                 znodes: 0,
                 taken_ms: 0,
             };
-            // The newest snapshot is corrupt, and the log does not cover the difference.
+            // The newest snapshot is corrupt, and the log does not cover the gap after the previous
+            // one.
             if new.last() < last {
                 return Err(pack::not_kept(new.last()));
             }
@@ -209,7 +211,8 @@ impl NewBackup {
         })
     }
 
-    /// Extends a backup with the log after it. Returns `None` if there is nothing new.
+    /// Extends a backup with the log that follows it. Returns `None` if there are no new
+    /// transactions.
     fn extended(&self, mut base: Manifest, source: &Source) -> Result<Option<Manifest>, Error> {
         let after = After {
             zxid: base.last(),

@@ -1,4 +1,4 @@
-//! Compresses and hashes files of a data directory for a backup.
+//! Compression and hashing of a data directory's files for a backup.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -15,19 +15,19 @@ use storage::{Compression, DataDirs, RealDisk, SnapshotFile, is_log_whole, log, 
 use super::manifest::{Kept, sha256_hex};
 use crate::{Error, file_error};
 
-/// The part of the log after a transaction.
+/// Part of the log after a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
-    /// `None` if there is no such part.
+    /// File of this part. `None` if there is no such part.
     pub(super) log: Option<Kept>,
     /// Hash of the last record.
     pub(super) last_record: Option<String>,
 }
 
-/// The end of a backup, from which it continues.
+/// End of a backup, from which the next backup continues.
 pub(super) struct After<'a> {
     pub(super) zxid: Zxid,
-    /// Hash of the record, if the backup contains it.
+    /// Hash of the last record, if the backup contains it.
     pub(super) record: Option<&'a str>,
 }
 
@@ -158,7 +158,7 @@ fn record_hash(payload: &[u8]) -> String {
     sha256_hex(Sha256::new_with_prefix(payload))
 }
 
-/// A writer that compresses and hashes a file.
+/// Writer that compresses and hashes a file.
 struct Writer {
     path: PathBuf,
     out: Out,

@@ -1,5 +1,5 @@
-//! Extracts the files of a backup. Each file is hashed during the read, and is used only after its
-//! hash was checked.
+//! Extraction of a backup's files. Each file is hashed as it is read, and is used only after its
+//! hash has been checked.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,10 +14,11 @@ use storage::DataDirs;
 use super::manifest::{Kept, Manifest, sha256_hex};
 use crate::{Error, file_error};
 
-/// Writes the files that lead up to a transaction into an unused data directory.
+/// Writes the files up to a transaction into an unused data directory.
 ///
 /// # Errors
-/// If a file is missing or corrupt, with its name and a solution. If the disk is full.
+/// If a file is missing or corrupt (the error contains its name and a solution), or if the disk is
+/// full.
 pub(crate) fn unpack(
     dir: &Path,
     manifest: &Manifest,
@@ -43,7 +44,7 @@ pub(crate) fn unpack(
     Ok(())
 }
 
-/// Copies a file. Returns the reason if the file is not as recorded.
+/// Copies a file. Returns the reason if the file differs from its record.
 fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<String>, Error> {
     let source = match File::open(path) {
         Ok(source) => source,
@@ -56,7 +57,7 @@ fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<Stri
         bytes_max: kept.bytes,
     };
     let mut out = files::create(to).map_err(file_error("create", to))?;
-    // A snapshot stays compressed, because a server can read this form.
+    // A snapshot stays compressed, because a server can read this format.
     let read = if is_log {
         pour(&mut GzDecoder::new(&mut source), &mut out)
     } else {
@@ -106,7 +107,7 @@ fn pour(from: &mut impl Read, to: &mut impl Write) -> Result<(), Broken> {
     }
 }
 
-/// A reader that hashes a file, and stops at its expected length.
+/// Reader that hashes a file, and stops at the expected length.
 struct Hashing {
     file: File,
     hash: Sha256,

@@ -55,8 +55,8 @@ pub struct LogReport {
     pub file_bytes: u64,
     /// Corruption found, with offsets, in the order of the file.
     pub faults: Vec<(u64, Damage)>,
-    /// Pairs of zxids (before, after) within an epoch of which the second does not follow the
-    /// first.
+    /// Pairs of consecutive zxids (before, after) within an epoch between which transactions are
+    /// missing.
     pub gaps: Vec<(Zxid, Zxid)>,
     /// Offset of a torn record at the end of the file, as after a crash. It does not count as a
     /// fault.
@@ -70,7 +70,7 @@ impl LogReport {
     }
 }
 
-/// Reads the whole file and reports its faults. Continues after a record with a wrong checksum, as
+/// Reads the whole file and reports its faults. Continues after a record with a wrong checksum as
 /// long as the framing is correct.
 ///
 /// # Errors
@@ -148,16 +148,16 @@ fn zxid_before(path: &Path) -> Zxid {
 pub enum Printed {
     /// The end of the file or preallocated space.
     End,
-    /// An incomplete record; Java's exit code is 1.
+    /// An incomplete record. Java's exit code is 1.
     Partial,
-    /// An impossible length; Java's exit code is 1.
+    /// An impossible length. Java's exit code is 1.
     Unreasonable,
 }
 
 /// Prints the file as Java's TxnLogToolkit does.
 ///
-/// A record with a wrong checksum is printed twice, the first time with a mark. A record that
-/// cannot be decoded is printed as a line that states this (Java ends with an exception).
+/// A record with a wrong checksum is printed twice, the first time with a mark. For a record that
+/// cannot be decoded, a line states this fact (Java ends with an exception).
 ///
 /// # Errors
 /// If the file cannot be read or is not a log, or `out` cannot be written to.

@@ -1,6 +1,6 @@
-//! Writing a repaired copy of a corrupted log, and truncating a log at a zxid.
+//! Functions that write a repaired copy of a corrupted log, or truncate a log at a zxid.
 //!
-//! The copies get names that no server treats as a log. Java's `log.5.fixed` would be replayed in
+//! The copies have names that no server treats as a log. Java's `log.5.fixed` would be replayed in
 //! addition to `log.5`.
 
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub enum BadChecksums {
     Accept,
 }
 
-/// A record that [`repair`] changed or omitted.
+/// Record that [`repair`] changed or omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
     /// The length field was wrong. No data is lost.
@@ -48,10 +48,10 @@ pub enum Fix {
     Checksum {
         /// Offset of the record in the corrupted file.
         offset: u64,
-        /// Zxid of the record, which may be wrong as well.
+        /// Zxid of the record, which may also be wrong.
         zxid: Zxid,
     },
-    /// The file was truncated: the rest is omitted.
+    /// The file was truncated, so the rest is omitted.
     Cut {
         /// Offset in the corrupted file at which the copy ends.
         offset: u64,
@@ -62,7 +62,7 @@ pub enum Fix {
     },
 }
 
-/// The copy written by [`repair`] or [`chop`].
+/// Copy that [`repair`] or [`chop`] has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Path of the copy.
@@ -76,8 +76,8 @@ pub struct Copied {
 }
 
 /// Writes `repaired.<name>` to the directory of the log. The copy contains all records that are
-/// intact or can be restored without guessing, up to the first other record. The original is not
-/// changed; see [`replace`].
+/// intact or can be restored without guessing, up to the first record that is neither. The original
+/// is not changed. See [`replace`].
 ///
 /// # Errors
 /// If the file cannot be read or is not a log, or the copy cannot be written.
@@ -168,7 +168,8 @@ fn restored<F: DiskFile>(
     Ok(Some((payload, fix)))
 }
 
-/// Writes `chopped.<name>` to the directory of the log: its records with zxid <= `last_kept`.
+/// Writes `chopped.<name>` to the directory of the log. It contains the records with zxid <=
+/// `last_kept`.
 ///
 /// # Errors
 /// If the file cannot be read or is not a log, if a record before the end is corrupted, or if the
@@ -216,10 +217,11 @@ pub fn chop<D: Disk>(
     copy.finish(disk)
 }
 
-/// Replaces the original with a copy. The original is kept as `damaged.<name>`; returns that path.
+/// Replaces the original with a copy. Keeps the original as `damaged.<name>`, and returns that
+/// path.
 ///
 /// The original is copied, and the repaired copy is then renamed over it, so that the log exists at
-/// every moment. No server may be running on the directory.
+/// every moment. No server may be using the directory.
 ///
 /// # Errors
 /// If `damaged.<name>` already exists, or a file cannot be read or written.
@@ -256,7 +258,7 @@ pub fn replace<D: Disk>(disk: &D, path: &Path, copy: &Path) -> Result<PathBuf, S
     Ok(kept)
 }
 
-/// Bytes that are collected before a write.
+/// Number of bytes that are collected before a write.
 const COPY_BYTES: usize = 1 << 20;
 
 fn sibling(path: &Path, what: &str) -> PathBuf {
@@ -264,7 +266,7 @@ fn sibling(path: &Path, what: &str) -> PathBuf {
     path.with_file_name(format!("{what}.{name}"))
 }
 
-/// A log that is being written to the directory of the original.
+/// Log that is being written to the directory of the original.
 #[derive(Debug)]
 struct Copy<F> {
     file: F,

@@ -1,4 +1,4 @@
-//! A transaction as a line of text, in the form of Java's TxnLogToolkit.
+//! Transaction as a line of text, in the format of Java's TxnLogToolkit.
 
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ fn write_field(
     payload: &Bytes,
 ) -> Result<(), DecodeError> {
     let path = fields.path.map(|path| &**path).unwrap_or_default();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = match field {
         TextField::Number => write!(line, "{}", fields.number),
         TextField::Path => write!(line, "{}", quoted(path)),

@@ -1,29 +1,29 @@
-//! The differences between two snapshots.
+//! Differences between two snapshots.
 
 use std::cmp::Ordering;
 
 use super::sizes::{Subtree, order};
 
-/// A znode of one snapshot, or of both.
+/// Znode in one of the two snapshots, or in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared<'a> {
     /// Only the left snapshot contains the znode.
     Left(&'a Subtree),
     /// Only the right snapshot contains the znode.
     Right(&'a Subtree),
-    /// Both snapshots contain the znode: left, then right.
+    /// Both snapshots contain the znode. Contains the left one first.
     Both(&'a Subtree, &'a Subtree),
 }
 
 impl Compared<'_> {
-    /// Returns the znode, of the left snapshot if both contain it.
+    /// Returns the znode, from the left snapshot if both contain it.
     pub fn one(&self) -> &Subtree {
         match self {
             Self::Left(one) | Self::Right(one) | Self::Both(one, _) => one,
         }
     }
 
-    /// Returns the differences in bytes and znodes, right minus left.
+    /// Returns the differences in the numbers of bytes and znodes, right minus left.
     pub fn difference(&self) -> (i64, i64) {
         match self {
             Self::Left(one) | Self::Right(one) => (signed(one.bytes), signed(one.below)),

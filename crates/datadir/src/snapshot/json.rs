@@ -28,7 +28,7 @@ pub fn print_json<D: Disk>(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let file = SnapshotFile::find(disk, path)?;
-    // Detects a corrupt file before half of it is printed.
+    // A corrupt file is detected before half of it is printed.
     verify_snapshot(disk, &file, limits)?;
     let mut printer = JsonPrinter::new(out);
     let info = read_snapshot(disk, &file, limits, &mut printer);
@@ -38,13 +38,13 @@ pub fn print_json<D: Disk>(
     printer.finish(&info?).map_err(Error::Print)
 }
 
-/// Prints a snapshot as one JSON object during the read, because it may be larger than memory.
+/// Prints a snapshot as one JSON object while reading it, because it may be larger than memory.
 ///
 /// Numbers that need 64 bits are hex strings, because many JSON parsers support only 53 bits.
 struct JsonPrinter<'o> {
     out: &'o mut dyn Write,
     section: Section,
-    /// ACLs by the number that znodes refer to.
+    /// ACLs, keyed by the number that znodes contain.
     acls: HashMap<i64, Value>,
     name_zxid: Zxid,
     failure: Option<io::Error>,
@@ -78,7 +78,7 @@ impl<'o> JsonPrinter<'o> {
         write!(self.out, "{lead}{session}")
     }
 
-    /// Ends the list of sessions, if it was printed last, and begins the list of znodes.
+    /// Ends the list of sessions if it was printed last, and begins the list of znodes.
     fn enter_znodes(&mut self) -> io::Result<()> {
         let lead = match self.section {
             Section::Znodes { .. } => return Ok(()),
@@ -145,7 +145,7 @@ impl<'o> JsonPrinter<'o> {
     }
 }
 
-/// Id of the ACL world:anyone with all permissions, which is not in the table. Source:
+/// Id of the ACL that grants world:anyone all permissions. This ACL is not in the table. Source:
 /// ReferenceCountedACLCache.OPEN_UNSAFE_ACL_ID.
 const OPEN_ACL: i64 = -1;
 
@@ -174,7 +174,7 @@ impl State for JsonPrinter<'_> {
             None => self.write_znode(path, data, acl, &stat),
         };
         written.map_err(|error| {
-            // This ends the read. `failure` contains the original error for the caller.
+            // This error ends the read. `failure` contains the original error for the caller.
             let reason = error.to_string();
             self.failure = Some(error);
             ContentError::new(reason)

@@ -1,4 +1,4 @@
-//! Snapshots: printing their content, sizes of subtrees, and comparisons.
+//! Snapshots: printing their contents, sizes of subtrees, and comparisons.
 
 mod compare;
 mod json;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::sizes::Subtree;
 
-/// Writes the format of ncdu: a directory is a list that contains itself and its children. Source:
-/// the description of ncdu's export format, major version 1.
+/// Writes the format of ncdu, in which a directory is a list that contains the directory itself and
+/// its children. Source: the description of ncdu's export format, major version 1.
 ///
 /// # Errors
 /// If `out` cannot be written to.

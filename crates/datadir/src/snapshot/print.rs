@@ -17,8 +17,8 @@ use storage::{
 
 use crate::date;
 
-/// Prints the file as Java's SnapshotFormatter does, with the data in base64 if `with_data`. Reads
-/// the file twice, because the number of znodes is printed first.
+/// Prints the file as Java's SnapshotFormatter does, with the data in base64 if `with_data` is set.
+/// Reads the file twice, because the number of znodes is printed first.
 ///
 /// # Errors
 /// If the file is corrupted, or `out` cannot be written to.
@@ -32,7 +32,7 @@ pub fn print<D: Disk>(
     let file = SnapshotFile::find(disk, path)?;
     let info = verify_snapshot(disk, &file, limits)?;
     let failed = |error: io::Error| io_error("print", path)(error);
-    // Java counts the root twice, once for each of its names.
+    // Java counts the root twice, because it has two names.
     writeln!(out, "ZNode Details (count={}):", info.znodes + 1).map_err(failed)?;
     let mut printer = Printer {
         out,
@@ -54,7 +54,7 @@ pub fn print<D: Disk>(
 struct Printer<'o> {
     out: &'o mut dyn Write,
     with_data: bool,
-    /// Timeout and number of ephemerals of each session.
+    /// The timeout and the number of ephemerals, for each session.
     sessions: BTreeMap<SessionId, (i32, u64)>,
     last_zxid: Zxid,
     failure: Option<io::Error>,

@@ -1,4 +1,4 @@
-//! The distribution of znodes and bytes in a snapshot.
+//! Distribution of znodes and bytes in a snapshot.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use storage::{
     verify_snapshot,
 };
 
-/// A znode with the totals of its subtree.
+/// Znode with the totals of its subtree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subtree {
     /// Path of the znode. The root has the path `/`.
     pub path: Box<str>,
     /// Number of names in the path. The root has depth 0.
     pub depth: usize,
-    /// Bytes of the znode's data.
+    /// Number of bytes in the znode's data.
     pub own_bytes: u64,
-    /// Bytes of the data of the znode and all its descendants.
+    /// Number of bytes in the data of the znode and all its descendants.
     pub bytes: u64,
     /// Number of descendants.
     pub below: u64,
@@ -46,7 +46,7 @@ pub fn subtrees<D: Disk>(
     limits: Limits,
 ) -> Result<Vec<Subtree>, StorageError> {
     let file = SnapshotFile::find(disk, path)?;
-    // Detects a corrupt file before half of it is mistaken for all of it.
+    // A corrupt file is detected before half of it is mistaken for all of it.
     verify_snapshot(disk, &file, limits)?;
     let mut znodes = Znodes(Vec::new());
     read_snapshot(disk, &file, limits, &mut znodes)?;

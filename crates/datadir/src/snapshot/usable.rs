@@ -1,4 +1,4 @@
-//! The snapshot with which a restore begins.
+//! Snapshot with which a restore begins.
 
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
@@ -9,16 +9,16 @@ use storage::{
 
 use crate::{Error, ReadSettings};
 
-/// A snapshot from which later states can be restored.
+/// Snapshot from which later states can be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsableSnapshot {
-    /// The file.
+    /// Snapshot file.
     pub file: SnapshotFile,
-    /// The last transaction of which the snapshot contains any part.
+    /// Last transaction of which the snapshot contains any part.
     pub covers: Zxid,
 }
 
-/// Returns the newest good snapshot without any effect of transactions after `wanted`.
+/// Returns the newest good snapshot that contains no effects of transactions after `wanted`.
 ///
 /// # Errors
 /// If all snapshots are corrupt or too new, or the directory cannot be listed.
@@ -31,7 +31,7 @@ pub fn usable_before(
     for file in files.into_iter().filter(|file| file.zxid <= wanted) {
         let mut seen = NewestTxn::default();
         match read_snapshot(&RealDisk, &file, settings.limits, &mut seen) {
-            // Transactions continue while a snapshot is written, and the snapshot may contain parts
+            // Transactions continue while a snapshot is written, so the snapshot may contain parts
             // of them.
             Ok(info) => {
                 let covers = info.covers().unwrap_or(file.zxid).max(seen.0);
@@ -49,7 +49,7 @@ pub fn usable_before(
     )))
 }
 
-/// Discards the tree, except for its newest visible transaction.
+/// Discards the tree, but keeps its newest visible transaction.
 #[derive(Default)]
 struct NewestTxn(Zxid);
 
@@ -67,7 +67,7 @@ impl State for NewestTxn {
         _: i64,
         stat: StatPersisted,
     ) -> Result<(), ContentError> {
-        // This znode contains the version of the member list, which is not the result of a
+        // This znode contains the version of the member list, which does not result from a
         // transaction.
         if path != "/zookeeper/config" {
             let zxids = [stat.czxid, stat.mzxid, stat.pzxid];
