@@ -1,7 +1,7 @@
-//! Creation of files and directories with data. Only this module sets their modes.
+//! Creation of data files and directories. Only this module sets their modes.
 //!
 //! The mode belongs to the process, like the umask, because libraries create files on behalf of a
-//! server without a parameter for the mode. Existing files and directories keep their modes, also
+//! server without a parameter for the mode. Existing files and directories keep their modes, even
 //! when a new file replaces an old one ([`replace`]).
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -31,28 +31,29 @@ pub fn mode() -> u32 {
     MODE.load(Ordering::Relaxed)
 }
 
-/// Returns the mode of new directories, before the umask is applied: a user who may read the files
-/// may search the directory.
+/// Returns the mode of new directories, before the umask is applied. A user who may read the files
+/// may also search the directory.
 pub fn dir_mode() -> u32 {
     let mode = mode();
     mode | (mode & 0o444) >> 2
 }
 
-/// Returns options that create a file with the mode. They still need `create` or `create_new`.
+/// Returns options that create a file with the mode of new files. The caller must add `create` or
+/// `create_new`.
 pub fn options() -> OpenOptions {
     let mut options = File::options();
     options.mode(mode());
     options
 }
 
-/// Returns options that create a file with secrets, which only its owner can read.
+/// Returns options that create a file for secrets, which only its owner can read.
 pub fn secret_options() -> OpenOptions {
     let mut options = File::options();
     options.mode(SECRET_MODE);
     options
 }
 
-/// Creates a file for writing. An existing one is emptied.
+/// Creates a file for writing. Truncates an existing file.
 ///
 /// # Errors
 /// As [`File::create`].
@@ -80,7 +81,7 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
     builder.mode(dir_mode()).recursive(true).create(path)
 }
 
-/// Copies the content of a file to a new one, which is synced.
+/// Copies the contents of a file to a new file, and syncs the new file.
 ///
 /// # Errors
 /// If one of them cannot be opened, read or written.
@@ -91,7 +92,7 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     target.sync_all()
 }
 
-/// Renames a file. The renamed file takes over the mode of a file that it replaces.
+/// Renames a file. If it replaces another file, it keeps the mode of the replaced file.
 ///
 /// # Errors
 /// If [`fs::rename`] fails.
@@ -107,15 +108,15 @@ pub fn replace(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Returns whether others have no more permissions for a directory than they would have for a new
-/// one.
+/// Returns whether other users have no more permissions on a directory than they would have on a
+/// new one.
 pub fn is_restricted(dir: &Path) -> bool {
     let mode = |metadata: fs::Metadata| metadata.permissions().mode() & 0o777;
     fs::metadata(dir).is_ok_and(|metadata| mode(metadata) & !dir_mode() == 0)
 }
 
-/// Removes permissions from a file or directory that a new one would not have. Used for files that
-/// other libraries create.
+/// Removes the permissions of a file or directory that a new one would not have. Used for files
+/// that other libraries create.
 ///
 /// # Errors
 /// If the mode cannot be read or set.
@@ -138,7 +139,7 @@ mod tests {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
-    /// A single test, because the mode belongs to the process.
+    /// There is only one test, because the mode belongs to the process.
     #[test]
     fn new_files_have_the_mode_and_existing_ones_keep_theirs() {
         let dir = std::env::temp_dir().join(format!("zoarium-files-{}", std::process::id()));

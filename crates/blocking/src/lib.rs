@@ -1,8 +1,8 @@
-//! Keeps blocking work off the workers of an async runtime.
+//! Functions that keep blocking work off the workers of an async runtime.
 //!
 //! A worker that waits for a disk can stop every socket and timer of the server, because it may
-//! hold the runtime's only driver. Blocking work is a file, a sync, a name lookup, and the wait for
-//! a lock that another thread holds during such work.
+//! hold the runtime's only driver. Blocking work is a file operation, a sync, a name lookup, or a
+//! wait for a lock that another thread holds during such work.
 //!
 //! - [`mark`] marks the beginning of such work.
 //! - [`arm`] marks a thread as a worker. A runtime calls it when it starts a thread.
@@ -26,7 +26,7 @@ thread_local! {
 
 static ON_WORKERS: AtomicU64 = AtomicU64::new(0);
 
-/// Begin of the message of the panic: tests search the output of servers for it.
+/// Beginning of the panic message. Tests search the output of servers for it.
 pub const MESSAGE: &str = "blocking work on a runtime worker";
 
 /// Marks the calling thread as a worker, which must not block.
@@ -37,7 +37,7 @@ pub fn arm() {
 /// Marks the beginning of blocking work.
 ///
 /// # Panics
-/// On a worker, in a debug build. In a release build the call is counted instead, see
+/// On a worker, in a debug build. In a release build, the call is counted instead. See
 /// [`on_workers`].
 #[inline]
 #[track_caller]
@@ -51,7 +51,7 @@ pub fn mark(work: &str) {
 #[track_caller]
 fn found_on_worker(work: &str) {
     ON_WORKERS.fetch_add(1, Ordering::Relaxed);
-    // A second panic would end the process and hide the first.
+    // A second panic would end the process and hide the first one.
     if cfg!(debug_assertions) && !std::thread::panicking() {
         panic!("{MESSAGE}: {work}");
     }
@@ -62,7 +62,7 @@ pub fn on_workers() -> u64 {
     ON_WORKERS.load(Ordering::Relaxed)
 }
 
-/// Runs blocking work on this thread although it may be a worker. Used on threads that exist for
+/// Runs blocking work on this thread even if it may be a worker. Used on threads that exist for
 /// such work, and in the last moments of a process.
 pub fn permit<T>(work: impl FnOnce() -> T) -> T {
     struct Rearm(bool);

@@ -5,7 +5,7 @@ use tokio::task::JoinHandle;
 use crate::{IS_WORKER, permit};
 
 /// Runs blocking work on a thread of the runtime that exists for such work. The work continues when
-/// the handle is dropped, so a permit that bounds it belongs into the closure.
+/// the handle is dropped, so the closure must own any permit that limits the work.
 #[allow(
     clippy::disallowed_methods,
     reason = "this is the wrapper that the lint recommends"
@@ -28,8 +28,8 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(|| permit(work))
 }
 
-/// Runs blocking work at the end of a value that may be dropped on any thread. The work runs on
-/// this thread unless that is a worker.
+/// Runs blocking work when a value is dropped, which may happen on any thread. The work runs on the
+/// current thread unless this thread is a worker.
 pub fn discard(work: impl FnOnce() + Send + 'static) {
     if IS_WORKER.get() {
         drop(run(work))
