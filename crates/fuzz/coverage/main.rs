@@ -1,4 +1,4 @@
-//! The targets of `zoarium-fuzz` under libFuzzer, which follows code coverage.
+//! Targets of `zoarium-fuzz` under libFuzzer, which is guided by code coverage.
 //!
 //! All binaries of this package share this file. The name of the binary selects the target.
 
@@ -43,7 +43,7 @@ fuzz_target!(
     }
 );
 
-// Half of the changes know the format. libFuzzer makes the others.
+// Half of the changes are specific to the format. libFuzzer makes the others.
 fuzz_mutator!(
     |input: &mut [u8], size: usize, max_size: usize, seed: u32| {
         if seed % 2 == 0 {

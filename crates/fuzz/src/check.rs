@@ -1,4 +1,4 @@
-//! Runs a target on one input, and finds faults.
+//! Runner for a target on one input, which detects faults.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,14 +8,14 @@ use peak_alloc::PeakAlloc;
 
 use crate::Target;
 
-/// Limit in bytes above which allocation fails and Rust aborts the process, so that a wrong length
-/// cannot exhaust the machine's memory.
+/// Limit in bytes above which an allocation fails and Rust aborts the process, so that a wrong
+/// length cannot exhaust the machine's memory.
 pub const CEILING_BYTES: usize = 2 << 30;
 
-/// Time above which a single case fails, even on a slow machine.
+/// Time after which a single case fails, even on a slow machine.
 const CASE_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Runs the target and returns its fault: a panic, too much memory, or too much time.
+/// Runs the target and returns its fault, if any: a panic, too much memory, or too much time.
 ///
 /// The allocator of the process must be a [`PeakAlloc`], and other threads must not use it.
 pub fn fault_of(target: Target, input: &[u8]) -> Option<String> {
@@ -33,8 +33,8 @@ pub fn fault_of(target: Target, input: &[u8]) -> Option<String> {
     }
 }
 
-/// Runs `work` and returns the maximum number of bytes that were additionally in use. The threads
-/// of the test harness may allocate or free a few bytes.
+/// Runs `work` and returns the maximum number of additional bytes that were in use. The threads of
+/// the test harness may allocate or free a few bytes.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     PeakAlloc.reset_peak_usage();
     let before = PeakAlloc.current_usage();

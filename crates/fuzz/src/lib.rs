@@ -1,12 +1,12 @@
-//! Fuzzing of everything that reads bytes from outside.
+//! Fuzzing of all code that reads bytes from outside.
 //!
-//! A [`Target`] is a plain function that receives bytes. It must return soon, without a panic and
-//! within its memory limit. Some targets also check properties of the decoded data (data that
+//! A [`Target`] is a plain function that receives bytes. It must return quickly, without a panic
+//! and within its memory limit. Some targets also check properties of the decoded data (data that
 //! decodes must encode to bytes that decode to equal data).
 //!
 //! Inputs are mutants (`mutate`) of valid inputs: encodings by Zoarium's own encoders and, if they
-//! are available, bytes recorded from Apache ZooKeeper. Everything follows from one number, the
-//! case, so every failure can be reproduced.
+//! are available, bytes recorded from Apache ZooKeeper. The number of the case determines
+//! everything, so every failure can be reproduced.
 //!
 //! `cargo test -p zoarium-fuzz` runs each target for a bounded time; see `tests/bounded`:
 //!
@@ -19,7 +19,7 @@
 //! The package in `coverage/` contains the same targets for cargo-fuzz: libFuzzer changes valid
 //! inputs, and keeps each input that reaches new code. `.ci/long fuzz` runs each target for 60 s.
 //!
-//! The crate is for tests only; no other crate depends on it.
+//! The crate is only for tests, and no other crate depends on it.
 
 mod check;
 mod mutate;
@@ -32,29 +32,29 @@ pub use check::{CEILING_BYTES, fault_of, peak_of};
 pub use mutate::{Corpus, INPUT_BYTES_MAX};
 pub use targets::TARGETS;
 
-/// A function that reads bytes from outside.
+/// Function that reads bytes from outside, and the inputs for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// Name of the target and of its test.
     pub name: &'static str,
     /// Function that reads the bytes.
     pub run: fn(&[u8]),
-    /// Returns valid inputs, from which the mutants are made.
+    /// Function that returns valid inputs, from which the mutants are made.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Keywords of the input format, which mutants contain more often.
     pub words: &'static [&'static str],
-    /// Corrects checksums, so that mutants pass them.
+    /// Function that corrects checksums, so that mutants pass the checks.
     pub repair: Option<fn(&mut [u8])>,
-    /// Limit for its memory.
+    /// Limit for the target's memory.
     pub memory: Memory,
 }
 
 /// Limit for the additional memory in use at any moment of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// Bytes per byte of input.
+    /// Number of bytes allowed per byte of input.
     pub per_byte: usize,
-    /// Bytes that are allowed for any input.
+    /// Number of bytes allowed for any input.
     pub fixed: usize,
 }
 

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use crate::Target;
 
-/// Length of the longest input.
+/// Maximum length of an input.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
 
 /// Lengths and counts that have caused faults before: null, other negative numbers, the boundaries
@@ -39,7 +39,7 @@ impl Corpus {
     /// Collects the target's seeds.
     ///
     /// # Panics
-    /// If there are none, because mutants of nothing would test nothing.
+    /// If there are none, because there would be nothing to mutate.
     pub fn new(target: Target) -> Self {
         let mut seeds = (target.seeds)();
         seeds.retain(|seed| seed.len() <= INPUT_BYTES_MAX);
@@ -68,7 +68,7 @@ impl Corpus {
         input
     }
 
-    /// Makes one to four changes, which follow from the number. Usually also corrects checksums.
+    /// Makes one to four changes, which the number determines. Usually also corrects checksums.
     pub fn change(&self, input: &mut Vec<u8>, number: u64) {
         let mut rng = Rng::with_seed(number);
         for _ in 0..=rng.u32(0..4) {

@@ -1,4 +1,4 @@
-//! A tree that recovery fills, with a server's settings.
+//! Tree that recovery fills, with a server's settings.
 
 use std::sync::Arc;
 

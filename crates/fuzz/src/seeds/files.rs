@@ -40,12 +40,12 @@ fn log_of(txns: usize) -> Vec<u8> {
         .expect("the file name contains the first zxid")
 }
 
-/// Returns logs of all and of a part of the history.
+/// Returns logs of the whole history and of a part of it.
 pub(crate) fn logs() -> Vec<Vec<u8>> {
     [1, 3, 8, usize::MAX].map(log_of).to_vec()
 }
 
-/// Returns sessions, ACL table and znodes, as they follow a SNAP packet.
+/// Returns the sessions, ACL table and znodes in the form in which they follow a SNAP packet.
 pub(crate) fn body_of(tree: &Tree) -> Vec<u8> {
     let mut out = Vec::new();
     let mut cursor = tree.start_snapshot();

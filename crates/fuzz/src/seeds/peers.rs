@@ -11,7 +11,7 @@ use proto::{ElectionRound, Epoch, Id, OpCode, Sid, Zxid};
 
 use super::history::{SESSION, history};
 
-/// A configuration with each kind of line.
+/// Configuration with each kind of line.
 pub(crate) const CONFIG: &str = "\
 server.1=127.0.0.1:2888:3888:participant;0.0.0.0:2181
 server.2=[::1]:2888:3888:participant;[::1]:2181
@@ -115,7 +115,7 @@ pub(crate) fn packets() -> Vec<Vec<u8>> {
     all.map(|packet| packet.to_bytes().to_vec()).collect()
 }
 
-/// Returns first bytes of election connections.
+/// Returns the first bytes of election connections.
 pub(crate) fn hellos() -> Vec<Vec<u8>> {
     let endpoint = |host: &str| Endpoint {
         host: host.to_owned(),

@@ -47,7 +47,7 @@ fn set_data(path: &'static str, value: &'static str) -> WriteRequest {
     })
 }
 
-/// Returns writes that form a short history; in this order all succeed.
+/// Returns writes that form a short history. In this order, all of them succeed.
 pub(crate) fn writes() -> Vec<WriteRequest> {
     let in_multi = vec![
         create(OpCode::Create, "/m", "1", 0),
@@ -208,7 +208,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Returns the bytes of connections: all frames with their lengths; also some of them, in other
+/// Returns the bytes of connections: all frames with their lengths, and some of the frames in other
 /// orders.
 pub(crate) fn streams() -> Vec<Vec<u8>> {
     let frames = frames();
@@ -224,7 +224,7 @@ pub(crate) fn streams() -> Vec<Vec<u8>> {
     streams
 }
 
-/// Returns first frames of clients, without the length.
+/// Returns first frames of clients, without their lengths.
 pub(crate) fn handshakes() -> Vec<Vec<u8>> {
     let mut request = ConnectRequest {
         protocol_version: 0,

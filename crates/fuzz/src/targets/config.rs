@@ -11,7 +11,7 @@ use config::{Config, RawConfig, Surroundings, SystemProperties};
 use crate::seeds::peers::CONFIG;
 use crate::{Memory, Target};
 
-/// Keys, values and line ends.
+/// Characters that separate keys, values and lines.
 const WORDS: &[&str] = &[
     "server.1=",
     "server.2=h:2888:3888",
@@ -109,7 +109,8 @@ Server {
 Client { org.apache.zookeeper.server.auth.DigestLoginModule required username=bob; };
 ";
 
-/// Checks that any input is parsed or has a fault with its line, and that values are never shown.
+/// Checks that any input is either parsed or has a fault with its line, and that values are never
+/// shown.
 fn jaas(data: &[u8]) {
     let properties = SystemProperties::new();
     match JaasFile::parse(Path::new("jaas.conf"), data, &properties) {
@@ -128,7 +129,7 @@ server.2=h2:2888:3888:participant
 server.3=h3:2888:3888:observer;h3:2181
 ";
 
-/// Surroundings that contain a file `myid` and a dynamic configuration, and resolve no names.
+/// Surroundings that contain a file `myid` and a dynamic configuration, and that resolve no names.
 struct Nearby;
 
 impl Surroundings for Nearby {
@@ -173,7 +174,7 @@ unknown.key=value \\
 ";
     let ensemble = format!("{standalone}initLimit=10\nsyncLimit=5\n{MEMBERS}");
     let dynamic = format!("{standalone}initLimit=10\nsyncLimit=5\ndynamicConfigFile=dynamic\n");
-    // Similar to a known name, but very long.
+    // This name resembles a known name, but is very long.
     let endless = format!("authProvder.{}=x\n", "x".repeat(20_000));
     [standalone.to_owned(), ensemble, dynamic, endless]
         .map(String::into_bytes)
@@ -186,7 +187,7 @@ fn membership(data: &[u8]) {
         let Ok(membership) = Membership::parse(&text, multi_address_enabled) else {
             continue;
         };
-        // All members must be able to read the content of the config znode. Blanks, control
+        // All members must be able to read the contents of the config znode. Blanks, control
         // characters and escapes in host names are accepted, as in Java, but have a different
         // meaning when they are read again.
         let written = membership.node_data();

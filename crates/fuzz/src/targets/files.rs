@@ -13,7 +13,8 @@ use crate::restore::restore;
 use crate::seeds::files;
 use crate::{Memory, Target, recorded};
 
-/// A start reads files in pieces of up to 1 MiB, and a tree's tables have an initial capacity.
+/// Limit for a start, which reads files in pieces of up to 1 MiB. A tree's tables have an initial
+/// capacity.
 const START: Memory = Memory {
     per_byte: 64,
     fixed: 8 << 20,
@@ -95,7 +96,7 @@ fn log_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Corrects the checksums, as far as the records are framed.
+/// Corrects the checksums of records as long as the framing is correct.
 fn repair_log(data: &mut [u8]) {
     let mut rest = data.get_mut(LOG_HEADER_BYTES..).unwrap_or_default();
     while let Some((prefix, behind)) = rest.split_first_chunk_mut::<LOG_PREFIX_BYTES>() {
@@ -168,7 +169,8 @@ fn repair_snapshot(data: &mut [u8]) {
     }
 }
 
-/// Distances of the checksums from the end: before the digest, the last zxid and the end.
+/// Distances of the seals from the end of the file: before the digest, before the last zxid, and at
+/// the end.
 const SEALS_FROM_END: [usize; 3] = [67, 34, 13];
 
 fn snapshot_body(data: &[u8]) {
@@ -197,7 +199,7 @@ fn recovery(data: &[u8]) {
         let reached = state.into_tree().last_zxid().max(Zxid::ZERO);
         assert!(recovered.txns_replayed == 0 || reached >= recovered.last_zxid);
     }
-    // A file that is not empty is never changed.
+    // A non-empty file is never changed.
     assert_eq!(disk.content(&paths[0]).as_deref(), Some(snapshot));
     if !log.is_empty() {
         assert_eq!(disk.content(&paths[1]).as_deref(), Some(log));

@@ -1,4 +1,4 @@
-//! The table of targets.
+//! Table of targets.
 
 mod client;
 mod config;
@@ -46,7 +46,7 @@ pub const TARGETS: &[Target] = &[
 ];
 
 /// Checks that a decoded value can be encoded and decoded to an equal value. Characters above
-/// U+FFFF are excluded, because they are written as in Java and do not read back.
+/// U+FFFF are excluded, because they are written as in Java and are not read back unchanged.
 fn assert_reads_back<T: Decode + Encode + PartialEq + Debug>(value: &T) {
     let bytes = value.to_bytes();
     if !holds_surrogates(&bytes) {

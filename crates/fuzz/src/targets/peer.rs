@@ -59,8 +59,8 @@ fn transaction(data: &[u8]) {
     }
 }
 
-/// Returns whether a closeSession lists only empty paths. Two empty paths are twelve bytes that
-/// begin like a digest, and are decoded as one if no bytes follow. Servers never write them.
+/// Returns whether a closeSession lists only empty paths. Two empty paths take twelve bytes that
+/// begin like a digest, and are decoded as a digest if no bytes follow. Servers never write them.
 fn names_nothing(txn: &Txn) -> bool {
     match txn {
         Txn::CloseSession { paths: Some(paths) } => paths.iter().all(|path| path.is_empty()),
@@ -122,7 +122,7 @@ fn hello(data: &[u8]) {
     assert!(len <= data.len() && len <= Hello::BYTES_MAX);
     assert!(hello.dial_back().count() <= Hello::ADDRESS_BYTES_MAX);
     let mut out = Vec::new();
-    // Replacing invalid UTF-8 makes the text longer, possibly too long.
+    // Replacing invalid UTF-8 makes the string longer, and possibly too long.
     if hello.encode(&mut out).is_ok() {
         let read = Hello::decode(&out);
         assert_eq!(read, Ok(Some((hello, out.len()))));
@@ -142,7 +142,7 @@ fn notification(data: &[u8]) {
     let mut out = Vec::new();
     notification.encode_frame(&mut out);
     let frame = Bytes::from(out.split_off(4));
-    // Forms are distinguished by their lengths, and trailing bytes may have been dropped.
+    // The formats are distinguished by their lengths, and trailing bytes may have been dropped.
     if frame.len() == data.len() {
         assert_eq!(Notification::decode(frame), Ok(notification));
     }

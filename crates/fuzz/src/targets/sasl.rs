@@ -64,7 +64,7 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![challenge, response, token, Vec::new()]
 }
 
-/// Uses the input as every token that either side may receive. Only a response that proves the
+/// Passes the input as every token that either side may receive. Only a response that proves the
 /// password is accepted, and an invalid token ends the exchange.
 fn tokens(data: &[u8]) {
     let (users, login) = bob();

@@ -58,8 +58,8 @@ pub(super) const SUBJECT: Target = Target {
     memory: Memory::DECODER,
 };
 
-/// A certificate of version 1 with changed bytes differs from the one that the authority has
-/// signed.
+/// A certificate of version 1 with changed bytes differs from the certificate that the authority
+/// has signed.
 pub(super) const VERSION1: Target = Target {
     name: "version1_certificate",
     run: |data| {
@@ -112,7 +112,7 @@ pub(super) const REVOCATIONS: Target = Target {
     memory: Memory::DECODER,
 };
 
-/// Returns a list with two certificates, in both forms.
+/// Returns a list with two certificates, in both formats.
 fn lists() -> (Vec<u8>, String) {
     static LISTS: OnceLock<(Vec<u8>, String)> = OnceLock::new();
     let made = LISTS.get_or_init(|| {
@@ -131,8 +131,8 @@ fn read(format: StoreFormat, data: &[u8]) {
     }
 }
 
-/// Returns the certificate of the process. Keys are random, and a case must be repeatable within
-/// the process.
+/// Returns this process's certificate. Keys are random, and a case must be repeatable within the
+/// process.
 fn own() -> &'static Signed {
     static OWN: OnceLock<Signed> = OnceLock::new();
     OWN.get_or_init(|| {
@@ -144,7 +144,7 @@ fn own() -> &'static Signed {
     })
 }
 
-/// Returns a store with a key without valid encryption, and a trusted certificate.
+/// Returns a store that contains a key without valid encryption, and a trusted certificate.
 fn jks() -> Vec<u8> {
     let mut out = vec![0xFE, 0xED, 0xFE, 0xED, 0, 0, 0, 2, 0, 0, 0, 2];
     let sized = |out: &mut Vec<u8>, bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Clients' requests to a tree, and transactions applied to one.
+//! Requests from clients to a tree, and transactions that are applied to a tree.
 
 use jute::{Decode, Encode, Reader};
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use crate::seeds::history::{self, SESSION, START_MS};
 use crate::seeds::requests;
 use crate::{Memory, Target};
 
-/// A tree, and replies that list it: small requests are answered repeatedly.
+/// Limit for a tree and for replies that list it. Small requests are answered repeatedly.
 const TREE: Memory = Memory {
     per_byte: 1024,
     fixed: 16 << 20,
@@ -53,7 +53,7 @@ fn pieces(data: &[u8]) -> impl Iterator<Item = Reader> {
     std::iter::from_fn(move || input.buffer().ok().flatten().map(Reader::new))
 }
 
-/// Executes the requests of one connection, each before the next is decoded.
+/// Executes the requests of one connection, each before the next one is decoded.
 fn ask(data: &[u8]) {
     let mut tree = Tree::new(settings());
     let mut overlay = Overlay::new(&tree);
@@ -117,7 +117,7 @@ fn read(tree: &Tree, watches: &Mutex<Watches>, request: &ReadRequest) {
     };
 }
 
-/// Applies transactions as in a log, in any order.
+/// Applies transactions as from a log, in any order.
 fn replay(data: &[u8]) {
     let mut tree = Tree::new(settings());
     let mut watches = Watches::new();
