@@ -1,10 +1,10 @@
-//! The errors of this program.
+//! Errors of this program.
 
 use bench::measure::MeasureError;
 
 pub(crate) type Result<T, E = LabError> = std::result::Result<T, E>;
 
-/// An error that ends the run. A failed measurement is part of the report.
+/// Error that ends the run. A failed measurement is part of the report instead.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LabError {
     #[error("{0}")]

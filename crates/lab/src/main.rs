@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 
 use self::growth::GrowthArgs;
 
-/// The allocator of `zoarium bench`, so that figures of both programs are comparable.
+/// Same allocator as `zoarium bench`, so that the figures of both programs are comparable.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

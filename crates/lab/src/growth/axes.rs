@@ -1,10 +1,10 @@
-//! The axes, their points, and their loads.
+//! Axes, their points, and their loads.
 
 use bench::measure::{Load, Mix, SessionWork};
 
 use super::args::{EnsembleArg, GrowthArgs};
 
-/// A quantity that can grow.
+/// Quantity that can grow.
 #[derive(Debug)]
 pub(super) struct Axis {
     pub(super) name: &'static str,
@@ -12,24 +12,25 @@ pub(super) struct Axis {
     pub(super) unit: &'static str,
     pub(super) points: &'static [u32],
     pub(super) loads: &'static [AxisLoad],
-    /// Whether each load finds the contents that the previous one left.
+    /// Whether each load uses the contents that the previous one has created.
     pub(super) is_kept: bool,
     /// Ensembles of both kinds of servers, if the points are ensembles.
     pub(super) ensembles: Option<fn(&GrowthArgs) -> BothKinds<'_>>,
 }
 
-/// A point of an axis, and the previous one.
+/// Point of an axis, and the previous point.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AxisStep {
     pub(super) before: u32,
     pub(super) at: u32,
 }
 
-/// A measurement along an axis.
+/// Measurement along an axis.
 #[derive(Debug)]
 pub(super) struct AxisLoad {
     pub(super) at: fn(AxisStep) -> Load,
-    /// Unit by which the growth of the server's process is divided, if memory is measured.
+    /// Unit by which the growth of the server process's memory is divided. Absent if memory is not
+    /// measured.
     pub(super) bytes_of: Option<&'static str>,
 }
 
@@ -41,7 +42,7 @@ const fn timed(at: fn(AxisStep) -> Load) -> AxisLoad {
     AxisLoad { at, bytes_of: None }
 }
 
-/// Returns a load that leaves something in memory.
+/// Returns a load that leaves data in memory.
 const fn kept(thing: &'static str, at: fn(AxisStep) -> Load) -> AxisLoad {
     AxisLoad {
         at,
@@ -49,12 +50,12 @@ const fn kept(thing: &'static str, at: fn(AxisStep) -> Load) -> AxisLoad {
     }
 }
 
-/// Children of one parent in the tree of znodes.
+/// Number of children per parent in the tree of znodes.
 const BREADTH: u32 = 1000;
 /// Number of sessions that watch.
 const WATCHERS: u32 = 100;
 
-/// All axes. Those that measure memory come first, because freed memory is used again.
+/// All axes. Axes that measure memory come first, because freed memory is used again.
 pub(super) const AXES: &[Axis] = &[
     Axis {
         name: "sessions",
@@ -164,7 +165,7 @@ const OF_ENSEMBLES: &[AxisLoad] = &[
     timed(|_| Load::requests("set 1 x 1", Mix::Set, 1, 1)),
 ];
 
-/// A low number, so that the directory keeps its intended size.
+/// A low number keeps the directory at its intended size.
 const SEQUENCES: u64 = 2_000;
 
 fn with_data(load: Load, bytes: u32) -> Load {
@@ -182,7 +183,7 @@ fn among(load: Load, znodes: u32) -> Load {
     }
 }
 
-/// Places a load in the tree that was filled before.
+/// Moves a load into the tree that was filled before.
 fn in_tree(load: Load, znodes: u32) -> Load {
     Load {
         breadth: Some(BREADTH),

@@ -27,11 +27,11 @@ const COLOURS: [RGBColor; 4] = [
     RGBColor(130, 60, 160),
 ];
 
-/// The curve of one kind of server, as far as it was measured.
+/// Curve of one kind of server, as far as it was measured.
 struct Drawn<'a> {
     name: &'a str,
     colour: RGBColor,
-    /// Whether the value belongs to the second kind of server.
+    /// Whether the curve belongs to the second kind of server.
     is_second: bool,
     points: Vec<(f64, f64)>,
 }
@@ -98,7 +98,7 @@ fn drawn(growth: &Growth, figure: Figure) -> Vec<Drawn<'_>> {
     all
 }
 
-/// Returns the points of a curve. A logarithmic scale does not contain 0.
+/// Returns the points of a curve without zeros, which a logarithmic scale does not contain.
 fn points(curve: &Curve, figure: Figure, kind: usize) -> Vec<(f64, f64)> {
     let points = curve.points.iter();
     let points =

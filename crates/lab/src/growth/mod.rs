@@ -1,4 +1,4 @@
-//! The growth of costs: along each axis, the same loads are measured with more and more of one
+//! Growth of costs: along each axis, the same loads are measured with increasing amounts of one
 //! quantity, and the results are drawn.
 
 mod args;
@@ -20,11 +20,11 @@ use self::axes::{AXES, Axis, AxisStep, BothKinds};
 /// not exist.
 type Sides = Vec<Option<Result<Side, MeasureError>>>;
 
-/// One load along an axis.
+/// Results of one load along an axis.
 #[derive(Debug)]
 struct Curve {
     name: &'static str,
-    /// Unit of each byte of growth, if memory is measured.
+    /// Unit to which the bytes of growth refer. Absent if memory is not measured.
     bytes_of: Option<&'static str>,
     points: Vec<Point>,
 }
@@ -34,7 +34,7 @@ struct Point {
     /// Position on the axis.
     at: u32,
     sides: Sides,
-    /// Number of items in the server's memory that were added since before the first point.
+    /// Number of items that have been added to the server's memory since before the first point.
     kept: u64,
 }
 
@@ -45,7 +45,7 @@ struct Growth {
     curves: Vec<Curve>,
 }
 
-/// Measures every requested axis, and prints the report. A failed measurement is a gap with a
+/// Measures every requested axis, and prints the report. A failed measurement becomes a gap with a
 /// reason, and the others continue. The exit code is then 1.
 pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
     let mut grown = Vec::new();
@@ -163,8 +163,7 @@ fn along(args: &GrowthArgs, axis: &'static Axis) -> Result<Growth> {
     Ok(grown)
 }
 
-/// Measures one kind of server separately. If it fails earlier than the other one, the other
-/// continues.
+/// Measures each kind of server separately. If one fails, the other continues.
 fn one_side(
     args: &GrowthArgs,
     load: &Load,
@@ -182,7 +181,7 @@ fn one_side(
 
 fn clean(targets: &[Target], root: &str) {
     for target in targets {
-        // A server that ended under its load was already reported.
+        // The failure of a server that ended under its load has already been reported.
         if let Err(error) = measure::clean(target, root) {
             let server = target.name();
             terminal::complain!(
@@ -220,7 +219,7 @@ impl Point {
     }
 }
 
-/// Figure of a curve.
+/// Figure that a curve shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Figure {
     P50,
@@ -230,14 +229,14 @@ enum Figure {
 }
 
 impl Figure {
-    /// Returns the figure in microseconds, or in bytes.
+    /// Returns the figure, in microseconds or bytes.
     fn of(self, curve: &Curve, point: &Point, kind: usize) -> Option<f64> {
         let side = point.side(kind)?;
         let micros = |time: Duration| time.as_secs_f64() * 1e6;
         match self {
             Figure::P50 => Some(micros(side.percentile(50.0))),
             Figure::P99 => Some(micros(side.percentile(99.0))),
-            // Seconds per million are microseconds per one.
+            // Seconds per million operations are microseconds per operation.
             Figure::Cpu => side.server_cpu_per_million(),
             Figure::Bytes => {
                 // Memory of an earlier point may be used again, so growth is counted from the first

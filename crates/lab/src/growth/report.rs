@@ -1,4 +1,4 @@
-//! The report of a growth, in Markdown for people and in JSON for programs.
+//! Report about growth, in Markdown for human readers and in JSON for programs.
 
 use std::fmt::Write;
 
@@ -106,7 +106,7 @@ impl Curve {
         let bytes = self.bytes_of.map(|thing| format!("bytes per {thing}"));
         let mut columns = vec![unit.to_owned()];
         for (kind, name) in names.iter().enumerate() {
-            // The header of the first figure names the server of the figures after it.
+            // The header of the first figure names the servers for the figures after it.
             columns.push(format!("{name}: ops/s"));
             columns.extend(["p50", "p99", "CPU us"].map(str::to_owned));
             columns.extend(bytes.clone());
