@@ -1,8 +1,8 @@
 //! Limits for log lines that any peer can cause.
 //!
 //! Every log line that a peer can cause without a proven identity passes through a [`LogLimiter`],
-//! with [`limited`]. The number of suppressed lines is in the next line of the same limiter, or in
-//! a line of [`report_suppressed`] after the minute has ended.
+//! with [`limited`]. The next line of the same limiter contains the number of suppressed lines. If
+//! there is no such line, [`report_suppressed`] logs the number after the minute has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ struct Window {
     suppressed: Option<Arc<AtomicU64>>,
 }
 
-/// Lines that a limiter has suppressed and that have not been reported yet.
+/// Number of lines that a limiter has suppressed and that have not been reported yet.
 #[derive(Debug, Clone)]
 struct Suppressed {
     place: &'static str,
@@ -36,13 +36,13 @@ struct Suppressed {
     count: Arc<AtomicU64>,
 }
 
-/// The suppressed lines of all limiters, at most one entry per limiter.
+/// Suppressed lines of all limiters, at most one entry per limiter.
 static SUPPRESSED: Mutex<Vec<Suppressed>> = Mutex::new(Vec::new());
 
-/// Logs a line that any peer can cause: `limited!(warn, %peer, "no handshake")`. The limiter
-/// belongs to this place in the code; `limited!(in limiter => warn, ...)` uses another limiter. The
-/// limiter suppresses lines above [`LogLimiter::LINES_MAX`] per minute, and the field `left_out`
-/// contains their number.
+/// Logs a line that any peer can cause: `limited!(warn, %peer, "no handshake")`. Each place in the
+/// code has a separate limiter. `limited!(in limiter => warn, ...)` uses the given limiter instead.
+/// The limiter suppresses lines above [`LogLimiter::LINES_MAX`] per minute, and the field
+/// `left_out` contains their number.
 #[macro_export]
 macro_rules! limited {
     (in $limiter:expr => $level:ident, $($line:tt)+) => {
@@ -58,15 +58,15 @@ macro_rules! limited {
     }};
 }
 
-/// Reports the lines that were suppressed in minutes that have ended, one line per limiter. A
-/// server calls it every few seconds.
+/// Reports the lines that were suppressed in minutes that have ended, with one line per limiter. A
+/// server calls this function every few seconds.
 pub fn report_suppressed() {
     report(due(&mut SUPPRESSED.lock(), Instant::now()));
 }
 
-/// Reports all lines that were suppressed until now. A server calls it when it stops.
+/// Reports all lines that have been suppressed so far. A server calls this function when it stops.
 pub fn report_all_suppressed() {
-    // The limiters may continue to count.
+    // The limiters may still be counting.
     let all = SUPPRESSED.lock().clone();
     report(all);
 }
@@ -77,7 +77,8 @@ fn due(suppressed: &mut Vec<Suppressed>, now: Instant) -> Vec<Suppressed> {
     suppressed.extract_if(.., is_over).collect()
 }
 
-/// Reports the lines. The list must not be locked, because the reader of the log may be slow.
+/// Reports the suppressed lines. The list must not be locked, because the reader of the log may be
+/// slow.
 fn report(suppressed: Vec<Suppressed>) {
     for Suppressed { place, count, .. } in suppressed {
         let left_out = count.swap(0, Ordering::Relaxed);
@@ -92,10 +93,10 @@ fn report(suppressed: Vec<Suppressed>) {
 }
 
 impl LogLimiter {
-    /// Number of lines admitted per minute.
+    /// Maximum number of lines admitted per minute.
     pub const LINES_MAX: u32 = 10;
 
-    /// Creates a limiter for this place, which the report of suppressed lines names.
+    /// Creates a limiter for this place in the code, which the report of suppressed lines names.
     pub const fn of(place: &'static str) -> Self {
         let window = Window {
             began: None,
@@ -161,12 +162,12 @@ mod tests {
         flood(&limiter, LogLimiter::LINES_MAX + 5, start, &all);
         assert_eq!(limiter.admit_at(start + WINDOW, &all), Some(5));
         assert_eq!(limiter.admit_at(start + WINDOW, &all), Some(0));
-        // The admitted line has already reported them.
+        // The admitted line has already reported the suppressed lines.
         let due = due(&mut all.lock(), start + WINDOW);
         assert!(due.iter().all(|of| of.count.load(Ordering::Relaxed) == 0));
     }
 
-    /// The number is reported even if the flood has ended and its limiter is dropped.
+    /// The number is reported even if the flood has ended and its limiter has been dropped.
     #[test]
     fn suppressed_lines_are_reported_also_if_nothing_follows() {
         let all = Mutex::default();
