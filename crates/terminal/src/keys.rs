@@ -1,4 +1,4 @@
-//! The key `q` while a command refreshes its output.
+//! Detection of the key `q` while a command refreshes its output.
 
 use std::io::{IsTerminal, Stdin, stdin};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 
-/// Tenths of a second after which a read of the terminal returns without a key.
+/// Tenths of a second after which a read from the terminal returns without a key.
 const READ_TENTHS: u8 = 1;
 
-/// Listens for the key `q` on the terminal of standard input. Dropping it restores the terminal's
+/// Listener for the key `q` on the terminal of standard input. Dropping it restores the terminal's
 /// mode.
 #[derive(Debug)]
 pub struct QuitKey {
@@ -22,7 +22,8 @@ pub struct QuitKey {
 }
 
 impl QuitKey {
-    /// Begins to listen, and calls `quit` when the user presses `q`. Returns `None` if standard input is not a terminal.
+    /// Starts listening, and calls `quit` when the user presses `q`. Returns `None` if standard
+    /// input is not a terminal.
     pub fn listen(quit: impl FnOnce() + Send + 'static) -> Option<Self> {
         let terminal = stdin();
         if !terminal.is_terminal() {
@@ -55,11 +56,11 @@ impl Drop for QuitKey {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(reader) = self.reader.take() {
-            // The thread ends with its next read, and must not consume keys for the following
-            // commands.
+            // The thread ends after its next read, and must not consume keys that are meant for the
+            // following commands.
             let _ = reader.join();
         }
-        // A terminal that no longer exists does not need a mode.
+        // A terminal that no longer exists needs no mode.
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.saved);
     }
 }

@@ -1,7 +1,7 @@
 //! Standard output and error of all tools, protected against control characters in data.
 //!
 //! Znodes, logs and replies of servers may contain any characters. Some characters change the
-//! terminal, or the input that it sends. [`stdout`] and [`stderr`] replace control characters by
+//! terminal, or the input that it sends. [`stdout`] and [`stderr`] replace control characters with
 //! their escapes if a terminal would receive them. Line ends and tabs remain. Files and pipes
 //! receive all bytes unchanged.
 
@@ -26,22 +26,22 @@ pub fn stderr() -> Output<Stderr> {
     Output::new(out.is_terminal(), out)
 }
 
-/// Returns a second handle of standard error. A write that blocks does not hold a lock that other
+/// Returns a second handle for standard error. A blocked write through it holds no lock that other
 /// messages of the process need. All bytes are written unchanged.
 ///
 /// # Errors
-/// If standard error is closed, or if the process has too many open files.
+/// If standard error is closed, or if the process has too many open file descriptors.
 pub fn stderr_file() -> io::Result<File> {
     Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?))
 }
 
-/// Prints a line on standard output. A closed pipe is not an error.
+/// Prints a line to standard output. A closed pipe is not an error.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::write_line($crate::stdout(), ::std::format_args!($($text)*)) };
 }
 
-/// Prints a line on standard error. A closed pipe is not an error.
+/// Prints a line to standard error. A closed pipe is not an error.
 #[macro_export]
 macro_rules! complain {
     ($($text:tt)*) => { $crate::write_line($crate::stderr(), ::std::format_args!($($text)*)) };
@@ -54,19 +54,19 @@ pub fn write_line(mut out: impl Write, text: Arguments<'_>) {
         .and_then(|()| out.flush());
 }
 
-/// Replaces control characters by their escapes.
+/// Replaces control characters with their escapes.
 pub fn without_controls(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     put_text(text, &mut shown);
     shown
 }
 
-/// An output stream that may be a terminal.
+/// Output stream that may be a terminal.
 #[derive(Debug)]
 pub struct Output<W: Write> {
     out: W,
     is_terminal: bool,
-    /// First bytes of a character whose last bytes have not arrived.
+    /// First bytes of a character whose remaining bytes have not arrived yet.
     begun: Vec<u8>,
 }
 
@@ -119,12 +119,12 @@ impl<W: Write> Drop for Output<W> {
     fn drop(&mut self) {
         let mut shown = String::new();
         put_invalid(&self.begun, &mut shown);
-        // An error during the drop cannot be returned.
+        // A destructor cannot return an error.
         let _ = self.out.write_all(shown.as_bytes());
     }
 }
 
-/// Converts bytes to text. Returns the number of bytes at the end that may begin a character.
+/// Converts bytes to text. Also returns the number of bytes at the end that may begin a character.
 fn put_bytes(mut bytes: &[u8], shown: &mut String) -> usize {
     loop {
         let error = match std::str::from_utf8(bytes) {
@@ -155,8 +155,8 @@ fn put_text(text: &str, shown: &mut String) {
     }
 }
 
-/// Writes escapes for bytes that are not a character. A terminal without UTF-8 interprets some of
-/// them as commands.
+/// Writes escapes for bytes that are not a character, because a terminal without UTF-8 interprets
+/// some of them as commands.
 fn put_invalid(bytes: &[u8], shown: &mut String) {
     for byte in bytes {
         let _ = write!(shown, "\\x{byte:02x}");
