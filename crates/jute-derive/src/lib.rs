@@ -1,4 +1,4 @@
-//! `#[derive(EncodeRecord, DecodeRecord)]`: a record consists of its fields, in order.
+//! `#[derive(EncodeRecord, DecodeRecord)]` for records that consist of their fields, in order.
 
 use proc_macro::TokenStream;
 use quote::quote;

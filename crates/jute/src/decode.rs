@@ -1,12 +1,12 @@
-//! Decoding records.
+//! Decoding of records.
 
 use bytes::Bytes;
 
 use crate::{DecodeError, Reader, Str};
 
-/// A value that can be decoded from its jute encoding.
+/// Value that can be decoded from its jute encoding.
 pub trait Decode: Sized {
-    /// Length of the shortest value of this type; limits the memory that a vector reserves.
+    /// Length of the shortest value of this type. It limits the memory that a vector reserves.
     const MIN_BYTES: usize;
 
     /// Decodes one value. Further bytes remain in the reader.
@@ -60,7 +60,7 @@ impl<T: Decode> Decode for Option<Vec<T>> {
         let Some(count) = input.count()? else {
             return Ok(None);
         };
-        // The following bytes limit the memory that is reserved for a count.
+        // The number of remaining bytes limits the memory that is reserved for a count.
         let mut items = Vec::with_capacity(count.min(input.remaining() / T::MIN_BYTES.max(1)));
         for _ in 0..count {
             items.push(T::decode(input)?);

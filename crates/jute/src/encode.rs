@@ -1,10 +1,10 @@
-//! Encoding records.
+//! Encoding of records.
 
 use bytes::Bytes;
 
 use crate::{Str, text};
 
-/// A value with a jute encoding.
+/// Value with a jute encoding.
 pub trait Encode {
     /// Appends the encoding to `out`.
     fn encode(&self, out: &mut Vec<u8>);
@@ -35,7 +35,7 @@ pub fn put_buffer(buffer: Option<&[u8]>, out: &mut Vec<u8>) {
 pub fn put_str(string: Option<&str>, out: &mut Vec<u8>) {
     match string {
         None => (-1i32).encode(out),
-        // Most strings are ASCII and are scanned once.
+        // Most strings are ASCII. These are scanned only once.
         Some(string) if string.is_ascii() => put_buffer(Some(string.as_bytes()), out),
         Some(string) => {
             put_len(text::encoded_len(string), out);

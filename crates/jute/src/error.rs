@@ -1,4 +1,4 @@
-//! Errors of decoding a record.
+//! Errors in decoding a record.
 
 /// Reason why a record cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,15 +21,15 @@ pub enum DecodeError {
     Length {
         /// Offset of the length field.
         offset: usize,
-        /// The length that was read.
+        /// Length that was read.
         len: i32,
-        /// Largest accepted length in bytes.
+        /// Largest accepted length, in bytes.
         limit: usize,
     },
-    /// Null where the record must have a value.
+    /// A value is null, but the record does not permit null.
     #[error("null value at offset {offset}")]
     Null {
-        /// Offset of the length field that is -1.
+        /// Offset of the length field, which is -1.
         offset: usize,
     },
     /// A field has an unknown value.

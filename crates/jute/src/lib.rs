@@ -1,10 +1,10 @@
-//! The jute encoding of ZooKeeper's records, on the wire and on disk.
+//! Jute encoding of ZooKeeper's records, on the wire and on disk.
 //!
 //! All numbers are big-endian. A record consists of its fields in order, without tags, padding or
-//! length. Buffers and strings are an `i32` length and the bytes, vectors an `i32` count and the
-//! elements. A length of -1 means null, which differs from empty.
+//! length. A buffer or string consists of an `i32` length and the bytes, and a vector of an `i32`
+//! count and the elements. A length of -1 means null, which differs from empty.
 //!
-//! [`Reader`] returns slices of the frame that it reads (without copying). It checks each length
+//! [`Reader`] returns slices of the frame that it reads, without copying. It checks each length
 //! against the available bytes and against [`Limits`] before it allocates memory, and never panics.
 //! Records derive [`Encode`] and [`Decode`]:
 //!

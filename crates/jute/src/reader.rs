@@ -1,11 +1,11 @@
-//! A cursor over the bytes of one frame or file.
+//! Cursor over the bytes of one frame or file.
 
 use bytes::Bytes;
 
 use crate::{DecodeError, Str, text};
 
-/// Largest accepted string or buffer. There is no default: readers of sockets and files use the
-/// limits of the configuration (`jute.maxbuffer`) or their own limit.
+/// Maximum size of a string or buffer. There is no default, because readers of sockets and files
+/// use the limits of the configuration (`jute.maxbuffer`) or their own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum length of one string or buffer in bytes, inclusive.
@@ -13,7 +13,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits for a `jute.maxbuffer` and its extra size.
+    /// Returns the limits for a value of `jute.maxbuffer` and an extra size.
     ///
     /// The sum saturates at 2^31-1. Source: BinaryInputArchive.checkLength.
     pub fn from_max_buffer(max_buffer: usize, extra: usize) -> Self {
@@ -22,7 +22,7 @@ impl Limits {
     }
 }
 
-/// A cursor that decodes jute fields and shares (does not copy) the bytes that it reads.
+/// Cursor that decodes jute fields and shares the bytes that it reads instead of copying them.
 #[derive(Debug, Clone)]
 pub struct Reader {
     bytes: Bytes,
@@ -33,8 +33,8 @@ pub struct Reader {
 impl Reader {
     /// Constructs a reader at the start of `bytes` that accepts all fields that fit into them.
     ///
-    /// Use it for a frame, packet or record in memory, whose length was checked against the
-    /// configured [`Limits`] when it was read.
+    /// Use this constructor for a frame, packet or record in memory whose length was checked
+    /// against the configured [`Limits`] when it was read.
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let limits = Limits {
             field_bytes_max: usize::MAX,
@@ -56,17 +56,17 @@ impl Reader {
         self.at
     }
 
-    /// Returns the number of bytes not yet read.
+    /// Returns the number of bytes that have not been read.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Returns whether all bytes were read.
+    /// Returns whether all bytes have been read.
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
 
-    /// Returns all bytes not yet read, shared.
+    /// Returns all bytes that have not been read, shared.
     pub fn rest(&self) -> Bytes {
         self.bytes.slice(self.at..)
     }
@@ -123,7 +123,7 @@ impl Reader {
         Ok(slice)
     }
 
-    /// Reads a length-prefixed buffer, `None` for null.
+    /// Reads a length-prefixed buffer. Null becomes `None`.
     pub fn buffer(&mut self) -> Result<Option<Bytes>, DecodeError> {
         let offset = self.at;
         let len = self.i32()?;
@@ -137,13 +137,13 @@ impl Reader {
         }
     }
 
-    /// Reads a string, `None` for null. Malformed UTF-8 is not an error but becomes U+FFFD.
+    /// Reads a string. Null becomes `None`. Malformed UTF-8 is not an error, but becomes U+FFFD.
     pub fn string(&mut self) -> Result<Option<Str>, DecodeError> {
         Ok(self.buffer()?.map(text::decode))
     }
 
-    /// Reads a string as by [`Self::string`] that is likely to be `expected`. If it is, the result
-    /// does not share the bytes.
+    /// Works like [`Self::string`], for a string that is likely to be `expected`. If it is, the
+    /// result does not share the bytes.
     pub fn string_likely(&mut self, expected: &'static str) -> Result<Option<Str>, DecodeError> {
         let is_expected = expected.len() <= self.limits.field_bytes_max
             && self.bytes.get(self.at..).is_some_and(|rest| {
@@ -159,7 +159,7 @@ impl Reader {
         Ok(Some(Str::from_static(expected)))
     }
 
-    /// Reads the count before a vector: `None` for -1, 0 for other negative counts.
+    /// Reads the count of a vector. -1 becomes `None`, and other negative counts become 0.
     ///
     /// Source: experiment on 3.9.5.
     pub fn count(&mut self) -> Result<Option<usize>, DecodeError> {

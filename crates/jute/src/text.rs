@@ -6,7 +6,7 @@ use crate::Str;
 
 /// Decodes bytes that should be UTF-8. Malformed parts become U+FFFD, as in Java's decoder.
 pub fn decode(bytes: Bytes) -> Str {
-    // The conversion checks the bytes again. This is cheaper than another reference to a frame
+    // The conversion checks the bytes again. This is cheaper than another reference to the frame,
     // whose reference count other threads also change.
     match std::str::from_utf8(&bytes) {
         Ok(_) => Str::try_from(bytes).unwrap_or_default(),
@@ -15,9 +15,9 @@ pub fn decode(bytes: Bytes) -> Str {
 }
 
 /// Decodes malformed UTF-8. Java replaces an encoded surrogate (`ED A0..BF xx`) with one U+FFFD,
-/// Rust with three. The server itself writes encoded surrogate pairs for characters above U+FFFF,
-/// which must be decoded to the two characters that Java would see. A surrogate truncated after two
-/// bytes is also one U+FFFD.
+/// and Rust with three. The server itself writes encoded surrogate pairs for characters above
+/// U+FFFF, which must be decoded to the two characters that Java would see. A surrogate that is
+/// truncated after two bytes also becomes one U+FFFD.
 fn decode_lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -35,7 +35,8 @@ fn begins_surrogate(window: &[u8]) -> bool {
     matches!(window, [0xed, 0xa0..=0xbf])
 }
 
-/// Appends `text` as Java's server does: each UTF-16 unit is encoded separately (CESU-8).
+/// Appends `text` in the encoding of Java's server, which encodes each UTF-16 unit separately
+/// (CESU-8).
 pub(crate) fn encode(text: &str, out: &mut Vec<u8>) {
     // Only characters above U+FFFF start with a byte of 0xf0 or more.
     if text.bytes().all(|byte| byte < 0xf0) {
@@ -93,7 +94,7 @@ mod tests {
             &decode(Bytes::from_static(b"\xff\xfe"))[..],
             "\u{fffd}\u{fffd}"
         );
-        // From a recorded log: Java decodes `ED B7` as one truncated character.
+        // In a recorded log, Java decodes `ED B7` as one truncated character.
         let cut = decode(Bytes::from_static(b"W\xed\xb7\xc2^\xed\xb7"));
         assert_eq!(&cut[..], "W\u{fffd}\u{fffd}^\u{fffd}");
     }
