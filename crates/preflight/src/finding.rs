@@ -1,4 +1,4 @@
-//! The findings outside the configuration, by names on which scripts may rely. The findings of the
+//! Findings outside the configuration, with names on which scripts may rely. The findings of the
 //! configuration are in [`config::finding`]. docs/TROUBLESHOOTING.md lists all of them.
 
 /// Declares names with their descriptions, and the list of all names.

@@ -1,4 +1,4 @@
-//! The flags of a start: from the environment, from the shell files next to zoo.cfg, and from the
+//! Flags of a start: from the environment, from the shell files next to zoo.cfg, and from the
 //! command line.
 
 use std::fs::File;
@@ -17,11 +17,11 @@ const AUTOCREATE_DISABLE: &str = "ZOO_DATADIR_AUTOCREATE_DISABLE";
 /// Flags with their origins.
 #[derive(Debug)]
 pub struct Flags {
-    /// The system properties.
+    /// System properties that the flags set.
     pub properties: SystemProperties,
-    /// Findings about the files.
+    /// Findings about the shell files.
     pub findings: Vec<Finding>,
-    /// Lines with flags, so that a finding can name file and line.
+    /// Lines with flags, so that a finding can name the file and the line.
     places: Vec<Origin>,
 }
 
@@ -98,7 +98,7 @@ pub fn gather(
 }
 
 impl Flags {
-    /// Adds file and line to a finding about a flag from a file.
+    /// Adds the file and line to a finding about a flag from a file.
     pub fn placed(&self, mut finding: Finding) -> Finding {
         if let Some(Origin::Flags(source)) = &finding.origin {
             let place = self
@@ -120,7 +120,7 @@ fn command(path: &Path, line: u32) -> Finding {
         )
 }
 
-/// Reads a file, if it exists.
+/// Reads a file if it exists.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => {

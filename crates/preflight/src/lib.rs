@@ -1,5 +1,5 @@
-//! Checks whether a server can start on an installation: its zoo.cfg, the files that zoo.cfg names,
-//! and the machine.
+//! Checks of whether a server can start on an installation: its zoo.cfg, the files that zoo.cfg
+//! names, and the machine.
 //!
 //! ```text
 //! flags      the environment, -D, zookeeper-env.sh and java.env beside zoo.cfg
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The checks do not change anything on disk, listen on a port, or execute lines of shell files.
-//! Therefore they can run while a server of Java or Zoarium runs. The code of a start interprets
+//! Therefore they can run while a Java or Zoarium server is running. The code of a start interprets
 //! the configuration and the files (`config`, `storage`, `datadir::survey`, `server::ahead`). This
 //! crate contains the remaining checks.
 
@@ -46,7 +46,7 @@ use processes::Processes;
 /// Input of the checks.
 #[derive(Clone)]
 pub struct Question<'a> {
-    /// Path of the zoo.cfg.
+    /// Path of zoo.cfg.
     pub config: &'a Path,
     /// `name=value` arguments of `-D` on the command line.
     pub definitions: &'a [String],
@@ -93,7 +93,7 @@ pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> 
     let security = question.security.then(|| {
         let is_new = findings.iter().any(|found| found.id == finding::NEW);
         let of_data = summary.as_ref().and_then(|data| data.is_root_open);
-        // A new database has an open root.
+        // The root of a new database is open to everyone.
         checklist(&config, of_data.or(is_new.then_some(true)))
     });
     let points = security.iter().flatten();

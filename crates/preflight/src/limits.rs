@@ -1,4 +1,4 @@
-//! The limits of the machine: open files, memory, and the clock.
+//! Limits of the machine: file descriptors, memory, and the clock.
 
 use std::fs;
 use std::path::Path;
@@ -12,22 +12,23 @@ use storage::{Compression, SnapshotFile};
 use crate::data::DataSummary;
 use crate::finding;
 
-/// Limit of open files below which no capacity remains for clients.
+/// Limit of file descriptors below which no capacity remains for clients.
 const FILES_FEW: u64 = 4096;
-/// Number of open files that members and files of a server need, in addition to its clients.
+/// Number of file descriptors that a server needs for members and files, in addition to its
+/// clients.
 const FILES_RESERVED: u64 = 64;
-/// Memory per byte of a plain snapshot. A znode with 100 bytes takes about 200 bytes in the
+/// Memory usage per byte of a plain snapshot. A znode with 100 bytes takes about 200 bytes in the
 /// snapshot and 280 in the tree.
 const MEMORY_FACTOR: u64 = 2;
 /// Maximum factor by which compression shrinks a snapshot.
 const COMPRESSION_FACTOR: u64 = 8;
-/// Tolerated difference of a clock that is earlier than the data. A smaller difference is normal
-/// after the clock was set.
+/// Tolerated time by which the clock may be earlier than the data. A small difference is normal
+/// after the clock has been set.
 const CLOCK_TOLERANCE_MS: u128 = 60_000;
 /// 2024-01-01, before the first release of this server. No correct clock is earlier.
 const EARLIEST: Duration = Duration::from_secs(1_704_067_200);
 
-/// Estimates the memory of a snapshot's tree in bytes.
+/// Estimates the memory that a snapshot's tree needs, in bytes.
 pub(crate) fn memory_of_tree(snapshot: &SnapshotFile) -> u64 {
     let factor = match snapshot.compression {
         Compression::None => 1,
@@ -51,7 +52,7 @@ pub(crate) fn examine(
     findings
 }
 
-/// Checks the limit of open files. The server raises it as far as the system permits.
+/// Checks the limit of file descriptors. The server raises it as far as the system permits.
 fn files(config: &Config) -> Option<Finding> {
     let (_, most) = Resource::NOFILE.get().ok()?;
     let limits = &config.limits;
@@ -103,7 +104,7 @@ fn clock(newest_ms: Option<i64>, now: SystemTime) -> Option<Finding> {
     Some(Finding::new(finding::CLOCK, Severity::Warning, problem).way_out(way_out))
 }
 
-/// Returns the available memory in bytes: of the machine, or of the control group if that is less.
+/// Returns the available memory of the machine, or of the control group if that is less, in bytes.
 /// Returns `None` if the system does not report it.
 pub(crate) fn available_memory() -> Option<u64> {
     let table = fs::read_to_string("/proc/meminfo").ok()?;
@@ -115,7 +116,7 @@ pub(crate) fn available_memory() -> Option<u64> {
     Some(of_group().map_or(of_machine, |of_group| of_group.min(of_machine)))
 }
 
-/// Returns the available memory of a control group with its own limit.
+/// Returns the available memory of a control group that has its own limit.
 fn of_group() -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         let path = Path::new("/sys/fs/cgroup").join(name);

@@ -1,9 +1,9 @@
-//! The processes that have the data directories and the ports open now, from Linux's `/proc`.
+//! Processes that currently use the data directories and the ports, from Linux's `/proc`.
 //!
 //! Only root can see the open files and sockets of another user's process. The command line of a
-//! process is visible to everyone, and contains the zoo.cfg. The pid file and the lock
-//! of the directory also reveal a server. A JVM that has not written since its start does not have
-//! an open log, so only its command line reveals it.
+//! process is visible to everyone, and contains the zoo.cfg. The pid file and the lock of the
+//! directory also reveal a server. A JVM that has not written since its start has no open log, so
+//! only its command line reveals it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -11,7 +11,7 @@ use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// A process.
+/// Running process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) id: u32,
@@ -35,21 +35,21 @@ const JAVA_CLASSES: [&str; 2] = [
     "org.apache.zookeeper.server.quorum.QuorumPeerMain",
     "org.apache.zookeeper.server.ZooKeeperServerMain",
 ];
-/// Maximum bytes of a command line. The class path of a JVM is long.
+/// Maximum length of a command line, in bytes. The class path of a JVM is long.
 const COMMAND_LINE_BYTES_MAX: u64 = 1 << 20;
 /// State TCP_LISTEN in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
-/// The running processes.
+/// Running processes that use the data or the ports.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
-    /// Processes that have a file below the directories open for writing.
+    /// Processes that have opened a file below the directories for writing.
     pub(crate) holders: Vec<Process>,
     /// Servers that were started with the checked zoo.cfg.
     pub(crate) own: Vec<Process>,
     /// Whether there is a server that is in neither list.
     pub(crate) has_hidden_holder: bool,
-    /// Processes by their sockets.
+    /// Process of each socket.
     sockets: BTreeMap<u64, Process>,
     /// Addresses, ports and inodes of the listening sockets.
     listening: Vec<(IpAddr, u16, u64)>,
@@ -100,8 +100,8 @@ impl Processes {
         found
     }
 
-    /// Returns the process that listens on `ip` and `port`. `Err` states whether an unknown process
-    /// listens there.
+    /// Returns the process that listens on `ip` and `port`. `Err` contains whether an unknown
+    /// process listens there.
     pub(crate) fn listener(&self, ip: IpAddr, port: u16) -> Result<&Process, bool> {
         let overlaps = |other: &IpAddr| {
             let is_everywhere = ip.is_unspecified() || other.is_unspecified();
@@ -117,12 +117,12 @@ impl Processes {
         known.ok_or(is_taken)
     }
 
-    /// Returns whether any server runs.
+    /// Returns whether any server is running.
     pub(crate) fn has_server(&self) -> bool {
         !self.holders.is_empty() || !self.own.is_empty() || self.has_hidden_holder
     }
 
-    /// Returns whether a process holds the data or the checked zoo.cfg.
+    /// Returns whether a process uses the data or the checked zoo.cfg.
     pub(crate) fn is_server(&self, process: &Process) -> bool {
         self.holders.contains(process) || self.own.contains(process)
     }
@@ -173,7 +173,8 @@ fn serves(process: &Path, config: &Path) -> bool {
         .and_then(|file| file.take(COMMAND_LINE_BYTES_MAX).read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
     let words: Vec<&str> = text.split('\0').collect();
-    // The directory of another user's process is not visible. Then only an absolute path can match.
+    // The working directory of another user's process is not visible. In this case, only an
+    // absolute path can match.
     let place = fs::read_link(process.join("cwd")).unwrap_or_default();
     read.is_ok()
         && is_command_of_server(&words)
@@ -210,7 +211,7 @@ fn is_written(file: &Path) -> bool {
 }
 
 /// Returns whether the file is a log that is being written, or the lock. A shell whose current
-/// directory is the data directory does not hold it.
+/// directory is the data directory does not use the data.
 fn is_of_server(target: &Path, dir: &Path) -> bool {
     target == dir.join(LOCK_FILE)
         || target.starts_with(dir.join("version-2")) && target != dir.join("version-2")
@@ -223,8 +224,8 @@ fn name_of(id: u32) -> String {
 
 /// Returns whether a Zoarium server holds the lock, or a pid file names a running server.
 fn is_held(dir: &Path) -> bool {
-    // The shared lock is held for a moment. It does not create a file, and two concurrent checks do
-    // not disturb each other.
+    // The shared lock is held only briefly. It creates no file, and two concurrent checks do not
+    // disturb each other.
     let is_locked = File::open(dir.join(LOCK_FILE))
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
     let id = fs::read_to_string(dir.join(PID_FILE)).unwrap_or_default();
@@ -232,7 +233,7 @@ fn is_held(dir: &Path) -> bool {
     is_locked || id.is_some_and(|id| SERVERS.contains(&name_of(id).as_str()))
 }
 
-/// Returns address, port and socket of a line of `/proc/net/tcp`, if the socket listens.
+/// Returns the address, port and socket in a line of `/proc/net/tcp` if the socket listens.
 fn listening(line: &str) -> Option<(IpAddr, u16, u64)> {
     let mut fields = line.split_ascii_whitespace();
     let local = fields.nth(1)?;
@@ -243,8 +244,8 @@ fn listening(line: &str) -> Option<(IpAddr, u16, u64)> {
     (state == LISTEN).then_some((address(ip)?, port, socket))
 }
 
-/// Parses an address of 32-bit words in hex. Each word has the bytes of the address in memory
-/// order.
+/// Parses an address that consists of 32-bit words in hex. Each word contains the bytes of the
+/// address in memory order.
 fn address(hex: &str) -> Option<IpAddr> {
     let words: Vec<&str> = (0..hex.len())
         .step_by(8)
@@ -256,7 +257,7 @@ fn address(hex: &str) -> Option<IpAddr> {
     }
     match *bytes.as_slice() {
         [a, b, c, d] => Some(IpAddr::from([a, b, c, d])),
-        // A JVM listens on IPv4 addresses with an IPv6 socket, too.
+        // A JVM also listens on IPv4 addresses with an IPv6 socket.
         _ => {
             let bytes = <[u8; 16]>::try_from(bytes).ok()?;
             Some(IpAddr::from(bytes).to_canonical())
@@ -289,7 +290,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let found = Processes::scan(Path::new("zoo.cfg"), &[]);
-        // The current process is not in the list.
+        // The list does not contain the current process.
         let local = IpAddr::from([127, 0, 0, 1]);
         assert_eq!(found.listener(local, port), Err(true));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The verdict on the findings.
+//! Verdict on the findings.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use config::finding::{Finding, Severity};
 use crate::data::DataSummary;
 use crate::security::Point;
 
-/// Whether a server can start.
+/// Verdict on whether a server can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The server starts. There are only notes.
@@ -44,11 +44,11 @@ impl Verdict {
 pub struct Report {
     /// Path of the checked zoo.cfg.
     pub config: PathBuf,
-    /// The verdict.
+    /// Verdict on the findings.
     pub verdict: Verdict,
     /// Findings, most severe first. Findings of zoo.cfg are in the order of its lines.
     pub findings: Vec<Finding>,
-    /// Points of the security checklist. Empty unless the checklist was requested.
+    /// Points of the security checklist. Empty unless the caller requested it.
     pub security: Vec<Point>,
     /// Summary of the data, as far as it could be read.
     pub data: Option<DataSummary>,

@@ -1,4 +1,4 @@
-//! The checklist of docs/SECURITY.md: the open points of an installation.
+//! Checklist of docs/SECURITY.md: the open points of an installation.
 
 use config::finding::{Finding, Severity};
 use config::{AdminScheme, Config, MemberCheckMode, QuorumTls};
@@ -6,7 +6,7 @@ use server::admin_token;
 
 use crate::finding;
 
-/// A point of the checklist.
+/// Point of the checklist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
     /// Name of the point.
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine whose only file is `myid`.
+    /// Machine whose only file is `myid`.
     struct Machine;
 
     impl Surroundings for Machine {

@@ -1,4 +1,5 @@
-//! Key stores and trust stores, and the remaining validity of the server's certificates.
+//! Checks of key stores and trust stores, and of the remaining validity of the server's
+//! certificates.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +9,7 @@ use config::finding::{Finding, Severity};
 use crate::data::number;
 use crate::finding;
 
-/// Days before its expiry from which a certificate is reported.
+/// Number of days before its expiry from which on a certificate is reported.
 const DAYS_AHEAD: i64 = 30;
 const DAY_S: i64 = 86_400;
 
@@ -43,7 +44,7 @@ pub(crate) fn examine(config: &Config, now: SystemTime) -> Vec<Finding> {
     told.collect()
 }
 
-/// Returns the text about the expiry of a certificate, if it is due.
+/// Returns the message about the expiry of a certificate, if one is due.
 fn end(ends_s: i64, now_s: i64) -> Option<String> {
     match ends_s.saturating_sub(now_s) {
         left if left <= 0 => Some(format!(

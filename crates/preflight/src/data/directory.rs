@@ -1,4 +1,4 @@
-//! Checks of one data directory: its validity, its owner, other files in it, and the free space.
+//! Checks of one data directory: its validity, its owner, its other files, and the free space.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -24,8 +24,8 @@ const BESIDE: &[&str] = &[
     "history",
     "lost+found",
 ];
-/// Names that servers and their scripts create in `version-2`. Logs and snapshots are not in the
-/// list, whether or not they were set aside.
+/// Names that servers and their scripts create in `version-2`, except logs and snapshots, including
+/// those that were set aside.
 const WITHIN: &[&str] = &[
     "currentEpoch",
     "acceptedEpoch",
@@ -44,14 +44,14 @@ const CONFIGURATION: &[&str] = &[
     ".sh",
     ".xml",
 ];
-/// First part of the names of files that are not logs or snapshots any more, or not yet.
+/// First part of the names of files that are no longer, or not yet, logs or snapshots.
 const SET_ASIDE: &[&str] = &["aside", "damaged", "repaired", "chopped", "unfinished"];
 /// Advice for missing permissions.
 const AS_OWNER: &str = "run preflight and the server as the user that owns the data";
 /// Maximum number of listed names. A directory of another program may contain very many.
 const NAMES_MAX: usize = 3;
 
-/// Result of the check.
+/// Result of the check of one directory.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) findings: Vec<Finding>,
@@ -207,7 +207,8 @@ impl Look {
     }
 }
 
-/// Returns the fault of the directory itself. A missing directory may be created at the start.
+/// Returns the fault of the directory itself, if any. A missing directory may be created at the
+/// start.
 fn fault_of(dir: &Path) -> Option<Finding> {
     let found = |id, problem: String, way_out: &str| {
         let found = Finding::new(id, Severity::Blocker, problem);
@@ -293,14 +294,14 @@ fn is_history(name: &str) -> bool {
     parsed.zxid.is_some() && ["log", "snapshot"].contains(&parsed.prefix)
 }
 
-/// Returns whether the name belongs to a log or snapshot, also one that was set aside, or to a file
-/// that is being replaced.
+/// Returns whether the name belongs to a log or snapshot, including those that were set aside, or
+/// to a file that is being replaced.
 fn is_ours(name: &str) -> bool {
     let parsed = FileName::parse(name);
     ["log", "snapshot"].contains(&parsed.prefix)
         || SET_ASIDE.contains(&parsed.prefix)
         || name.starts_with("zookeeper_audit.log")
-        // File systems and package tools create such names.
+        // File systems and package tools create these names.
         || name.starts_with('.')
         // Many users keep their configuration and output next to the data.
         || name.starts_with("zoo")
@@ -308,7 +309,7 @@ fn is_ours(name: &str) -> bool {
         || ["currentEpoch.tmp", "acceptedEpoch.tmp"].contains(&name)
 }
 
-/// Returns the name of a user, or the number of an unnamed one.
+/// Returns the name of a user. If the user has no name, returns the number.
 fn user_name(id: u32) -> String {
     let users = fs::read_to_string(PathBuf::from("/etc/passwd")).unwrap_or_default();
     let number = id.to_string();

@@ -1,4 +1,4 @@
-//! The data: the files that a start would read, their sizes, and their faults.
+//! Checks of the data: the files that a start would read, their sizes, and their faults.
 
 mod directory;
 
@@ -16,11 +16,11 @@ use storage::{DataDirs, Empty, ReadOnly, RealDisk, StorageError, list_logs, list
 use crate::processes::Processes;
 use crate::{finding, limits};
 
-/// Number of equal results that are required while a server runs.
+/// Number of equal results that are required while a server is running.
 const ATTEMPTS_ALIKE: u32 = 3;
 /// Maximum number of attempts.
 const ATTEMPTS_MAX: u32 = 50;
-/// Pause in which the server can make progress.
+/// Pause during which the server can make progress.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Contents of the data directories.
@@ -30,9 +30,9 @@ pub struct DataSummary {
     pub snapshots: usize,
     /// Number of logs.
     pub logs: usize,
-    /// Bytes of snapshots and logs.
+    /// Total size of snapshots and logs, in bytes.
     pub bytes: u64,
-    /// Bytes of the newest snapshot.
+    /// Size of the newest snapshot, in bytes.
     pub newest_snapshot_bytes: u64,
     /// Estimated memory of the tree in bytes, from the size of the newest snapshot.
     pub memory_bytes: u64,
@@ -50,7 +50,7 @@ pub struct DataSummary {
     pub newest_ms: Option<i64>,
     /// Whether the tree was loaded into memory, as a start does.
     pub is_loaded: bool,
-    /// Whether the ACL of `/` permits everything to everyone.
+    /// Whether the ACL of `/` grants all permissions to everyone.
     pub is_root_open: Option<bool>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn directories(config: &Config) -> Vec<PathBuf> {
 }
 
 /// Checks the directory of zoo.cfg. Reconfigurations rewrite zoo.cfg, so a server that cannot write
-/// it does not start.
+/// to this directory does not start.
 pub(crate) fn config_directory(path: &Path, config: &Config) -> Option<Finding> {
     if config.ensemble.is_none() || !config.features.reconfig_enabled {
         return None;
@@ -81,8 +81,8 @@ pub(crate) fn config_directory(path: &Path, config: &Config) -> Option<Finding> 
     Some(found.at(Some(Origin::file(dir))).way_out(way_out))
 }
 
-/// Checks the directories and reads the data. `ports_are_own` states whether a process that holds
-/// the data listens on this configuration's ports.
+/// Checks the directories and reads the data. `ports_are_own` states whether a process that has the
+/// data open listens on this configuration's ports.
 pub(crate) fn examine(
     config: &Config,
     processes: &Processes,
@@ -132,8 +132,8 @@ pub(crate) fn examine(
     (findings, Some(summary))
 }
 
-/// Checks the processes that hold the data. A running server is not a fault, but it must belong to
-/// this zoo.cfg and must be the only one.
+/// Checks the processes that have the data open. A running server is not a fault, but it must
+/// belong to this zoo.cfg and must be the only one.
 fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<Finding> {
     let place = || Some(Origin::file(&config.data_dir));
     let mut findings = Vec::new();
@@ -169,8 +169,8 @@ fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<F
     findings
 }
 
-/// Describes a start without logs and snapshots: of a new database, or of a member whose files were
-/// set aside.
+/// Describes a start without logs and snapshots, either of a new database or of a member whose
+/// files were set aside.
 fn without_history(config: &Config) -> Finding {
     let place = Some(Origin::file(&config.data_dir));
     let empty = match server::ahead::check_empty(config) {
@@ -225,14 +225,14 @@ fn counted(dirs: &DataDirs) -> Result<DataSummary, StorageError> {
 }
 
 /// Reads the data. A running server appends to a log during the read, purges files, and (Java)
-/// writes snapshots in place. Real corruption is at the same place in the next attempt. Other
-/// faults have moved or disappeared by then.
+/// writes snapshots in place. In the next attempt, real corruption is still at the same place,
+/// while other faults have moved or disappeared.
 fn read(
     config: &Config,
     processes: &Processes,
     summary: &mut DataSummary,
 ) -> Result<Survey, StorageError> {
-    // The tree is loaded only if the memory suffices for two trees.
+    // The tree is loaded only if there is enough memory for two trees.
     let room = limits::available_memory().unwrap_or(u64::MAX);
     summary.is_loaded = summary.memory_bytes.saturating_mul(2) < room;
     let (mut last, mut seen) = (String::new(), 0);
@@ -384,7 +384,7 @@ pub(crate) fn number(count: u64, word: &str) -> String {
     format!("{count} {word}{plural}")
 }
 
-/// Formats bytes for people.
+/// Formats a number of bytes for human readers.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} bytes"),
@@ -393,8 +393,8 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// Returns the finding for a storage error, with the solution that its text contains. If it is
-/// corruption, a member starts without its history. Other errors prevent a start.
+/// Returns the finding for a storage error, with the solution that the error message contains.
+/// After corruption, a member starts without its history. Other errors prevent a start.
 fn of_storage(error: &StorageError, config: &Config) -> Finding {
     let (id, path) = match error {
         StorageError::LogDamaged { path, .. } => (finding::LOG_DAMAGED, path),

@@ -1,4 +1,4 @@
-//! The check of the member list against this machine and its host names.
+//! Check of the member list against this machine and its host names.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
@@ -103,7 +103,7 @@ fn own_address(
     None
 }
 
-/// Returns the members with the same address as another member.
+/// Returns the members that share an address with another member.
 fn twice(ensemble: &Ensemble) -> Vec<(Sid, Sid)> {
     let mut seen: BTreeMap<(String, u16), Sid> = BTreeMap::new();
     let mut found = BTreeMap::new();
@@ -133,7 +133,7 @@ mod tests {
     fn an_address_of_another_machine_is_not_local() {
         assert!(is_local("127.0.0.1".parse().unwrap()));
         assert!(is_local("0.0.0.0".parse().unwrap()));
-        // TEST-NET-1, which no machine uses.
+        // TEST-NET-1, whose addresses no machine has.
         assert!(!is_local("192.0.2.1".parse().unwrap()));
     }
 }

@@ -1,4 +1,4 @@
-//! Lookups of host names, concurrent and with a time limit.
+//! Concurrent lookups of host names, with a time limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -11,10 +11,10 @@ use config::{Config, MetricsExporter};
 /// checks.
 const RESOLVING: Duration = Duration::from_secs(5);
 
-/// Addresses by host. `None` if the name is unknown, or not resolved yet.
+/// Addresses by host. `None` if the name is unknown or has not been resolved yet.
 pub(crate) type Addresses = BTreeMap<String, Option<Vec<IpAddr>>>;
 
-/// Resolves the hosts of a configuration.
+/// Resolves the hosts in a configuration.
 pub(crate) fn of_config(config: &Config) -> Addresses {
     let ensemble = config.ensemble.iter();
     let members = ensemble.flat_map(|ensemble| ensemble.membership.members.values());
@@ -40,7 +40,7 @@ fn resolve(hosts: BTreeSet<String>) -> Addresses {
         }
         found.insert(host.clone(), None);
         let sender = sender.clone();
-        // A lookup that never ends is abandoned at the end of the process.
+        // A lookup that never ends is abandoned when the process ends.
         let started = std::thread::Builder::new().spawn(move || {
             let resolved = (host.as_str(), 0).to_socket_addrs();
             let resolved = resolved.map(|all| all.map(|address| address.ip()).collect());

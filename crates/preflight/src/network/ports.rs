@@ -1,4 +1,4 @@
-//! The ports on which a start would listen.
+//! Ports on which a start would listen.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,29 +11,29 @@ use crate::finding;
 use crate::network::names::Addresses;
 use crate::processes::Processes;
 
-/// Limit below which ports are reserved for root, unless the system reports another one.
+/// Limit below which ports are reserved for root. The system may report another one.
 const PRIVILEGED_BELOW: u16 = 1024;
 
-/// Prefix of the settings of the member list.
+/// Prefix of the settings that form the member list.
 const MEMBER: &str = "server.";
 
-/// A port, with the setting that requires it.
+/// Port, with the setting that requires it.
 #[derive(Debug)]
 struct Wanted {
     key: String,
     ip: IpAddr,
     port: u16,
-    /// Whether a failure to listen prevents the start.
+    /// Whether a failure to listen on the port prevents the start.
     is_needed: bool,
     /// Whether the port is in the member list.
     is_member: bool,
 }
 
-/// Result of the check.
+/// Result of the port checks.
 #[derive(Debug)]
 pub(crate) struct Ports {
     pub(crate) findings: Vec<Finding>,
-    /// Whether a process that holds the data listens on one of the ports.
+    /// Whether a process that has the data open listens on one of the ports.
     pub(crate) is_own: bool,
 }
 
@@ -115,7 +115,7 @@ fn ip_of(host: &str, addresses: &Addresses) -> IpAddr {
     first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// Returns the line of a setting, if the setting has a line.
+/// Returns the line of a setting, if there is one.
 fn place(config: &Config, key: &str) -> Option<Origin> {
     let given = config.given.iter().find(|given| given.name == key);
     let dynamic_file = || {
@@ -177,7 +177,8 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
     }
 }
 
-/// Returns the finding for a port in use. The server that is to be replaced may use its ports.
+/// Returns the finding for a port that is in use. The server that is to be replaced may use its
+/// ports.
 fn taken(
     one: &Wanted,
     processes: &Processes,
@@ -216,7 +217,7 @@ fn taken(
     }
 }
 
-/// Binds an address for a moment, without listening. This fails if another process listens on the
+/// Binds to an address briefly, without listening. This fails if another process listens on the
 /// port.
 fn bind(ip: IpAddr, port: u16) -> io::Result<()> {
     if ip != IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
@@ -235,7 +236,7 @@ fn bind_one(at: SocketAddr) -> io::Result<()> {
     if at.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // Servers do the same: remains of closed connections do not count.
+    // Servers set the same option, so that the remains of closed connections do not count.
     socket.set_reuse_address(true)?;
     socket.bind(&at.into())
 }
