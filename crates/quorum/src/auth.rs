@@ -8,11 +8,11 @@
 //!            <--------   success, and a proof that this side knows the password, too
 //! ```
 //!
-//! With Kerberos (`kerberos`), the tokens are GSSAPI tokens, and the success does not carry one.
+//! With Kerberos (`kerberos`), the tokens are GSSAPI tokens, and the success contains no token.
 //!
-//! On the quorum port the login comes first, on the election port after the hello. Each token is in
-//! a packet: magic i64, status i32, token (length i32, bytes). Bytes that do not begin with the
-//! magic are not a login, and are accepted unless `quorum.auth.serverRequireSasl` is set.
+//! On the quorum port, the login comes first. On the election port, it comes after the hello. Each
+//! token is in a packet: magic i64, status i32, token (length i32, bytes). Bytes that do not begin
+//! with the magic are not a login, and are accepted unless `quorum.auth.serverRequireSasl` is set.
 //!
 //! Source: SaslQuorumAuthServer, SaslQuorumAuthLearner, QuorumAuth.
 
@@ -36,12 +36,12 @@ use self::packet::{
     Come, ERROR, IN_PROGRESS, MAGIC, MAGIC_BYTES, SUCCESS, expect_magic, read_rest, write,
 };
 
-/// Maximum length of a token, above the limits of both sides of DIGEST-MD5.
+/// Maximum length of a token. It exceeds the limits of both sides of DIGEST-MD5.
 const TOKEN_BYTES_MAX: usize = 4096;
 
-/// A peer that logs in begins immediately after its hello. If logins are optional, a peer that is
-/// silent for this time is treated as one that does not log in. Java waits for the time of
-/// `syncLimit`.
+/// Time within which a login must begin. A peer that logs in begins immediately after its hello. If
+/// logins are optional, a peer that is silent for this time is treated as one that does not log in.
+/// Java waits for the duration of `syncLimit`.
 const LOGIN_BEGINS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Rules for logins between members.
@@ -49,23 +49,23 @@ const LOGIN_BEGINS_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct QuorumAuth {
     /// Credentials of this server for outgoing connections.
     learner: Option<SaslInitiator>,
-    /// Accepted logins; `None` without SASL.
+    /// Accepted logins. `None` without SASL.
     may_join: Option<SaslAcceptor>,
     server_requires: bool,
     /// Hosts of the members, for Kerberos logins.
     hosts: Hosts,
 }
 
-/// A server to which this one has connected.
+/// Server to which this server has connected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialled<'a> {
-    /// The server's id, if it is known.
+    /// Id of the server, if it is known.
     pub(crate) sid: Option<Sid>,
-    /// The host that was dialled.
+    /// Host to which this server has connected.
     pub(crate) host: &'a str,
 }
 
-/// Reasons why a login between members fails.
+/// Reason why a login between members failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuthError {
     /// The connection is broken.
@@ -124,11 +124,11 @@ impl QuorumAuth {
         self.may_join.is_some()
     }
 
-    /// Logs in on an outgoing connection, if this server is configured for it.
+    /// Logs in on an outgoing connection if this server is configured to do so.
     ///
     /// # Errors
-    /// If the other side refuses, or does not prove that it knows the password. The connection must
-    /// then be closed.
+    /// If the other side refuses the login, or does not prove that it knows the password. The
+    /// connection must then be closed.
     pub(crate) async fn log_in<S>(
         &self,
         stream: &mut S,
@@ -147,8 +147,8 @@ impl QuorumAuth {
         }
     }
 
-    /// Accepts the login of an incoming connection, of which `ahead` was already read. Returns the
-    /// bytes that follow the login.
+    /// Accepts the login on an incoming connection, from which `ahead` has already been read.
+    /// Returns the bytes that follow the login.
     ///
     /// # Errors
     /// If the login fails, or a required login is missing. The connection must then be closed.
@@ -163,8 +163,8 @@ impl QuorumAuth {
         let Some(acceptor) = &self.may_join else {
             return Ok(ahead);
         };
-        // A server with a lower id sends its hello and closes immediately, to be called back. A
-        // server with a higher id may wait for a message before it sends one.
+        // A server with a lower id sends its hello and closes immediately, so that the other side
+        // calls back. A server with a higher id may wait for a message before it sends one.
         let begin = async {
             while ahead.len() < MAGIC_BYTES && stream.read_buf(&mut ahead).await? > 0 {}
             Ok::<(), io::Error>(())
@@ -202,7 +202,7 @@ impl QuorumAuth {
                 Ok(come)
             }
             Err(error) => {
-                // The connection may be closed.
+                // The peer may already have closed the connection.
                 let _ = write(stream, ERROR, b"").await;
                 if self.server_requires {
                     return Err(error);

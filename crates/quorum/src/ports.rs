@@ -1,5 +1,5 @@
-//! Connections of a member to the others: elections, learners, its leader, the oracle of an
-//! ensemble of two.
+//! Connections of a member to the others: for elections, with learners, with its leader, and with
+//! the oracle of an ensemble of two.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,13 +37,13 @@ pub struct MemberPorts {
     /// Read-ahead permits of a follower's observers. They are kept while the leader accepts their
     /// requests slowly.
     pub(crate) observers_ahead: Vec<ReadAheadPermit>,
-    /// Permits of election inputs that the replica has not handled yet.
+    /// Permits for election inputs that the replica has not handled yet.
     pub(crate) elections_ahead: Vec<InputPermit>,
-    /// The oracle of an ensemble of two (`oraclePath`).
+    /// Oracle of an ensemble of two (`oraclePath`).
     pub(crate) oracle: Option<OracleWatch>,
-    /// `quorumListenOnAllIPs`.
+    /// Whether ports are bound on all addresses (`quorumListenOnAllIPs`).
     pub(crate) listen_on_all_ips: bool,
-    /// Check that distinguishes members from other peers with a trusted certificate; `None` without
+    /// Check that distinguishes members from other peers with a trusted certificate. `None` without
     /// TLS.
     pub(crate) member_check: Option<Arc<MemberCheck>>,
 }
@@ -80,7 +80,7 @@ impl MemberPorts {
     /// Converts an event of an election connection to an input.
     ///
     /// # Errors
-    /// If this member cannot take part in elections, so the server must end.
+    /// If this member cannot take part in elections, in which case the server must end.
     pub fn translate_election(&mut self, event: MeshEvent) -> Result<Input, BindError> {
         match event {
             MeshEvent::Input { input, permit } => {
@@ -101,7 +101,7 @@ impl MemberPorts {
         match &input {
             Input::Learner(Port::Observers, _) => self.observers_ahead.extend(permit),
             Input::Leader { attempt, .. } if !self.is_current(*attempt) => {
-                // Events of an earlier role are ignored.
+                // Events from an earlier role are ignored.
                 return None;
             }
             Input::Leader { event, .. } => {
@@ -224,7 +224,7 @@ fn tell_end(event: &LeaderEvent, reason: &PeerError) {
     }
 }
 
-/// The oracle of an ensemble of two.
+/// Oracle of an ensemble of two.
 ///
 /// A separate task reads the file, so a disk that hangs delays only the oracle's answer, which then
 /// counts as a refusal.

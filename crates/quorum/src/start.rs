@@ -21,23 +21,23 @@ use crate::ports::{MemberPorts, OracleWatch};
 
 /// Parts of a server that the connections of a member use.
 pub struct PortsStart<'a> {
-    /// The configuration.
+    /// Configuration of the server.
     pub config: &'a Config,
-    /// The ensemble of the configuration.
+    /// Ensemble in the configuration.
     pub ensemble: &'a Ensemble,
-    /// Largest string or buffer in a packet or snapshot.
+    /// Maximum size of a string or buffer in a packet or snapshot, in bytes.
     pub limits: Limits,
-    /// The tree, which is sent to learners.
+    /// Tree, which is sent to learners.
     pub state: Arc<ServerState>,
     /// Metrics of the learners' queues.
     pub metrics: Arc<Metrics>,
     /// Directories of the log and the snapshots.
     pub dirs: DataDirs,
-    /// Acceptor of connections of other members.
+    /// Acceptor for connections from other members.
     pub acceptor: Acceptor,
-    /// Connector to other members.
+    /// Connector for connections to other members.
     pub connector: Connector,
-    /// Check that distinguishes members from other peers with a trusted certificate; `None` without
+    /// Check that distinguishes members from other peers with a trusted certificate. `None` without
     /// TLS.
     pub member_check: Option<Arc<MemberCheck>>,
     /// Source of work for the tasks that deliver the leader's packets.

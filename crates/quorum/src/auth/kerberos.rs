@@ -20,8 +20,8 @@ use super::{AuthError, Dialled, Refusal};
 /// Placeholder for the host of the remote server. Source: SecurityUtils.getServerPrincipal.
 const HOST: &str = "/_HOST";
 
-/// Time limit for the lookup of a host's canonical name. Without an answer, the configured name is
-/// used.
+/// Time limit for the lookup of a host's canonical name. If the lookup takes longer, the configured
+/// name is used.
 const LOOKED_UP_WITHIN: Duration = Duration::from_secs(5);
 
 /// Hosts of the members, and the principal of their services.
@@ -49,7 +49,7 @@ impl Hosts {
         }
     }
 
-    /// Returns the service principal of a server to which this one has connected.
+    /// Returns the service principal of a server to which this server has connected.
     pub(super) async fn service_of(&self, dialled: Dialled<'_>) -> String {
         let Some(service) = self.service_principal.strip_suffix(HOST) else {
             return self.service_principal.clone();

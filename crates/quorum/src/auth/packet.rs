@@ -1,5 +1,4 @@
-//! The packets of a login: magic i64, status i32, token (length i32, bytes; length -1 without a
-//! token).
+//! Packets of a login: magic i64, status i32, token (length i32, bytes; length -1 without a token).
 //!
 //! Source: QuorumAuth, QuorumAuthPacket.
 
@@ -26,7 +25,7 @@ pub(super) async fn expect_magic<R: AsyncRead + Unpin>(input: &mut R) -> Result<
     }
 }
 
-/// Reads the rest of a packet: status and token. A missing token equals an empty one.
+/// Reads the rest of a packet: status and token. A missing token is returned as an empty one.
 pub(super) async fn read_rest<R: AsyncRead + Unpin>(
     input: &mut R,
     token_bytes_max: usize,
@@ -74,7 +73,7 @@ fn put_head(packet: &mut Vec<u8>, status: i32, len: i32) {
     packet.extend_from_slice(&len.to_be_bytes());
 }
 
-/// Reader over bytes that were already received; bytes that are read are removed.
+/// Reader over bytes that have already been received. Reading removes them.
 pub(super) struct Come<'a>(pub(super) &'a mut Vec<u8>);
 
 impl AsyncRead for Come<'_> {

@@ -54,7 +54,7 @@ fn the_magic_is_that_of_java() {
 #[tokio::test]
 async fn members_that_know_the_password_come_in() {
     let auth = auth("zk", "secret", true);
-    // Different parts of the first packet arrive with the previous data.
+    // A different part of the first packet arrives together with the previous data each time.
     for ahead in [0, 3, 8, 11, 16] {
         let (logged_in, admitted) = both(&auth, &auth, ahead).await;
         logged_in.unwrap();
@@ -110,7 +110,7 @@ async fn answer(hostile: impl AsyncFnOnce(&mut DuplexStream)) -> Result<Vec<u8>,
     tokio::join!(attacking, auth.admit(&mut inward, Vec::new())).1
 }
 
-/// The election port calls such a server back.
+/// A server on the election port calls such a peer back.
 #[tokio::test]
 async fn who_leaves_at_once_is_let_through_unless_a_login_is_required() {
     for server_requires in [false, true] {

@@ -1,4 +1,4 @@
-//! The task that owns the election connections: passes inputs to the core, and executes the core's
+//! Task that owns the election connections. It passes inputs to the core, and executes the core's
 //! effects.
 
 use std::sync::Arc;
@@ -30,7 +30,8 @@ pub(super) struct Actor {
     connections: Connections,
     orders: mpsc::UnboundedReceiver<Order>,
     inputs: mpsc::Receiver<Input>,
-    /// Bound on the inputs that the core has not handled yet. Further inputs wait in the channel.
+    /// Permits that limit the number of inputs that the core has not handled yet. Further inputs
+    /// wait in the channel.
     permits: Arc<Semaphore>,
     context: ListenerContext,
     listeners: JoinSet<BindError>,
@@ -62,7 +63,7 @@ impl Actor {
         }
     }
 
-    /// Runs until stopped, or until the handle is dropped.
+    /// Runs until it is stopped or the handle is dropped.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
@@ -73,7 +74,7 @@ impl Actor {
                     None => break,
                     Some(Order::Carry(effect)) => self.carry_out(effect).await,
                 },
-                // Takes an input only if the core can receive it.
+                // This branch receives an input only if the core can accept it.
                 taken = next_input(&self.permits, &mut self.inputs) => {
                     if let Some((input, permit)) = taken {
                         self.handle_input(input, permit);
@@ -115,7 +116,7 @@ impl Actor {
                 connection,
                 notification,
             } => self.connections.write(connection, notification),
-            // The oracle does not use a connection.
+            // The oracle uses no connection.
             ElectionEffect::AskOracle => {}
         }
     }
@@ -176,7 +177,8 @@ impl Actor {
         }
     }
 
-    /// Reports a listener that could not bind its address. The server fails only if none is left.
+    /// Reports a listener that could not bind its address. The server fails only if no listener is
+    /// left.
     fn handle_listener_end(&mut self, ended: Option<BindError>) {
         let Some(error) = ended else {
             return;
@@ -188,12 +190,12 @@ impl Actor {
     }
 }
 
-/// Returns the next input, and the permit to send it to the core.
+/// Returns the next input and the permit to send it to the core.
 async fn next_input(
     permits: &Arc<Semaphore>,
     inputs: &mut mpsc::Receiver<Input>,
 ) -> Option<(Input, InputPermit)> {
-    // The semaphore is never closed, so this always returns a permit.
+    // The semaphore is never closed, so a permit is always returned.
     let permit = permits.clone().acquire_owned().await.ok()?;
     let input = inputs.recv().await?;
     Some((input, permit.into()))

@@ -1,4 +1,4 @@
-//! The sockets of the connections that [`election::links::Links`] identifies by number.
+//! Sockets of the connections that [`election::links::Links`] identifies by number.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,18 +21,18 @@ pub(super) struct Connections {
     last: u64,
     undecided: BTreeMap<ConnectionId, Undecided>,
     kept: BTreeMap<ConnectionId, Kept>,
-    /// Unreachable servers, with the last reported reason.
+    /// Unreachable servers, each with the last reported reason.
     unreachable: BTreeMap<Sid, String>,
     tasks: JoinSet<()>,
 }
 
-/// A connection that the core will keep or close.
+/// Connection that the core will keep or close.
 #[derive(Debug)]
 pub(super) struct Undecided {
     pub(super) stream: Stream,
-    /// Address of an incoming connection; `None` for an outgoing one.
+    /// Address of an incoming connection. `None` for an outgoing one.
     pub(super) peer: Option<SocketAddr>,
-    /// Bytes after the hello.
+    /// Bytes that were received after the hello.
     pub(super) rest: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ impl Connections {
         }
     }
 
-    /// Opens a connection. [`Input::Dialled`] reports the end of the attempt.
+    /// Opens a connection. [`Input::Dialled`] reports the result of the attempt.
     pub(super) fn dial(&mut self, call: Call) {
         let inputs = self.context.inputs.clone();
         self.tasks.spawn(async move {
@@ -72,7 +72,8 @@ impl Connections {
         });
     }
 
-    /// Reports that a server is unreachable, once per reason until it is reached again.
+    /// Reports that a server is unreachable, only once per reason until the server is reached
+    /// again.
     pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
         let reason = error.to_string();
         if self.unreachable.get(&sid) == Some(&reason) {
@@ -82,12 +83,12 @@ impl Connections {
         log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %error, "cannot connect to a server for an election");
     }
 
-    /// Records that a server was reached.
+    /// Records that a server has been reached.
     pub(super) fn forget_unreachable(&mut self, sid: Sid) {
         self.unreachable.remove(&sid);
     }
 
-    /// Assigns a number to a connection, which the core will keep or close.
+    /// Assigns a number to a connection that the core will keep or close.
     pub(super) fn number(&mut self, undecided: Undecided) -> ConnectionId {
         self.last += 1;
         let connection = ConnectionId(self.last);
@@ -117,7 +118,7 @@ impl Connections {
         self.kept.insert(connection, kept);
     }
 
-    /// Writes this message, in place of an unwritten older one.
+    /// Writes this message. Replaces an older message that has not been written.
     pub(super) fn write(&self, connection: ConnectionId, notification: Notification) {
         if let Some(kept) = self.kept.get(&connection) {
             kept.outgoing.send_replace(Some(notification));
@@ -134,14 +135,14 @@ impl Connections {
         }
     }
 
-    /// Handles the end of a connection, unless it was closed before.
+    /// Handles the end of a connection, unless the connection was already closed.
     pub(super) fn handle_end(&mut self, connection: ConnectionId, end: &LinkEnd) {
         let Some(Kept { sid, .. }) = self.kept.remove(&connection) else {
             return;
         };
         match end {
             LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
-            // If the member cannot be reached again, that is reported.
+            // If the member is then unreachable, the failed dial is reported.
             LinkEnd::Io(_) => tracing::debug!(%sid, err = %end, "election connection broken"),
             LinkEnd::Length { .. } | LinkEnd::Stalled => {
                 log_limiter::limited!(in self.context.log_limiter => warn, %sid, err = %end, "election connection broken");
@@ -149,7 +150,7 @@ impl Connections {
         }
     }
 
-    /// Waits for the next task that ends; never returns if there are none.
+    /// Waits for the next task that ends. Never returns if there are no tasks.
     pub(super) async fn reap(&mut self) {
         if self.tasks.is_empty() {
             std::future::pending().await

@@ -17,9 +17,9 @@ use crate::auth::{AuthError, Dialled};
 /// Parameters of an outgoing connection.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// The server to dial.
+    /// Server to dial.
     pub(super) sid: Sid,
-    /// Possible addresses of the server, the best one first.
+    /// Possible addresses of the server, best first.
     pub(super) at: Vec<Endpoint>,
     /// Addresses of this server in the member list.
     pub(super) own: Vec<Endpoint>,
@@ -28,7 +28,7 @@ pub(super) struct Call {
     pub(super) settings: Arc<MeshSettings>,
 }
 
-/// Reasons why a server was not reached.
+/// Reason why a server was not reached.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     /// No configuration contains the server.
@@ -37,7 +37,7 @@ pub(super) enum DialError {
     /// None of the server's addresses answers.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A hello cannot be encoded from this server's addresses.
+    /// This server's addresses do not fit into a hello.
     #[error(transparent)]
     Hello(#[from] HelloFault),
     /// The login failed.
@@ -46,7 +46,8 @@ pub(super) enum DialError {
 }
 
 impl DialError {
-    /// Returns whether every address refuses connections: the hosts are running, the server is not.
+    /// Returns whether every address refuses connections, which means that the hosts are running
+    /// but the server is not.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused)
     }
@@ -66,12 +67,12 @@ impl DialError {
 }
 
 impl Call {
-    /// Connects and writes the hello. If the other server must call back, waits until it has closed
-    /// the connection.
+    /// Connects and writes the hello. If the other server must call back, waits until that server
+    /// has closed the connection.
     ///
     /// When a process ends, the system accepts connections for it until its port is closed, and
-    /// then resets them. Therefore a reset connection is retried immediately. The retry is refused
-    /// if the process has ended.
+    /// then resets them. Therefore a reset connection is retried immediately. If the process has
+    /// ended, the retry is refused.
     pub(super) async fn dial(&self) -> Result<Stream, DialError> {
         for _ in 1..TRIES_MAX {
             match self.try_once().await {
@@ -82,7 +83,7 @@ impl Call {
         self.try_once().await
     }
 
-    /// Names are resolved on each attempt, because a server may have moved.
+    /// Names are resolved on each attempt, because a server may have moved to another address.
     async fn try_once(&self) -> Result<Stream, DialError> {
         if self.at.is_empty() {
             return Err(DialError::Nowhere);
@@ -152,10 +153,10 @@ async fn wait_for_end(stream: &mut Stream) -> io::Result<()> {
     timeout(HANG_UP_WAIT, end).await.unwrap_or(Ok(()))
 }
 
-/// Returns the address that this server announces. As in Java, this is the current address of its
-/// name, because other hosts may not have the new address yet when it has just moved. If the name
-/// resolves only to this machine (a line of its own hosts file), the name is announced, because
-/// other hosts can resolve it.
+/// Returns the address that this server announces. As in Java, it is the current address for the
+/// server's name, because other hosts may not know the new address yet if the server has just
+/// moved. If the name resolves only to this machine (because of its own hosts file), the name is
+/// announced, because other hosts can resolve it.
 async fn placed(own: &Endpoint, limit: Duration) -> Endpoint {
     let found = resolve(&own.host, own.port, limit).await;
     let found = found.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Events of the mesh for the core.
+//! Events from the mesh to the core.
 
 use std::io;
 
@@ -6,24 +6,24 @@ use proto::hello::Endpoint;
 use replica::elections::ElectionInput;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Event of the mesh.
+/// Event from the mesh.
 #[derive(Debug)]
 pub enum MeshEvent {
     /// An input from a connection.
     Input {
-        /// The input for the replica.
+        /// Input for the replica.
         input: ElectionInput,
-        /// Permit to drop after the input is handled. It bounds the number of waiting inputs.
+        /// Permit to drop after the input has been handled. It bounds the number of waiting inputs.
         permit: InputPermit,
     },
-    /// None of this server's addresses can be used for listening, so the server must end.
+    /// The server cannot listen on any of its addresses, so it must end.
     Failed {
-        /// The last reason.
+        /// Reason of the last failure.
         error: BindError,
     },
 }
 
-/// Permit of one input that waits for the core.
+/// Permit for one input that waits for the core.
 #[derive(Debug)]
 pub struct InputPermit {
     _permit: OwnedSemaphorePermit,
@@ -32,17 +32,18 @@ pub struct InputPermit {
 /// Receiver of events. The mesh's task calls it, so it must not wait.
 pub type MeshSink = Box<dyn Fn(MeshEvent) + Send + Sync>;
 
-/// The server cannot listen on the election port. Without the port, other servers cannot reach it.
+/// Error that the server cannot listen on the election port. Without the port, other servers cannot
+/// reach it.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot listen for elections on {endpoint} after {attempts} attempts: {source} (stop the process that uses the port, or correct the host in this server's server.N line; electionPortBindRetry=0 retries without a limit)"
 )]
 pub struct BindError {
-    /// The address in the member list.
+    /// Address in the member list.
     pub(crate) endpoint: Endpoint,
-    /// Number of attempts.
+    /// Number of failed attempts.
     pub(crate) attempts: u32,
-    /// The last error of the system.
+    /// Last error of the system.
     pub(crate) source: io::Error,
 }
 

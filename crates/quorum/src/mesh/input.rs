@@ -1,4 +1,4 @@
-//! Inputs of the mesh: messages of its tasks to the task that owns the connections.
+//! Inputs of the mesh: messages from its tasks to the task that owns the connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,34 +18,34 @@ use super::settings::MeshSettings;
 /// Message from a listener, a dial or a link.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// A server connected and sent its hello.
+    /// A server has connected and sent its hello.
     Hello {
         stream: Stream,
         peer: SocketAddr,
         hello: Hello,
-        /// Bytes after the hello.
+        /// Bytes that were received after the hello.
         rest: Vec<u8>,
     },
-    /// A dial ended.
+    /// A dial has ended.
     Dialled {
         sid: Sid,
         /// Whether the server is in a member list.
         is_member: bool,
         result: Result<Stream, DialError>,
     },
-    /// A message was received.
+    /// A message has been received.
     Heard {
         connection: ConnectionId,
         notification: Notification,
     },
-    /// A connection ended.
+    /// A connection has ended.
     Closed {
         connection: ConnectionId,
         end: LinkEnd,
     },
 }
 
-/// State shared by the listeners and the links.
+/// State that the listeners and the links share.
 #[derive(Debug, Clone)]
 pub(super) struct ListenerContext {
     pub(super) settings: Arc<MeshSettings>,

@@ -1,6 +1,6 @@
-//! One connection to another server, after both sides are identified.
+//! Connection to another server, after both sides have been identified.
 //!
-//! A task reads and writes. The output is one value, which newer messages replace.
+//! A task reads and writes. The output is a single message, which newer messages replace.
 
 use std::io::{self, Cursor};
 use std::time::Duration;
@@ -19,16 +19,16 @@ use super::input::{Input, ListenerContext};
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) connection: ConnectionId,
-    /// The server at the other end.
+    /// Server at the other end.
     pub(super) sid: Sid,
-    /// Bytes after the hello.
+    /// Bytes that were received after the hello.
     pub(super) rest: Vec<u8>,
-    /// The newest message to write.
+    /// Newest message to write.
     pub(super) outgoing: watch::Receiver<Option<Notification>>,
     pub(super) context: ListenerContext,
 }
 
-/// Reasons for the end of a connection.
+/// Reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkEnd {
     /// One of the two sides closed the connection.
@@ -37,13 +37,13 @@ pub(super) enum LinkEnd {
     /// The length of a message is not between 1 and [`FRAME_BYTES_MAX`].
     #[error("the message has an invalid length of {len} bytes")]
     Length {
-        /// The received length.
+        /// Received length.
         len: i32,
     },
-    /// A message began but was not completed.
+    /// A message began but was not completed in time.
     #[error("the rest of a message did not arrive in time")]
     Stalled,
-    /// The system's error.
+    /// Error of the system.
     #[error(transparent)]
     Io(io::Error),
 }
@@ -221,7 +221,7 @@ mod tests {
         let mut head = [0; 4];
         sender.send(Some(vote(1))).unwrap();
         far.read_exact(&mut head).await.unwrap();
-        // The writer has written a part of the first message.
+        // The writer has written part of the first message.
         for round in 2..=1000 {
             sender.send(Some(vote(round))).unwrap();
         }

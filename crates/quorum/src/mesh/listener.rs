@@ -1,4 +1,4 @@
-//! The election port: binding, retries, and reading hellos.
+//! Election port: binding, retries, and reading hellos.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +19,8 @@ use super::settings::MeshSettings;
 use crate::auth::AuthError;
 use crate::limits::RESOLVE_TIMEOUT;
 
-/// Returns the addresses to listen on: this server's addresses, or their ports on all addresses.
+/// Returns the addresses to listen on: the addresses of this server, or only their ports on all
+/// addresses.
 pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
     let mut places = Vec::new();
     for endpoint in own {
@@ -119,10 +120,10 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
     accept_each(&listener, accepting, admit).await;
 }
 
-/// Reasons why a connection is closed before its server is identified.
+/// Reason why a connection is closed before its server has been identified.
 #[derive(Debug, thiserror::Error)]
 enum Unknown {
-    /// Port scanners and health checks do that.
+    /// The peer sent no hello. Port scanners and health checks do this.
     #[error("the peer closed the connection before its hello arrived")]
     Left,
     #[error("the peer's hello did not arrive in time")]
@@ -174,7 +175,7 @@ async fn introduced(
     Ok((hello, rest))
 }
 
-/// Reads the hello. Returns it with the bytes after it.
+/// Reads the hello. Returns it with the bytes that follow it.
 async fn read_hello(stream: &mut Stream) -> Result<(Hello, Vec<u8>), Unknown> {
     let mut bytes = Vec::with_capacity(Hello::BYTES_MAX);
     loop {

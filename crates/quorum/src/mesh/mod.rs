@@ -1,4 +1,4 @@
-//! The election connections, over real sockets.
+//! Election connections over real sockets.
 //!
 //! ```text
 //!   core: replica::elections --ElectionEffect--> +-------+ <--Input-- listener (one task an address)
@@ -8,9 +8,9 @@
 //!                                                    \---- dials (one task each)
 //! ```
 //!
-//! [`replica::elections::Elections`] decides which messages are sent to which servers; the tasks
-//! here only transfer bytes. Inputs are bounded, and the output to a server is one message that
-//! newer ones replace, so that no server can fill the memory of another.
+//! [`replica::elections::Elections`] decides which messages are sent to which servers. The tasks in
+//! this module only transfer bytes. Inputs are bounded, and the output to a server is one message
+//! that newer messages replace, so no server can fill the memory of another.
 //!
 //! Source: QuorumCnxManager.
 
@@ -37,7 +37,7 @@ pub(crate) use settings::MeshSettings;
 
 use actor::{Actor, Order};
 
-/// Handle of the election connections. Dropping it ends them.
+/// Handle for the election connections. Dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct Mesh {
     orders: mpsc::UnboundedSender<Order>,
@@ -59,7 +59,7 @@ impl Mesh {
     }
 
     /// Closes all connections and the port, and waits until they are closed. A server only drops
-    /// its mesh. A test that starts the next mesh on the same port must wait for the end.
+    /// its mesh, but a test that starts another mesh on the same port must wait for the end.
     #[cfg(test)]
     pub(crate) async fn stop(mut self) {
         let _ = self.orders.send(Order::Stop);

@@ -1,4 +1,4 @@
-//! The tie-breaker of an ensemble of two: a file that an administrator's tool writes.
+//! Tie-breaker of an ensemble of two: a file that an administrator's tool writes.
 //!
 //! Source: QuorumOracleMaj.askOracle.
 
@@ -13,11 +13,11 @@ use tokio::time::timeout;
 
 use super::limits::ORACLE_WAIT;
 
-/// The oracle's file.
+/// File of the oracle.
 #[derive(Debug)]
 pub(crate) struct OracleFile {
     path: PathBuf,
-    /// A pending read, if the file is on a disk that hangs.
+    /// Pending read, if the file is on a disk that hangs.
     reading: Option<JoinHandle<bool>>,
 }
 

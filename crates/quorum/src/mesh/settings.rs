@@ -10,38 +10,39 @@ use transport::tls::{Acceptor, Connector};
 
 use crate::auth::QuorumAuth;
 
-/// Settings of elections and their connections; fixed while a server runs.
+/// Settings for elections and their connections. They do not change while a server runs.
 #[derive(Debug, Clone)]
 pub(crate) struct MeshSettings {
-    /// This server.
+    /// Id of this server.
     pub(crate) me: Sid,
-    /// Time to open a connection (`cnxTimeout`).
+    /// Time limit for opening a connection (`cnxTimeout`).
     pub(crate) connect_timeout: Duration,
     /// Time limit for a dialer's hello, for the rest of a message after its beginning, and for the
-    /// acknowledgement of sent data by the other host (`quorumCnxnTimeoutMs`, or the time of
-    /// `syncLimit`). Apart from that, a connection may be silent indefinitely, because servers do
-    /// not send messages between elections.
+    /// acknowledgement of sent data by the other host (`quorumCnxnTimeoutMs`, or the duration of
+    /// `syncLimit`). Apart from these limits, a connection may be silent indefinitely, because
+    /// servers send no messages between elections.
     pub(crate) read_timeout: Duration,
     /// Whether the port is bound on all addresses (`quorumListenOnAllIPs`).
     pub(crate) listen_on_all_ips: bool,
     /// Whether servers may have several addresses (`multiAddress.enabled`).
     pub(crate) multi_address: bool,
-    /// Attempts to bind the port, one second apart; `None` means unlimited
+    /// Number of attempts to bind the port, one second apart. `None` means unlimited
     /// (`electionPortBindRetry`).
     pub(crate) bind_attempts: Option<u32>,
-    /// TCP keep-alive on the connections (`tcpKeepAlive`).
+    /// Whether the connections use TCP keep-alive (`tcpKeepAlive`).
     pub(crate) tcp_keep_alive: bool,
-    /// Acceptor of incoming connections.
+    /// Acceptor for incoming connections.
     pub(crate) acceptor: Acceptor,
-    /// Connector of outgoing connections.
+    /// Connector for outgoing connections.
     pub(crate) connector: Connector,
     /// Rules for logins (`quorum.auth.*`).
     pub(crate) auth: Arc<QuorumAuth>,
 }
 
 impl MeshSettings {
-    /// Returns the options of connections in either direction. Data that is not acknowledged within
-    /// the read timeout breaks the connection; otherwise an election would wait for it.
+    /// Returns the options for connections in either direction. Data that is not acknowledged
+    /// within the read timeout breaks the connection, because an election would otherwise wait for
+    /// it.
     pub(super) fn socket_options(&self) -> SocketOptions {
         SocketOptions {
             keep_alive: self.tcp_keep_alive,

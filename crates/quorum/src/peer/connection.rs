@@ -1,4 +1,4 @@
-//! The learner's side: one attempt to reach a leader, and the resulting connection.
+//! Learner's side: one attempt to reach a leader, and the resulting connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,41 +27,41 @@ use crate::auth::{Dialled, QuorumAuth};
 pub(crate) struct LearnerSettings {
     /// Limits of the attempts to reach the leader.
     pub(crate) dial: Patience,
-    /// Largest string or buffer in a packet or snapshot.
+    /// Maximum size of a string or buffer in a packet or snapshot, in bytes.
     pub(crate) limits: Limits,
-    /// Maximum time without progress while sending to a leader: `initLimit`.
+    /// Maximum time without progress while sending to a leader (`initLimit`).
     pub(crate) stall: Duration,
     /// Credentials of this server.
     pub(crate) auth: Arc<QuorumAuth>,
     /// Settings of the tree that is loaded from a snapshot.
     pub(crate) tree: Arc<TreeSettings>,
-    /// Connector of connections to the leader.
+    /// Connector for connections to the leader.
     pub(crate) connector: Connector,
-    /// Source of work after each visit of the core.
+    /// Source of work after each call to the core.
     pub(crate) left_work: LeftWork,
 }
 
-/// Function that takes the work that the core has left for the task that delivers the leader's
-/// packets. The work waits for the disk.
+/// Function that removes and returns the work that the core has deferred to the task that delivers
+/// the leader's packets. The work waits for the disk.
 pub type LeftWork = Arc<dyn Fn() -> Option<Box<dyn FnOnce() + Send>> + Send + Sync>;
 
-/// The reading side of a connection to the leader.
+/// Reading side of a connection to the leader.
 struct Reading {
     reader: PacketReader<ReadHalf>,
     read_ahead: ReadAhead,
 }
 
-/// A connection to a leader, or an attempt. Dropping it closes the connection, and its events end.
+/// Connection to a leader, or an attempt. Dropping it closes the connection and ends its events.
 ///
-/// These methods take only short locks and never wait otherwise.
+/// Its methods hold locks only briefly and never wait otherwise.
 #[derive(Debug)]
 pub(crate) struct LeaderConnection {
     line: Arc<Line>,
-    /// Packets sent since the last flush.
+    /// Packets that were sent since the last flush.
     staged: PacketBatch,
 }
 
-/// State shared by both tasks.
+/// State that both tasks share.
 struct Line {
     attempt: u64,
     outbox: Outbox,
@@ -72,7 +72,7 @@ struct Line {
     sink: PeerSink,
 }
 
-/// Factory of connections to leaders.
+/// Factory for connections to leaders.
 pub(crate) struct Dialer {
     runtime: Handle,
     settings: LearnerSettings,
@@ -80,7 +80,8 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// Creates a dialer. `runtime` runs the tasks of the connections, `sink` receives their events.
+    /// Creates a dialer. `runtime` runs the tasks of the connections, and `sink` receives their
+    /// events.
     pub(crate) fn new(runtime: Handle, settings: LearnerSettings, sink: PeerSink) -> Self {
         Self {
             runtime,
@@ -89,8 +90,8 @@ impl Dialer {
         }
     }
 
-    /// Begins, after a pause, to dial the leader at its quorum addresses. `Connected` or `Closed`
-    /// follows. Packets sent earlier wait for the connection.
+    /// Starts, after a pause, to dial the leader at its quorum addresses. `Connected` or `Closed`
+    /// follows. Packets that were sent earlier wait for the connection.
     pub(crate) fn dial(
         &self,
         attempt: u64,
@@ -131,7 +132,7 @@ impl LeaderConnection {
         self.line.attempt
     }
 
-    /// Sends a packet, at the latest with the next flush.
+    /// Sends a packet no later than at the next flush.
     pub(crate) fn send(&mut self, packet: LearnerPacket) {
         self.staged.add(&QuorumPacket::from(packet));
         if self.staged.is_full() {
@@ -139,7 +140,7 @@ impl LeaderConnection {
         }
     }
 
-    /// Passes the sent packets to the connection.
+    /// Passes the packets that were sent to the connection.
     pub(crate) fn flush(&mut self) {
         if self.staged.is_empty() {
             return;
@@ -158,8 +159,8 @@ impl LeaderConnection {
         usize::try_from(self.line.outbox.waiting().bytes).unwrap_or(usize::MAX)
     }
 
-    /// Receives the snapshot after the SNAP packet that opens the synchronisation, then continues
-    /// reading packets. `SnapshotReceived` or `SnapshotDamaged` follows.
+    /// Receives the snapshot that follows the SNAP packet at the start of the synchronisation, and
+    /// then continues reading packets. `SnapshotReceived` or `SnapshotDamaged` follows.
     pub(crate) fn receive_snapshot(&self) {
         self.line.is_awaited.notify_one();
     }
@@ -221,7 +222,7 @@ impl Line {
             tokio::select! {
                 biased;
                 _ = closing.wait_for(|is_closing| *is_closing) => {}
-                // A learner does not send snapshots, so this ends only by an error.
+                // A learner sends no snapshots, so this task ends only with an error.
                 written = write_packets(&writing.outbox, &mut output, writing.settings.stall) => {
                     if let Err(reason) = written {
                         writing.end(reason);
@@ -251,7 +252,7 @@ impl Line {
     }
 
     /// Delivers packets and the snapshot. Returns the event for the end of the connection. Returns
-    /// `None` if another task continues to read because this one had to wait for the disk.
+    /// `None` if another task continues reading because this task had to wait for the disk.
     async fn read(self: Arc<Self>, reading: Reading) -> Option<PeerEvent> {
         let name = self.name();
         let Reading {
@@ -301,13 +302,13 @@ impl Line {
         LinkName::Leader(self.attempt)
     }
 
-    /// Reports the end of the attempt: the connection failed or is broken.
+    /// Reports the end of the attempt: the connection failed or broke.
     fn end(&self, reason: PeerError) {
         self.end_by(PeerEvent::end(self.name().closed(), reason));
     }
 
-    /// Reports the end of the attempt. The core receives the event once, unless it has closed the
-    /// connection itself.
+    /// Reports the end of the attempt. The core receives the event only once, and not if it has
+    /// closed the connection itself.
     fn end_by(&self, event: PeerEvent) {
         if !self.closing.send_replace(true) {
             tracing::debug!(?event, "connection to the leader ended");

@@ -17,7 +17,7 @@ pub(crate) enum PeerError {
     /// The other side has closed the connection within a packet.
     #[error("the connection ended within a packet, after {bytes} bytes of the packet")]
     CutOff {
-        /// Received bytes of the packet.
+        /// Number of received bytes of the packet.
         bytes: usize,
     },
     /// The connection broke.
@@ -31,10 +31,10 @@ pub(crate) enum PeerError {
         "the peer uses TLS, but this port accepts only plain connections (sslQuorum, portUnification)"
     )]
     Tls,
-    /// The other side reads more slowly than data is sent.
+    /// The other side reads more slowly than this side sends.
     #[error("the other side is too slow: {bytes} bytes wait to be sent, the limit is {limit}")]
     TooSlow {
-        /// Waiting bytes.
+        /// Number of waiting bytes.
         bytes: usize,
         /// Maximum number of waiting bytes.
         limit: usize,
@@ -42,15 +42,15 @@ pub(crate) enum PeerError {
     /// The other side does not read.
     #[error("nothing could be sent for {waited_ms} ms")]
     Stalled {
-        /// Waiting time, ms.
+        /// Waiting time, in ms.
         waited_ms: u128,
     },
     /// None of the leader's addresses could be reached.
     #[error("cannot connect to {address}: {reason}")]
     Unreachable {
-        /// The address that was tried last, as configured.
+        /// Address that was tried last, as configured.
         address: String,
-        /// The reason.
+        /// Reason why this address could not be reached.
         reason: String,
     },
     /// One side refuses the other.
@@ -59,10 +59,10 @@ pub(crate) enum PeerError {
     /// The leader's snapshot is invalid.
     #[error("{0}")]
     Snapshot(String),
-    /// Another log has replaced the one that was being sent.
+    /// Another log has replaced the log that was being sent.
     #[error("the tree was replaced while the snapshot was sent")]
     TreeReplaced,
-    /// This side closes the connection, without an event.
+    /// This side closes the connection. There is no event.
     #[error("closed by this server")]
     ClosedHere,
 }
@@ -90,7 +90,7 @@ impl From<transport::DialFailure> for PeerError {
 }
 
 impl PeerError {
-    /// Returns whether this occurs whenever a server stops or changes its role.
+    /// Returns whether this error occurs whenever a server stops or changes its role.
     pub(super) fn is_expected(&self) -> bool {
         matches!(
             self,

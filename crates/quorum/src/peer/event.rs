@@ -9,24 +9,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::PeerError;
 use crate::limits;
 
-/// Receiver of events, in order per connection. Tasks call it, and the core's own thread calls it
-/// if an order fails immediately, so it must not wait.
+/// Receiver of events, in order per connection. It must not wait, because tasks call it, and the
+/// core's own thread calls it if an order fails immediately.
 pub type PeerSink = Arc<dyn Fn(PeerEvent) + Send + Sync>;
 
 /// Event of a connection between members, or result of an order.
 ///
-/// Events of a link or an attempt that the core has closed may still arrive, but new ones are not
-/// created. The event for a connected learner precedes all others of its link. The event for its
-/// end follows all others, except answers to orders.
+/// Events of a link or an attempt that the core has closed may still arrive, but no new ones are
+/// created. The event for a connected learner precedes all other events of its link. The event for
+/// the end of the link follows all others, except answers to orders.
 #[derive(Debug)]
 pub struct PeerEvent {
     /// Input for the replica.
     pub(crate) input: Input,
-    /// Permit of packets. Drop it only after all of them are handled. While a learner does not
-    /// read, its packets are kept with the permit.
+    /// Permit for the packets. Drop it only after all of them have been handled. While a learner
+    /// does not read, its packets are kept with the permit.
     pub(crate) permit: Option<ReadAheadPermit>,
-    /// The reason why a connection has ended or a snapshot is invalid. Boxed because few events
-    /// have one.
+    /// Reason why a connection has ended or a snapshot is invalid. Boxed because few events have a
+    /// reason.
     pub(crate) reason: Option<Box<PeerError>>,
 }
 
@@ -63,12 +63,12 @@ impl From<Input> for PeerEvent {
     }
 }
 
-/// A part of a connection's read-ahead. Dropping it lets the connection continue.
+/// Part of a connection's read-ahead. Dropping it lets the connection continue.
 pub(crate) struct ReadAheadPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Read-ahead of one connection, or of several that share it.
+/// Read-ahead of one connection, or of several connections that share it.
 #[derive(Debug, Clone)]
 pub(super) struct ReadAhead(Arc<Semaphore>);
 
@@ -78,11 +78,11 @@ impl ReadAhead {
         Self(Arc::new(Semaphore::new(all)))
     }
 
-    /// Waits for space. A batch above the total gets the total.
+    /// Waits for space. A batch above the total gets all of it.
     pub(super) async fn take(&self, bytes: usize) -> ReadAheadPermit {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let counted = bytes.clamp(limits::PEER_BATCH_BYTES_MIN, limits::PEER_READ_AHEAD_BYTES);
-        // The semaphore is never closed, so this always returns a permit.
+        // The semaphore is never closed, so a permit is always returned.
         let permit = self.0.clone().acquire_many_owned(counted).await;
         ReadAheadPermit {
             _permit: permit.ok(),

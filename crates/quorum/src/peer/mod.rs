@@ -9,21 +9,21 @@
 //!
 //! [`LearnerPort`] is the leader's side: it listens during a term, and identifies each learner by
 //! its [`LinkId`](zab::leader::LinkId). [`LeaderConnection`] is the learner's side: one attempt to
-//! reach a leader, and the resulting connection. A thread that is not async and must not wait
-//! controls both. Events return through an [`PeerSink`].
+//! reach a leader, and the resulting connection. A synchronous thread that must not wait controls
+//! both. Events return through an [`PeerSink`].
 //!
 //! Each connection has a reader and a writer task. A [`ReadAheadPermit`] travels with each batch of
-//! packets. When the core is slow, the reader stops, and continues after a permit is dropped. The
-//! writer's queue is bounded ([`outbox`]). So neither a flood nor a peer that does not read can
-//! fill the memory. A protocol error ends the connection with a [`PeerError`] that contains the
-//! reason.
+//! packets. When the core is slow, the reader stops, and continues after a permit has been dropped.
+//! The writer's queue is bounded ([`outbox`]). Therefore neither a flood nor a peer that does not
+//! read can fill the memory. A protocol error ends the connection with a [`PeerError`] that
+//! contains the reason.
 //!
-//! A snapshot is sent raw between two packets. [`port`] reads it under short shared
-//! locks of the tree. [`receive`] loads it into a separate tree.
+//! A snapshot is sent raw between two packets. [`port`] reads it under short shared locks on the
+//! tree. [`receive`] loads it into a separate tree.
 //!
-//! Silence is not detected here, because the state machines of [`zab`] have the deadlines. The only
-//! exception is a write that makes no progress, because a leader does not expect messages from a
-//! learner that is receiving a snapshot.
+//! This module does not detect silence, because the state machines of [`zab`] have the deadlines.
+//! The only exception is a write that makes no progress, because a leader does not expect messages
+//! from a learner that is receiving a snapshot.
 //!
 //! Source: Leader, LearnerHandler, Learner.
 

@@ -30,23 +30,23 @@ pub(super) struct Waiting {
     pub(super) bytes: u64,
 }
 
-/// A queue of packets, and of positions at which a snapshot is due.
+/// Queue of packets, and of positions at which a snapshot is due.
 #[derive(Debug)]
 pub(super) struct Outbox {
     queue: Mutex<PacketQueue>,
-    /// Writer for the core; `None` before the connection exists, after its end, and if only the
+    /// Writer for the core. `None` before the connection exists, after its end, and if only the
     /// writer task can write.
     at_once: Mutex<Option<TcpWriter>>,
     /// Signal for new output.
     filled: Notify,
-    /// Signal that output was taken.
+    /// Signal that output has been removed from the queue.
     drained: Notify,
     /// Origin of the times in the queue.
     created: Instant,
 }
 
 impl Outbox {
-    /// Creates an outbox for a learner, which is synchronised first.
+    /// Creates an outbox for a learner, which must first be synchronised.
     pub(super) fn of_learner() -> Self {
         Self::new(PacketQueue::of_learner(BOUNDS))
     }
@@ -66,7 +66,7 @@ impl Outbox {
         }
     }
 
-    /// Returns the time since this outbox was created, ms.
+    /// Returns the time since this outbox was created, in ms.
     fn now_ms(&self) -> u64 {
         u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -77,8 +77,8 @@ impl Outbox {
         AtOnce(self)
     }
 
-    /// Writes packets directly, if they are next in the order and the socket accepts some bytes
-    /// immediately. The rest is queued. Returns `false` if the caller must queue the packets.
+    /// Writes packets directly if they are next in the order and the socket accepts some bytes
+    /// immediately. Queues the rest. Returns `false` if the caller must queue the packets.
     pub(super) fn try_write(&self, batch: &PacketBatch) -> bool {
         let Some(to) = self.at_once.lock().clone() else {
             return false;
@@ -86,7 +86,7 @@ impl Outbox {
         if !self.queue.lock().begin_write(batch) {
             return false;
         }
-        // The writer gets the error of a broken connection, too.
+        // The writer also receives the error of a broken connection.
         let written = to.try_write(batch.bytes()).unwrap_or(0);
         let mut queue = self.queue.lock();
         if queue.end_write(batch, written, || self.now_ms()) {
@@ -106,28 +106,28 @@ impl Outbox {
         Ok(queue.packets())
     }
 
-    /// Queues a snapshot. About `bytes` more may wait after it.
+    /// Queues a snapshot. About `bytes` more bytes may then wait after it.
     pub(super) fn push_snapshot(&self, zxid: Zxid, bytes: usize) {
         self.queue.lock().push_snapshot(zxid, bytes);
         self.filled.notify_one();
     }
 
-    /// Ends the queue, see [`PacketQueue::finish`].
+    /// Ends the queue. See [`PacketQueue::finish`].
     pub(super) fn finish(&self) -> bool {
         let is_finished = self.queue.lock().finish();
         self.filled.notify_one();
         is_finished
     }
 
-    /// Returns the next operation, if there is one. Replaces the content of `buffer`, which was
-    /// already written, with the bytes to write.
+    /// Returns the next operation, if there is one. Replaces the contents of `buffer`, which have
+    /// already been written, with the bytes to write.
     pub(super) fn take(&self, buffer: &mut Vec<u8>) -> Option<NextWrite> {
         let next = self.queue.lock().take(buffer, || self.now_ms())?;
         self.drained.notify_one();
         Some(next)
     }
 
-    /// Waits until packets were queued since the last call.
+    /// Waits until packets have been queued since the last call.
     pub(super) async fn filled(&self) {
         self.filled.notified().await;
     }
@@ -149,7 +149,7 @@ impl Outbox {
     }
 }
 
-/// Permits direct writes without the writer of an [`Outbox`] until dropped.
+/// Guard that permits direct writes without the writer of an [`Outbox`] until it is dropped.
 pub(super) struct AtOnce<'a>(&'a Outbox);
 
 impl Drop for AtOnce<'_> {
@@ -159,7 +159,7 @@ impl Drop for AtOnce<'_> {
     }
 }
 
-/// Writes the output for a leader, which does not receive snapshots.
+/// Writes the output for a leader, which receives no snapshots.
 ///
 /// # Errors
 /// If the connection breaks, or does not accept bytes for `stall`.
@@ -178,7 +178,8 @@ pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Writes all bytes, regardless of the time, as long as some are accepted within each `stall`.
+/// Writes all bytes, regardless of the total time, as long as some are accepted within each
+/// `stall`.
 ///
 /// # Errors
 /// As [`write_packets`].

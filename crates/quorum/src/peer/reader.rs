@@ -1,4 +1,4 @@
-//! Packets from a stream.
+//! Reader of packets from a stream.
 
 use std::io;
 
@@ -22,7 +22,7 @@ pub(super) struct PacketReader<R> {
 
 impl<R: AsyncRead + Unpin> PacketReader<R> {
     pub(super) fn of_leader(attempt: u64, stream: R, limits: Limits) -> Self {
-        // No packet type begins like TLS.
+        // No packet type begins like a TLS record.
         let buffer = PacketBuffer::new(limits, looks_like_tls);
         let link = LinkReader::new(LinkName::Leader(attempt), buffer);
         Self { stream, link }
@@ -39,8 +39,8 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
         Self { stream, link }
     }
 
-    /// Reads the next packets: all that are available, up to one that a tree follows. Returns them
-    /// with their length in bytes.
+    /// Reads all packets that are available, up to a packet that precedes a tree. Returns them with
+    /// their length in bytes.
     ///
     /// # Errors
     /// If the stream ends or breaks, or the bytes are not a packet.
@@ -94,7 +94,7 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
     }
 }
 
-/// Reads more bytes; returns 0 at the end of the stream.
+/// Reads more bytes. Returns 0 at the end of the stream.
 async fn fill<R: AsyncRead + Unpin>(
     stream: &mut R,
     bytes: &mut BytesMut,

@@ -1,7 +1,7 @@
 //! Loading of a leader's tree from a connection.
 //!
 //! A thread that may block reads the bytes directly into a separate tree, so only one read is
-//! buffered at a time. The server's own tree stays unchanged until the new one is complete.
+//! buffered at a time. The server's own tree stays unchanged until the new tree is complete.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct Receiving {
     pub(super) closing: watch::Receiver<bool>,
 }
 
-/// Reads the tree and the signature after it. The returned reader is at the next packet.
+/// Reads the tree and the signature after it. The returned reader is positioned at the next packet.
 ///
 /// # Errors
 /// If the connection ends or breaks, the bytes are not a tree, or the signature is missing.
@@ -56,7 +56,7 @@ where
 }
 
 impl Receiving {
-    /// Waits for bytes, until the connection must be closed.
+    /// Waits for bytes until the connection must be closed.
     pub(super) fn wait_for(
         &mut self,
         filling: impl Future<Output = io::Result<usize>>,

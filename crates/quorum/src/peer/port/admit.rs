@@ -1,4 +1,4 @@
-//! Learners that connect: handshake, login, and the tasks of the connection.
+//! Admission of learners: handshake, login, and the tasks of the connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,8 +32,8 @@ impl Port {
         accept_each(&socket, accepting, admit).await;
     }
 
-    /// Performs the handshake, which the acceptor bounds in time and number. Then the learner logs
-    /// in.
+    /// Performs the handshake, whose duration and concurrency the acceptor limits. The learner then
+    /// logs in.
     async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, term: u64) {
         match self.settings.acceptor.establish(stream, peer).await {
             Ok(stream) => self.authenticate(stream, peer, term).await,
@@ -41,7 +41,7 @@ impl Port {
         }
     }
 
-    /// Lets a learner log in, if required, before the core learns of it.
+    /// Performs the learner's login, if required, before the core is informed of the learner.
     async fn authenticate(self: &Arc<Self>, mut stream: Stream, peer: SocketAddr, term: u64) {
         let auth = &self.settings.auth;
         if !auth.is_on() {
@@ -62,7 +62,7 @@ impl Port {
         }
     }
 
-    /// Adds a connection. `ahead` was already read from the stream.
+    /// Adds a connection. `ahead` has already been read from the stream.
     fn admit(self: &Arc<Self>, stream: Stream, ahead: Vec<u8>, peer: SocketAddr, number: u64) {
         let link = {
             let mut term = self.term.lock();

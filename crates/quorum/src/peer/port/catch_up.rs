@@ -7,11 +7,11 @@ use crate::limits;
 
 static DISK: RealDisk = RealDisk;
 
-/// A position in the log.
+/// Position in the log.
 pub(crate) type LogCursor = storage::LogCursor<'static, RealDisk>;
 
-/// Returns access to the log. `zookeeper.snapshotSizeFactor` limits the part of the log to read,
-/// see [`LogPages::size_factor`].
+/// Returns access to the log. `zookeeper.snapshotSizeFactor` limits the part of the log to read.
+/// See [`LogPages::size_factor`].
 pub(crate) fn log_pages(
     dirs: DataDirs,
     limits: Limits,

@@ -1,4 +1,4 @@
-//! A learner's connection on the leader's side.
+//! Learner's connection on the leader's side.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::peer::event::{PeerEvent, PeerSink, ReadAhead};
 use crate::peer::outbox::{Outbox, write_all};
 use crate::peer::reader::PacketReader;
 
-/// State of a connection in the port.
+/// State of a connection to the port.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) id: LinkId,
@@ -31,16 +31,17 @@ pub(super) struct Link {
     pub(super) peer: SocketAddr,
     pub(super) outbox: Outbox,
     pub(super) figures: LinkFigures,
-    /// Position of the last read in the log.
+    /// Position after the last read from the log.
     pub(super) cursor: Mutex<Option<LogCursor>>,
     closing: watch::Sender<Closing>,
 }
 
-/// Phases of the end of a connection.
+/// Phase of the end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     Open,
-    /// The connection is closing: waiting output is still written, and input is not delivered.
+    /// The connection is closing. Waiting output is still written, but input is no longer
+    /// delivered.
     Parting,
     Closed,
 }
@@ -63,9 +64,9 @@ impl Link {
         self.closing.send_replace(Closing::Closed);
     }
 
-    /// Ends the connection after waiting output is written; input is not delivered from now on.
-    /// Returns `false` without effect if the learner is not synchronised, because the waiting
-    /// output is useless to it then.
+    /// Ends the connection after waiting output has been written. Input is not delivered from now
+    /// on. Returns `false` without effect if the learner is not synchronised, because the waiting
+    /// output is then useless to it.
     pub(super) fn part(&self) -> bool {
         let parts = self.outbox.finish();
         if parts {
@@ -74,7 +75,7 @@ impl Link {
         parts
     }
 
-    /// Runs `work` unless the link begins to close first.
+    /// Runs `work` unless the link starts closing first.
     pub(super) async fn while_open<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut closing = self.closing.subscribe();
         tokio::select! {
@@ -104,7 +105,7 @@ impl Link {
         }
     }
 
-    /// Delivers packets until the connection ends. Stores this link in `asked_last` when they
+    /// Delivers packets until the connection ends. Stores this link in `asked_last` when packets
     /// contain requests.
     pub(super) async fn read<R: AsyncRead + Unpin>(
         &self,
@@ -137,8 +138,8 @@ impl Link {
         }
     }
 
-    /// Writes the queue until the connection ends, or until all is written and the queue is
-    /// finished.
+    /// Writes the queue until the connection ends, or until the queue is finished and everything
+    /// has been written.
     pub(super) async fn write<W: AsyncWrite + Unpin>(
         &self,
         mut stream: W,

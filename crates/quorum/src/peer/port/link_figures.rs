@@ -15,7 +15,7 @@ use crate::peer::outbox::Waiting;
 /// Counters of a connection. Source: LearnerHandler.
 #[derive(Debug)]
 pub(super) struct LinkFigures {
-    /// Time when the connection was accepted, ms since 1970.
+    /// Time when the connection was accepted, in ms since 1970.
     established_ms: i64,
     learner: OnceLock<Learner>,
     received: AtomicU64,
@@ -24,12 +24,12 @@ pub(super) struct LinkFigures {
     last_zxid: AtomicI64,
 }
 
-/// The learner at the other end.
+/// Learner at the other end.
 #[derive(Debug)]
 pub(super) struct Learner {
     sid: Sid,
     is_observer: bool,
-    /// Id of the learner, as a key of metrics.
+    /// Id of the learner, which is a key of metrics.
     pub(super) key: Box<str>,
 }
 
@@ -73,7 +73,7 @@ impl LinkFigures {
         asks
     }
 
-    /// Counts queued packets; the last one has the zxid `last`.
+    /// Counts queued packets. The last one has the zxid `last`.
     pub(super) fn sent(&self, packets: u64, last: Option<Zxid>) {
         self.sent.fetch_add(packets, Relaxed);
         if let Some(last) = last {
@@ -81,12 +81,12 @@ impl LinkFigures {
         }
     }
 
-    /// Returns the learner, once it is identified.
+    /// Returns the learner, once it has been identified.
     pub(super) fn learner(&self) -> Option<&Learner> {
         self.learner.get()
     }
 
-    /// Returns the counters of an observer; `None` for other learners.
+    /// Returns the counters of an observer, or `None` for other learners.
     pub(super) fn observer(&self, peer: SocketAddr, waiting: Waiting) -> Option<ObserverInfo> {
         let learner = self.learner.get().filter(|learner| learner.is_observer)?;
         Some(ObserverInfo {

@@ -1,7 +1,7 @@
-//! The listening sockets of the quorum port.
+//! Listening sockets of the quorum port.
 //!
 //! They exist only during a term. Java opens them in the constructor of Leader and closes them at
-//! its end, so the kernel refuses a learner that connects too early or too late.
+//! its end, so the kernel refuses learners that connect too early or too late.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,14 +20,14 @@ use crate::limits;
 pub(crate) struct ListenSettings {
     /// This member's quorum addresses, as configured.
     pub(crate) addresses: Vec<HostPort>,
-    /// `quorumListenOnAllIPs`: only their ports are used.
+    /// Whether only the ports of these addresses are used (`quorumListenOnAllIPs`).
     pub(crate) on_all_ips: bool,
 }
 
-/// Connections that the kernel keeps for the accepting task.
+/// Maximum number of connections that the kernel keeps for the accepting task.
 const BACKLOG: i32 = 1024;
 
-/// Resolved addresses of names; numeric addresses are not included.
+/// Resolved addresses of names. Numeric addresses are not included.
 #[derive(Debug, Default)]
 pub(super) struct Resolved(HashMap<String, io::Result<IpAddr>>);
 
@@ -52,8 +52,8 @@ impl ListenSettings {
 /// Opens the sockets.
 ///
 /// # Errors
-/// If none of the addresses can be used: the error of the first one. Errors of the others are
-/// logged.
+/// If none of the addresses can be used. Returns the error of the first address. Errors of the
+/// others are logged.
 pub(super) fn open(
     runtime: &Handle,
     settings: &ListenSettings,

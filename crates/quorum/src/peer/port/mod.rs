@@ -1,4 +1,4 @@
-//! The leader's side of the quorum port.
+//! Leader's side of the quorum port.
 
 mod admit;
 pub(crate) mod catch_up;
@@ -46,32 +46,33 @@ use crate::limits;
 /// Configuration of the leader's side.
 #[derive(Debug, Clone)]
 pub(crate) struct PortSettings {
-    /// Largest string or buffer in a packet.
+    /// Maximum size of a string or buffer in a packet, in bytes.
     pub(crate) limits: Limits,
-    /// Maximum time without progress while sending to a learner: `initLimit`.
+    /// Maximum time without progress while sending to a learner (`initLimit`).
     pub(crate) stall: Duration,
     /// Rules for logins (`quorum.auth.*`).
     pub(crate) auth: Arc<QuorumAuth>,
     /// Directories of the log and the snapshots.
     pub(crate) dirs: DataDirs,
-    /// `zookeeper.snapshotSizeFactor`; with `None` (a negative value) the log is never read.
+    /// Size factor of `zookeeper.snapshotSizeFactor`. With `None` (a negative value), the log is
+    /// never read.
     pub(crate) snapshot_size_factor: Option<f64>,
     /// Metrics of the learners' queues.
     pub(crate) metrics: Arc<Metrics>,
-    /// Acceptor of incoming connections.
+    /// Acceptor for incoming connections.
     pub(crate) acceptor: Acceptor,
-    /// The kind of port. Requests of a follower's observers share one connection to the leader, so
+    /// Kind of port. Requests from a follower's observers share one connection to the leader, so
     /// all observers together have the read-ahead of one learner.
     pub(crate) port: Which,
 }
 
-/// The port on which learners reach their leader.
+/// Port on which learners reach their leader.
 ///
-/// It is open for one term at a time. Packets are sent at the latest with the next
-/// [`flush`](Self::flush). Orders for a closed link are ignored. Either its `LearnerClosed` event
-/// is in transit, or the core has closed the link itself, and its events have ended.
+/// It is open for one term at a time. Packets are sent no later than at the next
+/// [`flush`](Self::flush). Orders for a closed link are ignored. Either the link's `LearnerClosed`
+/// event is in transit, or the core has closed the link itself and the link's events have ended.
 ///
-/// Except where noted, these methods take only short locks and never wait otherwise.
+/// Except where noted, its methods hold locks only briefly and never wait otherwise.
 pub(crate) struct LearnerPort(Arc<Port>);
 
 struct Port {
@@ -81,20 +82,20 @@ struct Port {
     sink: PeerSink,
     log_limiter: LogLimiter,
     links_made: AtomicU64,
-    /// The connection on which the last requests arrived.
+    /// Connection on which the last requests arrived.
     asked_last: AtomicU64,
     /// Read-ahead of all connections, if they share it.
     read_ahead: Option<ReadAhead>,
     /// Permits of learners that are logging in.
     logging_in: Arc<Semaphore>,
-    /// Packets sent since the last flush.
+    /// Packets that were sent since the last flush.
     staged: Mutex<Staging>,
     term: Mutex<Term>,
 }
 
 #[derive(Default)]
 struct Term {
-    /// Number of the term. It identifies connections that were accepted in an earlier term.
+    /// Number of the term. It distinguishes connections that were accepted in an earlier term.
     number: u64,
     sockets: Vec<(Arc<Listener>, AbortHandle)>,
     #[cfg(test)]
@@ -105,7 +106,7 @@ struct Term {
 }
 
 impl LearnerPort {
-    /// Creates a closed port. `runtime` runs its tasks, `sink` receives its events.
+    /// Creates a closed port. `runtime` runs its tasks, and `sink` receives its events.
     pub(crate) fn new(
         runtime: Handle,
         state: Arc<ServerState>,
@@ -134,7 +135,8 @@ impl LearnerPort {
     }
 
     /// Begins a term, which ends an earlier one. Listens on the addresses immediately, or after
-    /// their names are resolved. `ListenFailed` with `attempt` follows if none of them can be used.
+    /// their names have been resolved. `ListenFailed` with `attempt` follows if none of them can be
+    /// used.
     pub(crate) fn open(&self, attempt: u64, listen: ListenSettings) {
         self.close_all();
         let (port, number) = (self.0.clone(), self.0.term.lock().number);
@@ -148,20 +150,19 @@ impl LearnerPort {
         }
     }
 
-    /// Returns the addresses on which it listens.
+    /// Returns the addresses on which the port listens.
     #[cfg(test)]
     pub(crate) fn addresses(&self) -> Vec<std::net::SocketAddr> {
         self.0.term.lock().addresses.clone()
     }
 
-    /// Ends the term. New connections are refused, and existing ones are dropped with their waiting
-    /// output.
+    /// Ends the term. Refuses new connections, and drops existing ones with their waiting output.
     pub(crate) fn close_all(&self) {
         self.end_term(|_| false);
     }
 
     /// Ends the term because another server leads. Synchronised learners first receive their
-    /// waiting output, which announces the new leader. Their packets are not delivered any more.
+    /// waiting output, which announces the new leader. Their packets are no longer delivered.
     /// Learners that read too slowly are dropped after the stall time, or at the end of the next
     /// term.
     pub(crate) fn hand_over(&self) {
@@ -176,7 +177,7 @@ impl LearnerPort {
         term.addresses.clear();
         for (socket, accepting) in term.sockets.drain(..) {
             socket.close();
-            // Closing a socket here does not wake its task.
+            // Closing a socket in this way does not wake its task.
             accepting.abort();
         }
         for link in term.parting.drain(..).filter_map(|link| link.upgrade()) {
@@ -191,15 +192,15 @@ impl LearnerPort {
         }
     }
 
-    /// Sends a packet, at the latest with the next flush.
+    /// Sends a packet no later than at the next flush.
     pub(crate) fn send(&self, link: LinkId, packet: LeaderPacket) {
         let staging = &mut *self.0.staged.lock();
         let Some((to, batch)) = staging.of(link, || self.0.link(link)) else {
             return;
         };
         if matches!(packet, LeaderPacket::NewLeader { .. }) {
-            // The log is not read for this learner any more, so the file can be closed. The lock is
-            // held while the log is read.
+            // The log is no longer read for this learner, so the file can be closed. The lock is
+            // held during reads from the log.
             if let Some(mut cursor) = to.cursor.try_lock() {
                 cursor.take();
             }
@@ -210,8 +211,8 @@ impl LearnerPort {
         }
     }
 
-    /// Passes the sent packets to the connections, in the order of the schedule. Also called before
-    /// any other operation on the connections.
+    /// Passes the packets that were sent to the connections, in the order of the schedule. Also
+    /// called before any other operation on the connections.
     pub(crate) fn flush(&self) {
         let asked_last = LinkId(self.0.asked_last.load(Ordering::Relaxed));
         let mut links = self.0.staged.lock().take(asked_last);
@@ -234,8 +235,8 @@ impl LearnerPort {
         }
     }
 
-    /// Reads a part of the log, once the connection has space. `LogRecords` or `LogUnusable`
-    /// follows. Only one such order per link may be pending.
+    /// Reads a part of the log once the connection has space. `LogRecords` or `LogUnusable`
+    /// follows. Only one read per link may be pending.
     pub(crate) fn read_log(&self, link: LinkId, from: Zxid, upto: Zxid) {
         self.flush();
         if let Some(to) = self.0.link(link) {
@@ -249,7 +250,7 @@ impl LearnerPort {
         }
     }
 
-    /// Drops a connection for this reason, with its waiting output.
+    /// Drops a connection, with its waiting output, for this reason.
     pub(crate) fn close(&self, link: LinkId, fault: &LinkFault) {
         self.flush();
         let closed = self.0.term.lock().links.remove(&link);
@@ -264,7 +265,7 @@ impl LearnerPort {
     }
 }
 
-/// The connected learners, for operators.
+/// Connected learners, for operators.
 #[derive(Clone)]
 pub struct LearnerLinks(Arc<Port>);
 
@@ -314,7 +315,7 @@ impl Port {
         };
         let mut term = self.term.lock();
         if term.number != number {
-            // The term is over: the sockets are closed again.
+            // The term is over, so the sockets are closed again.
             return;
         }
         for (socket, address) in opened {
@@ -341,7 +342,7 @@ impl Port {
         batch.clear();
     }
 
-    /// Writes directly to the connection, or queues the bytes that the socket does not accept
+    /// Writes directly to the connection. Queues the bytes that the socket does not accept
     /// immediately.
     fn write(&self, to: &Link, batch: &mut PacketBatch) {
         if to.outbox.try_write(batch) {
@@ -362,7 +363,7 @@ impl Port {
         }
     }
 
-    /// Ends a connection that broke or must be closed. The core receives the event once.
+    /// Ends a connection that has broken or must be closed. The core receives the event only once.
     fn end(&self, link: &Link, reason: PeerError) {
         if self.term.lock().links.remove(&link.id).is_some() {
             link.close();

@@ -9,17 +9,17 @@ use crate::peer::outbox::Outbox;
 
 /// Output to a learner.
 ///
-/// The tree is locked for one part at a time while transactions continue, so a snapshot is fuzzy.
-/// It contains all transactions up to the zxid of its SNAP packet, and parts of the transactions
-/// that are sent after it.
+/// The tree is locked only for one part at a time and transactions continue, so a snapshot is
+/// fuzzy. It contains all transactions up to the zxid of its SNAP packet, and parts of the
+/// transactions that are sent after it.
 ///
-/// After the end of a term, another tree may replace this one, and the cursor is invalid for it.
-/// The connection is about to be closed in that case.
+/// After the end of a term, another tree may replace this one. The cursor is then invalid, and the
+/// connection is about to be closed.
 pub(super) struct Writing<'a> {
     state: &'a ServerState,
     writer: LinkWriter,
     buffer: Vec<u8>,
-    /// Start of the tree, and its bytes so far.
+    /// Time at which the tree started, and the number of its bytes so far.
     begun: Instant,
     sent: usize,
 }
@@ -35,11 +35,11 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Waits for the next output. Returns `None` if all output is written and the queue is
+    /// Waits for the next output. Returns `None` if all output has been written and the queue is
     /// finished.
     ///
     /// # Errors
-    /// If the tree was replaced.
+    /// If the tree has been replaced.
     pub(super) async fn next(&mut self, outbox: &Outbox) -> Result<Option<Piece>, PeerError> {
         let tree_bytes = SNAPSHOT_CHUNK_BYTES;
         loop {
@@ -60,7 +60,7 @@ impl<'a> Writing<'a> {
         &self.buffer
     }
 
-    /// Records that this part was written. Returns whether it ends a tree.
+    /// Records that this part has been written. Returns whether it ends a tree.
     pub(super) fn has_written(&mut self, piece: Piece) -> bool {
         match piece {
             Piece::Head => (self.begun, self.sent) = (Instant::now(), self.buffer.len()),

@@ -1,4 +1,4 @@
-//! Packets sent to learners that are not queued yet.
+//! Packets that were sent to learners but are not queued yet.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use zab::leader::LinkId;
 use super::link::Link;
 use crate::peer::outbox::PacketBatch;
 
-/// Packets per connection since the last flush.
+/// Packets for each connection since the last flush.
 #[derive(Default)]
 pub(super) struct Staging {
     links: Vec<(Arc<Link>, PacketBatch)>,
@@ -19,7 +19,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Returns the batch of a link. `find` returns the link if it does not have a batch yet.
+    /// Returns the batch of a link. `find` returns the link if it has no batch yet.
     pub(super) fn of(
         &mut self,
         link: LinkId,
@@ -45,14 +45,14 @@ impl Staging {
         }
     }
 
-    /// Takes all batches, in the order of the schedule.
+    /// Removes and returns all batches, in the order of the schedule.
     pub(super) fn take(&mut self, asked_last: LinkId) -> Vec<(Arc<Link>, PacketBatch)> {
         let mut links = std::mem::take(&mut self.links);
         links.sort_by_key(|(to, _)| Schedule::place_of_member(to.id == asked_last));
         links
     }
 
-    /// Takes back empty batches for reuse.
+    /// Accepts empty batches for reuse.
     pub(super) fn give_back(&mut self, mut links: Vec<(Arc<Link>, PacketBatch)>) {
         self.spare.extend(links.drain(..).map(|(_, batch)| batch));
         self.links = links;
@@ -78,7 +78,7 @@ mod tests {
         batch.add(&QuorumPacket::from(LeaderPacket::Commit { zxid }));
     }
 
-    /// Returns the links in the order of the schedule, with the number of packets for each.
+    /// Returns the links in the order of the schedule, each with its number of packets.
     fn flush(staging: &mut Staging, first: u64) -> Vec<(u64, u64)> {
         let mut links = staging.take(LinkId(first));
         let taken = links
