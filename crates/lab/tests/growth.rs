@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tests::{Flavour, Server, ServerBuilder, or_skip};
 
-/// Runs `zoarium-lab growth` with these options to its end.
+/// Runs `zoarium-lab growth` with these options until it ends.
 fn growth(options: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zoarium-lab"));
     command.arg("growth").args(options.split_ascii_whitespace());
@@ -35,7 +35,7 @@ fn children_of_root(server: &Server) -> Vec<String> {
 
 #[test]
 fn growth_is_measured_and_drawn_along_each_axis() {
-    // No session expires on a busy machine.
+    // The timeout is so long that no session expires on a busy machine.
     let builder = ServerBuilder::new(Flavour::Zoarium).setting("tickTime", "2000");
     let start = || or_skip("growth", builder.start());
     let (Some(server), Some(other)) = (start(), start()) else {

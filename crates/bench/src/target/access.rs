@@ -1,4 +1,4 @@
-//! The settings of connections to servers, and of the login.
+//! Settings for connections to servers, and for the login.
 
 use std::fs::File;
 use std::io::Read;
@@ -27,7 +27,7 @@ pub(crate) struct AccessArgs {
     login_password_file: Option<PathBuf>,
 }
 
-/// The settings with the contents of their files.
+/// Settings with the contents of their files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Access {
     connector: Connector,
@@ -72,7 +72,7 @@ impl Access {
     }
 }
 
-/// Maximum bytes of a password file, of which only the first line is used.
+/// Maximum size in bytes of a password file, of which only the first line is used.
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
 fn password(path: &Path) -> Result<Secret> {

@@ -1,4 +1,4 @@
-//! The servers of one side of a comparison, with operations that create, measure and clean up.
+//! Servers of one side of a comparison, and operations that prepare and clean up their znodes.
 
 pub(crate) mod access;
 
@@ -19,16 +19,16 @@ use crate::session::workload::{
 };
 use crate::session::{farewell, named};
 
-/// Maximum length of an accepted reply. The names of millions of children must fit for their
-/// deletion.
+/// Maximum length of a reply. The names of millions of children must fit, so that they can be
+/// deleted.
 const FRAME_BYTES_MAX: usize = 1 << 30;
-/// Time limit for a connection and its handshake. A server in a storm may take long.
+/// Time limit for a connection and its handshake. A server in a connect storm may take long.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time limit for a read from a starting server, before the next attempt.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One side: the servers of one ensemble.
+/// One side: the servers of an ensemble.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(crate) servers: Arc<[Arc<str>]>,
@@ -68,10 +68,10 @@ impl Target {
         self.access.handshake()
     }
 
-    /// Opens a session at a server and reads `/`.
+    /// Opens a session on a server and reads `/`.
     ///
     /// # Errors
-    /// If the server does not serve the read, or not in time.
+    /// If the server does not serve the read in time.
     pub(crate) async fn read_root(&self, server: &Arc<str>) -> Result<RawConnection> {
         let read = async {
             let mut connection = RawConnection::open(server, &self.handshake()).await?;
@@ -88,7 +88,7 @@ impl Target {
         }
     }
 
-    /// Creates a znode with its parents, unless it exists.
+    /// Creates a znode and its parents, unless it exists.
     pub(crate) async fn make(&self, path: &str) -> Result<()> {
         let (mut connection, server) = self.connect().await?;
         create_with_parents(&mut Bulk::new(&mut connection, server), path).await?;
@@ -171,7 +171,7 @@ impl Target {
         Ok(deleted)
     }
 
-    /// Returns the znodes directly below `/` that earlier runs have left.
+    /// Returns the znodes directly below `/` that remain from earlier runs.
     pub(crate) async fn leftovers(&self) -> Result<Vec<String>> {
         let (mut connection, server) = self.connect().await?;
         let names = Bulk::new(&mut connection, server)
@@ -191,7 +191,7 @@ async fn create_with_parents(bulk: &mut Bulk<'_>, root: &str) -> Result<()> {
     bulk.create(root).await
 }
 
-/// Prefix of root names without `--root`.
+/// Prefix of the names of root znodes without `--root`.
 const ROOT_NAME: &str = "zoarium-bench-";
 
 /// Returns the root znode of a run: from the arguments, or a new one that no other run uses.

@@ -1,4 +1,4 @@
-//! The compiler warns of every handle that is dropped immediately.
+//! Test that the compiler warns of every handle that is dropped immediately.
 
 #![deny(unfulfilled_lint_expectations)]
 

@@ -75,7 +75,7 @@ async fn a_dropped_watch_is_removed_from_the_server() {
     };
     let ((one, two), ()) = tokio::join!(asked, served);
     drop(one.unwrap());
-    // The other handle still waits, so the watch is not removed before the next request.
+    // The other handle is still waiting, so the watch is not removed before the next request.
     let (answer, ()) = tokio::join!(client.get_data("/b"), answer_get_data(&mut connection, 1));
     answer.unwrap();
     drop(two.unwrap());
@@ -84,7 +84,7 @@ async fn a_dropped_watch_is_removed_from_the_server() {
     assert_eq!((record.path.as_deref(), record.mode), (Some("/a"), 2));
     connection.reply(removal.header.xid, 1, 0, &[]).await;
 
-    // The watch is also removed if its call was dropped before the reply.
+    // The watch is removed even if its call was dropped before the reply.
     let given_up = client.watch_data("/c");
     let request = tokio::select! {
         _ = given_up => panic!("nobody answered"),

@@ -1,4 +1,4 @@
-//! SASL logins: before any request, on each connection, and never without proof.
+//! SASL logins, which precede any request on each connection and always require proof.
 
 use bytes::Bytes;
 use jute::Encode;
@@ -38,7 +38,7 @@ async fn answer(connection: &mut FakeConnection, xid: proto::Xid, token: Option<
     connection.reply(xid, 1, 0, &body).await;
 }
 
-/// Acts as a server with these users. Returns the user, or the error code of the answer.
+/// Acts as a server with these users. Returns the user, or the error code in the answer.
 async fn admit(connection: &mut FakeConnection, users: &SaslUsers) -> Result<String, i32> {
     let mut exchange = ServerExchange::new(CLIENTS, [7; NONCE_BYTES]);
     loop {

@@ -1,4 +1,4 @@
-//! Tests of the client with a scripted server on a loopback socket.
+//! Tests of the client against a scripted server on a loopback socket.
 
 #![allow(clippy::disallowed_methods, reason = "tests may block")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]

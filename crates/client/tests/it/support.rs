@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use zoarium_client::frame::put_frame;
 use zoarium_client::{Options, Wire};
 
-/// Time limit of a step, sufficient for a slow machine. Only a failing test uses it up.
+/// Time limit of a step. It suffices for a slow machine, and only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const SESSION: SessionId = SessionId(0x0100_0157_d6a5_0000);

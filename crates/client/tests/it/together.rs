@@ -1,4 +1,4 @@
-//! Calls that send several requests, and waiting for states.
+//! Calls that send several requests, and calls that wait for states.
 
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ async fn retry_repeats_a_call_after_a_lost_connection() {
         let request = second.expect(OpCode::Exists).await;
         let no_node = ErrorCode::NoNode.code();
         second.reply(request.header.xid, 1, no_node, &[]).await;
-        // A refusal is an answer.
+        // A refusal counts as an answer.
         let request = second.expect(OpCode::Delete).await;
         second.reply(request.header.xid, 1, no_node, &[]).await;
         second
@@ -164,7 +164,7 @@ async fn retry_repeats_a_call_after_a_lost_connection() {
     assert!(deleted.unwrap_err().is_no_node());
     drop(connection);
 
-    // The session ends, so the call has no answer.
+    // The session ends, so the call receives no answer.
     let refusing = async {
         let mut connection = server.accept().await;
         connection.read_connect().await;

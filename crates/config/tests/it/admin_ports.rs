@@ -1,4 +1,4 @@
-//! `zoarium.admin.N`.
+//! Settings `zoarium.admin.N`.
 
 use proto::Sid;
 use zoarium_config::members::HostPort;

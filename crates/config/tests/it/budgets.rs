@@ -1,4 +1,4 @@
-//! `budget.<name>.*`.
+//! Settings `budget.<name>.*`.
 
 use zoarium_config::{Budget, BudgetClients};
 

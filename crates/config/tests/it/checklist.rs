@@ -1,7 +1,6 @@
-//! Checklist that is the specification of this crate, as far as it concerns the reading of a
-//! configuration. C1 to C3, C22, and C24 to C26 are also next to the code that they check. C33 and
-//! C34 are about ports and directories. This file checks only their settings, because the exit
-//! codes belong to the server.
+//! Checklist that specifies how this crate reads a configuration. C1 to C3, C22, and C24 to C26
+//! also have tests next to the code that they check. C33 and C34 concern ports and directories.
+//! This file checks only the settings for them, because the exit codes belong to the server.
 
 use crate::support::{Machine, ZOO_CFG, has_notice, warnings};
 use proto::ConfigVersion;

@@ -54,7 +54,7 @@ fn every_wrong_value_is_found_and_not_only_the_first() {
             (finding::UNKNOWN, 6),
         ]
     );
-    // A standalone server does not read this flag, which only members use.
+    // Only members use this flag, so a standalone server does not read it.
     let found = examined(Machine::member(text), &["zookeeper.cnxTimeout=soon"]);
     let flag = found
         .findings

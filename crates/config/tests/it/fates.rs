@@ -17,7 +17,8 @@ fn asking_value(key: &Key, asks: Asks) -> String {
     }
 }
 
-/// Returns a standalone server with this setting and all other settings that it needs to be read.
+/// Returns a standalone server with this setting and all other settings that make the server read
+/// it.
 fn with(key: &Key, value: &str) -> Machine {
     let name = key.name.replace('*', "more");
     let mut lines = match key.name {
@@ -36,7 +37,7 @@ fn with(key: &Key, value: &str) -> Machine {
         _ => String::new(),
     };
     match key.scope {
-        // A file with another section, which SASL does not use.
+        // The file has another section, which SASL does not use.
         Scope::Property if key.name == JAAS_KEY => {
             let flag = format!("{JAAS_KEY}={value}");
             Machine::alone(&lines).file(value, "Other { };").flag(&flag)
@@ -132,7 +133,7 @@ fn tells_no_effect(config: &Config) -> bool {
     told.iter().any(|text| text.contains(": no effect: "))
 }
 
-/// Empty values and these values do not request anything.
+/// Neither empty values nor these values request anything.
 #[test]
 fn values_without_a_request_start_without_notices() {
     let lines = "audit.enable=false\nsslQuorum=false\nportUnification=false\n\

@@ -1,4 +1,4 @@
-//! Kerberos: settings that a build with the feature `gssapi` accepts, and refusals of other builds.
+//! Kerberos: settings that a build with the feature `gssapi` accepts, and refusals by other builds.
 
 use std::path::Path;
 

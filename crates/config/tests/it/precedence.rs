@@ -1,4 +1,4 @@
-//! Precedence of the places of a setting, and notices about names.
+//! Precedence of the places where a setting may be written, and notices about names.
 
 use zoarium_config::registry::Section;
 

@@ -49,8 +49,8 @@ const BEHIND: &[(&str, &str)] = &[
     ),
 ];
 
-/// Fields that have their effect inside of this crate: on the text of an address, and on refusals
-/// of SASL between members.
+/// Fields that have their effect inside this crate, on the text of an address or on refusals of
+/// SASL between members.
 const IN_CONFIG: &[&str] = &["client.plain.host", "fips_mode"];
 
 /// Field in the debug output of a configuration: its path, its value, and its containing type.
@@ -63,7 +63,7 @@ struct Field {
 /// Returns all fields by path, such as `storage.snap_count`.
 fn fields(config: &Config) -> BTreeMap<String, Field> {
     let mut fields: BTreeMap<String, Field> = BTreeMap::new();
-    // Names and types that contain the line, with their indentation.
+    // Stack of the names and types that contain the line, with their indentation.
     let mut names: Vec<(usize, String)> = Vec::new();
     let mut types: Vec<(usize, String)> = Vec::new();
     for line in format!("{config:#?}").lines() {

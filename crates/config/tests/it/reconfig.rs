@@ -48,7 +48,7 @@ fn a_whole_list_replaces_the_one_before() {
         THREE.to_owned(),
         THREE.replace('\n', ","),
         THREE.replace(";127.0.0.1:30", ";30"),
-        // Only addresses of servers that join one by one are compared with others.
+        // Only the addresses of servers that join individually are compared with others.
         with("server.8=10.0.0.1:1:2:observer;3\nserver.9=10.0.0.1:1:2:observer;3"),
         with("version=77"),
         with("group.1=1:2:3"),
@@ -220,7 +220,7 @@ fn ten_thousand_servers_join_in_linear_time() {
     assert_eq!(joined.members.len(), 10_003);
 }
 
-/// Generates pieces of lists in a random order.
+/// Generates pieces of lists in random order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("server."),

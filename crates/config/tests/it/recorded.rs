@@ -1,4 +1,4 @@
-//! Configurations that were loaded by Apache ZooKeeper 3.9.5, and the results.
+//! Configurations that Apache ZooKeeper 3.9.5 has loaded, and the results.
 //!
 //! Each line of `tests/golden/configs.tsv` contains the lines of zoo.cfg separated by `~`, the text
 //! of `myid` (`-` if the file is missing), and the result of `QuorumPeerConfig.parse`.

@@ -1,4 +1,4 @@
-//! Refusals in Apache ZooKeeper's words, in addition to the rows of the checklist.
+//! Refusals in Apache ZooKeeper's words, beyond the rows of the checklist.
 
 use zoarium_config::{NoticeLevel, exit_code};
 
@@ -267,7 +267,7 @@ fn a_path_that_is_relative_is_warned_of() {
     );
 }
 
-/// Returns a member of three whose list was reconfigured, with these two files.
+/// Returns a member of an ensemble of three whose list was reconfigured, with these two files.
 fn reconfigured(list: &str, next: Option<&str>) -> Machine {
     let lines = "dataDir=/data\ninitLimit=5\nsyncLimit=2\nreconfigEnabled=true\n\
                  dynamicConfigFile=/conf/zoo.cfg.dynamic.100000000";
@@ -316,7 +316,7 @@ fn a_corrupt_proposed_list_is_refused_with_its_name_and_a_hint() {
     }
 }
 
-/// The settings ask for protection, but the answers at `/metrics` would be sent in plain text.
+/// The settings request protection, but the answers at `/metrics` would be sent in plain text.
 #[test]
 fn tls_of_the_exporter_of_later_releases_is_refused() {
     let class = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";

@@ -1,4 +1,4 @@
-//! Every configuration is either accepted or refused, without a panic.
+//! Test that every configuration is either accepted or refused, without a panic.
 
 use proptest::prelude::*;
 use zoarium_config::registry;

@@ -95,7 +95,7 @@ fn required_sasl_without_a_jaas_file_refuses_all_clients() {
             );
         }
     }
-    // A setting that the releases ignore does not require anything if clients can log in.
+    // The releases ignore this setting, so it requires nothing if clients can log in.
     let lines = format!("{PROVIDER}requireClientAuthScheme=sasl\n");
     let config = Machine::alone(&lines).jaas().config();
     assert_eq!(config.auth.enforced_schemes, None);

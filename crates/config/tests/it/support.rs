@@ -65,7 +65,7 @@ impl Machine {
         self
     }
 
-    /// Reads the configuration like a build with the feature `gssapi`.
+    /// Reads the configuration as a build with the feature `gssapi` does.
     pub(crate) fn gssapi(mut self) -> Self {
         self.has_gssapi = true;
         self
@@ -115,7 +115,7 @@ impl Surroundings for Machine {
     }
 }
 
-/// Returns all notices of level warning and above, as they print.
+/// Returns all notices of level warning and above, in their printed form.
 pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let loud = config
         .notices

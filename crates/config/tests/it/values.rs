@@ -1,4 +1,4 @@
-//! Resulting values: defaults, and configurations of images and operators.
+//! Resulting values: defaults, and values from the configurations of images and operators.
 
 use zoarium_config::members::MemberRole;
 use zoarium_config::{
@@ -161,7 +161,7 @@ fn the_file_of_the_official_image_starts_and_missing_features_are_reported() {
     )
     .file("/data/myid", "1")
     .config();
-    // Java reports the image's list of one server at level error.
+    // Java logs the image's list of one server at level error.
     assert_eq!(
         warnings(&config),
         ["Invalid configuration, only one server specified (ignoring)"]

@@ -1,4 +1,4 @@
-//! Random changes of files: the tools may report anything, but they return.
+//! Random changes of files, on which the tools may report anything but must return.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A survey has the result of a recovery and changes nothing.
+//! Test that a survey has the result of a recovery and changes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn a_survey_equals_a_recovery_with_and_without_a_tree() {
         assert_eq!(found.unrecognised_ttls, 0);
         assert_eq!(found.epochs.unwrap(), (Epoch(0), Epoch(0)));
     }
-    // A start removes it. The epoch files were not written either.
+    // A start removes this file. The epoch files were not written either.
     assert!(empty.exists());
     assert!(!dirs.snap.join("currentEpoch").exists());
     assert_eq!(recovered(dir.path()).unwrap().last_zxid, Zxid(2));

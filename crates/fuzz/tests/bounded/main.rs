@@ -1,4 +1,4 @@
-//! Runs each target on mutants for a bounded time.
+//! Runs of each target on mutants for a bounded time.
 //!
 //! A failure reports the case and the command that repeats it. If the process itself dies (memory,
 //! stack), the file that is printed at the start of the run contains that command.

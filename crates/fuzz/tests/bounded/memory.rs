@@ -1,4 +1,4 @@
-//! The allocator that counts memory, and its limit.
+//! Allocator that counts memory, and its limit.
 
 use cap::Cap;
 use fuzz::{CEILING_BYTES, peak_of};
@@ -11,6 +11,6 @@ static ALLOCATOR: Cap<PeakAlloc> = Cap::new(PeakAlloc, CEILING_BYTES);
 fn a_freed_allocation_is_counted() {
     let _alone = crate::run::alone();
     let (_, bytes) = peak_of(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(1_000_000))));
-    // Not exact: bytes that the harness frees in the meantime are subtracted.
+    // The value is not exact, because bytes that the harness frees in the meantime are subtracted.
     assert!((900_000..1_100_000).contains(&bytes), "{bytes}");
 }

@@ -1,4 +1,4 @@
-//! Runs one target.
+//! Run of one target.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,7 +13,7 @@ use fuzz::{Corpus, TARGETS, Target};
 /// Number of bytes of an input that are printed.
 const SHOWN_BYTES: usize = 1024;
 
-/// Waits for other tests, because memory is counted for the whole process.
+/// Waits for other tests and locks them out, because memory is counted for the whole process.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -72,7 +72,7 @@ fn again(target: Target, case: u64) -> String {
     )
 }
 
-/// A file that names the current case, in case the process dies before it can report it.
+/// File that names the current case, in case the process dies before it can report it.
 struct LastWords {
     target: Target,
     path: std::path::PathBuf,

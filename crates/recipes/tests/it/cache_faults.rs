@@ -1,4 +1,4 @@
-//! A tree cache with znodes that it may not read, without a connection, and at its end.
+//! Tree cache with znodes that it may not read, without a connection, and at its end.
 
 use client::{Acl, Client, Create, digest_id, perms};
 use zoarium_recipes::{CacheEvent, CacheScope, Error, Node, TreeCache};
@@ -47,7 +47,7 @@ async fn a_cache_survives_znodes_that_it_may_not_read() {
     shows(&cache, &[("/t", "0"), ("/t/x", "2")]).await;
     cache.is_complete().await.unwrap();
 
-    // A new cache finds the same, also when it holds only a part of the tree.
+    // A new cache finds the same znodes, even when it holds only a part of the tree.
     let scopes = [CacheScope::Subtree, CacheScope::Children];
     for scope in scopes {
         let new = TreeCache::start_with(&through, "/t", scope, |path| path != "/t").unwrap();
@@ -60,7 +60,7 @@ async fn a_cache_survives_znodes_that_it_may_not_read() {
     assert_eq!(new.hidden(), ["/t/secret"]);
     assert_eq!(new.paths(), [""; 0]);
 
-    // An event about a revealed znode brings its descendants, too.
+    // An event about a revealed znode also adds its descendants.
     put(&direct, "/t/secret/a", "a").await;
     reveal(&direct, "/t/secret").await;
     direct.set_data("/t/secret", "s", -1).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_cache_holds_nothing_below_a_hidden_znode() {
     assert_eq!(cache.hidden(), ["/t/new", "/t/old"]);
 }
 
-/// Returns the next event in a short form.
+/// Returns a short form of the next event.
 async fn next(events: &mut zoarium_recipes::CacheEvents) -> String {
     let data = |node: Node| String::from_utf8(node.data.to_vec()).unwrap();
     match soon("an event", events.next()).await.unwrap() {
@@ -144,14 +144,14 @@ async fn a_cache_reports_changes_and_the_connection() {
     assert_eq!(next(&mut events).await, "+/t/c=5");
     assert_eq!(next(&mut events).await, "back");
 
-    // With renewal, the end of the session is a loss like others.
+    // With renewal, the end of the session is a loss like any other.
     expire(&server.address(), through.session()).await;
     assert_eq!(next(&mut events).await, "lost");
     assert_eq!(next(&mut events).await, "back");
     put(&direct, "/t/d", "6").await;
     assert_eq!(next(&mut events).await, "+/t/d=6");
 
-    // The first reader has slept meanwhile, and sees only the result.
+    // The first reader was not polled meanwhile, so it sees only the result.
     assert_eq!(next(&mut early).await, "lost");
     assert_eq!(next(&mut early).await, "+/t/b=4");
     assert_eq!(next(&mut early).await, "+/t/c=5");

@@ -39,7 +39,8 @@ async fn a_start_is_a_short_chain_of_requests() {
     }
 }
 
-/// The measurement itself: two reads of a chain take two seconds, and a third one no time.
+/// This checks the measurement itself: two reads in a chain take two seconds, and a third takes no
+/// time.
 #[tokio::test(start_paused = true)]
 async fn the_length_of_a_chain_is_its_time() {
     let server = SlowServer::new(&["/t".to_owned()]);

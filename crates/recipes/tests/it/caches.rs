@@ -51,7 +51,7 @@ async fn a_cache_follows_its_subtree() {
     assert_eq!(cache.children("/t"), ["a", "c"]);
     assert_eq!(cache.children("/t/a"), [""; 0]);
 
-    // Repeats the test across the end of a session. A znode is created again with the same version.
+    // Repeats the test across the end of a session. A znode is recreated with the same version.
     let before = cache.get("/t/c").unwrap().stat;
     let proxied = Proxy::start(&server.address()).await;
     let through = connect(&proxied.address.to_string()).await;

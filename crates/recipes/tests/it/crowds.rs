@@ -54,7 +54,7 @@ impl Crowd {
     }
 }
 
-/// Ends a session. The answer may be lost, because dropped recipes release their znodes
+/// Ends a session. The answer may be lost, because dropped recipes delete their znodes
 /// concurrently.
 async fn end(client: &Client) {
     soon("the end of a session", async {
@@ -72,7 +72,7 @@ async fn fair(server: &Server, count: usize) -> usize {
         latches.push(LeaderLatch::start(client, &path, "").unwrap());
         until_children(client, &path, number + 1).await;
     }
-    // Each candidate has a watch on its predecessor, and the leader has one on its own znode.
+    // Each candidate has a watch on its predecessor, and the leader has a watch on its own znode.
     until_watches(server, count).await;
     assert_eq!(crowd.told(), 0);
     crowd.lose(0).await;
@@ -122,7 +122,7 @@ const FIGURE: &str = "../../docs/figures/change_of_leader.svg";
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
 const MARGIN: f64 = 60.0;
-/// Number of powers of ten on both axes.
+/// Number of powers of ten on each axis.
 const DECADES: f64 = 3.0;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,7 +145,7 @@ async fn measure_a_change_among_1000() {
     assert!(fairly.iter().all(|(_, told)| *told == 1), "{fairly:?}");
 }
 
-/// Returns the place of a value on a logarithmic axis.
+/// Returns the position of a value on a logarithmic axis.
 fn along(value: usize, length: f64) -> f64 {
     let value = f64::from(u32::try_from(value).unwrap());
     value.log10() / DECADES * length

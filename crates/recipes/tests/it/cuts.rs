@@ -1,5 +1,5 @@
-//! Runs of each recipe with the connection cut at each request, in three ways. There are never two
-//! holders, endless waits, or orphans.
+//! Runs of each recipe with the connection cut at each request, in three ways. There must never be
+//! two holders, endless waits, or orphans.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,12 +11,12 @@ use zoarium_recipes::{
 use crate::proxy::{Cut, Proxy};
 use crate::support::{both_ways, connect, server, soon, until, until_children, until_watches};
 
-/// Upper bound for the requests of a scenario.
+/// Maximum number of requests in a scenario.
 const REQUESTS_MAX: usize = 60;
 
-/// Runs a scenario once for each request and each way of cutting. The scenario receives a client
-/// whose connection is cut, a client with a direct connection, and a path below which it must not
-/// leave anything.
+/// Runs a scenario once for each request and each kind of cut. The scenario receives a client whose
+/// connection is cut, a client with a direct connection, and a path below which it must leave no
+/// znodes.
 pub(crate) async fn at_every_request(
     least: usize,
     leftovers: &[&str],
@@ -33,7 +33,7 @@ pub(crate) async fn at_every_request(
             proxy.cut_at(number, cut);
             let what = format!("{cut:?} of request {number}");
             soon(&what, scenario(&through, &direct, &path)).await;
-            // Both sessions still live, so any remaining znode is an orphan.
+            // Both sessions still exist, so any remaining znode is an orphan.
             for leftover in leftovers {
                 until_children(&direct, &format!("{path}{leftover}"), 0).await;
             }
@@ -49,7 +49,7 @@ pub(crate) async fn at_every_request(
         }
         assert!(number > least, "only {number} requests were cut");
     }
-    // All watches are removed, too.
+    // All watches must have been removed, too.
     until_watches(&server, 0).await;
 }
 
@@ -282,7 +282,7 @@ async fn a_repeated_resignation_does_not_delete_the_next_leader() {
     let leadership = soon("the next leader", second.leads()).await.unwrap();
     assert!(leadership.token() > token);
     proxy.open();
-    // Gives remaining work of the candidate enough time.
+    // Any remaining work of the candidate has enough time here.
     soon("a new connection", async {
         let mut answers = 0;
         while answers < 100 {

@@ -73,7 +73,7 @@ async fn holders_and_waiters_survive_a_change_of_leader() {
     assert!(next.token() > elected.token());
     held.release().await.unwrap();
 
-    // The killed member starts again. A lock that survived all losses still works normally.
+    // The killed member is restarted. A lock that survived all losses still works normally.
     ensemble.start(leader);
     tokio::task::block_in_place(|| ensemble.wait_until_all_serve());
     take_turns(&one, &two).await;
@@ -104,7 +104,7 @@ async fn barriers_values_and_groups_survive_a_change_of_leader() {
 
     let barrier = Barrier::new(&one, "/barrier").unwrap();
     barrier.set().await.unwrap();
-    // The member of this client may lag, and would let the client pass.
+    // The client's member may lag, and would then admit the client too early.
     two.sync("/barrier").await.unwrap();
     let waiting = {
         let barrier = Barrier::new(&two, "/barrier").unwrap();

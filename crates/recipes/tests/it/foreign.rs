@@ -1,4 +1,4 @@
-//! Shared queues with Curator and kazoo. A holder never finds another holder inside.
+//! Queues that are shared with Curator and kazoo. A holder must never find another holder inside.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,7 @@ use zoarium_recipes::{
 use crate::support::{children, connect, server, soon, until, until_children};
 
 const ROUNDS: usize = 30;
-/// Time limit of a program that starts slowly on a busy machine.
+/// Time limit for a program that starts slowly on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 async fn inside(client: &Client, directory: &str) {
@@ -33,7 +33,7 @@ fn number_in(data: Option<&[u8]>) -> usize {
     std::str::from_utf8(data.unwrap()).unwrap().parse().unwrap()
 }
 
-/// Runs a program to its end, with these arguments after the address.
+/// Runs a program until it ends, with these arguments after the address.
 pub(crate) async fn run_to_the_end(program: Vec<PathBuf>, arguments: Vec<String>) {
     let running = tokio::task::spawn_blocking(move || {
         let mut command = Command::new(&program[0]);
@@ -184,7 +184,7 @@ async fn members_of_three_libraries_enter_and_leave_together() {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Makes these znodes below `/c`.
+/// Creates these znodes below `/c`.
 async fn make(client: &Client, names: &[&str]) {
     for name in names {
         let path = format!("/c{name}");

@@ -1,4 +1,5 @@
-//! Elections seen from outside, pools and their shares, leases by the clock, and znodes with a TTL.
+//! Elections seen from outside, pools and their shares, leases for a fixed time, and znodes with a
+//! TTL.
 
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ async fn an_election_is_seen_from_outside() {
     unfair.leads().await.unwrap();
     assert_eq!(leader().await.as_deref(), Some("four"));
     unfair.close().await;
-    // The observer has not left any znode or watch.
+    // The observer has left no znodes or watches.
     assert_eq!(children(&other, "/latch").await.len(), 0);
     until_watches(&server, 0).await;
 }
@@ -130,7 +131,7 @@ async fn a_znode_with_a_ttl_outlives_its_client_for_a_while() {
     let refused = PersistentTtlNode::start(&other, "/n", Duration::ZERO, "").unwrap_err();
     assert!(matches!(refused, Error::Argument { .. }), "{refused}");
 
-    // An operator's deletion is repaired.
+    // The recipe repairs a deletion by an operator.
     let node = PersistentTtlNode::start(&other, "/n", HOUR, "").unwrap();
     node.is_there().await.unwrap();
     let touched = async || other.exists("/n/touch").await.unwrap().is_some();

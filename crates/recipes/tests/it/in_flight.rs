@@ -11,7 +11,7 @@ use crate::support::{
     both_ways, children, expire, server, soon, until, until_children, until_cut_off, until_watches,
 };
 
-/// A server, a proxy before it, a client with a direct connection and one through the proxy, and an
+/// Server, a proxy before it, a client with a direct connection and one through the proxy, and an
 /// empty directory `/d`.
 struct Scene {
     server: Server,
@@ -166,7 +166,7 @@ async fn a_znode_of_a_session_that_ended_before_the_answer_is_not_held() {
     let old = scene.through.session();
     let mutex = Mutex::new(&scene.through, "/d").unwrap();
     let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
-    // The znode was created, but its creator does not know this.
+    // The znode was created, but its creator does not know that.
     until_children(&scene.direct, "/d", 1).await;
     let lost = children(&scene.direct, "/d").await.remove(0);
     expire(&scene.server.address(), old.clone()).await;
@@ -194,7 +194,7 @@ async fn a_release_without_a_connection_takes_effect_on_the_next_one() {
         if is_dropped {
             drop(guard);
         } else {
-            // Continues in the background if it cannot complete immediately.
+            // The work continues in the background if it cannot complete immediately.
             tokio::spawn(guard.release());
         }
         let waiting = tokio::spawn({

@@ -91,8 +91,8 @@ async fn unusable_paths_are_refused() {
     }
 }
 
-/// A guard that is dropped by mistake looks like a held lock, but the lock is free. Types that can
-/// be compared are plain data.
+/// A guard that is dropped by mistake looks like a held lock although the lock is free. Types that
+/// can be compared are plain data.
 #[test]
 fn handles_and_guards_must_be_used() {
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/src");

@@ -1,4 +1,5 @@
-//! Leases of a semaphore that an operator deletes, a gate whose holder dies, and invalid numbers.
+//! Leases of a semaphore: a deletion by an operator, the death of the gate's holder, and invalid
+//! numbers.
 
 use zoarium_recipes::{DoubleBarrier, Doubt, Error, MultiLock, Mutex, Semaphore};
 
@@ -93,7 +94,7 @@ async fn numbers_that_would_wait_without_end_are_refused() {
     for (refused, text) in refusals {
         assert_eq!(refused.to_string(), text);
     }
-    // A refused request has not acquired anything.
+    // A refused request has acquired nothing.
     assert_eq!(children(&client, "/s/leases").await.len(), 1);
     held.release().await.unwrap();
 }

@@ -130,7 +130,7 @@ async fn a_holder_is_notified_of_a_request_for_the_lock() {
     });
     until_children(&client, "/m", 2).await;
     let ask = async {
-        // Other data is not a request to release the lock.
+        // Other data does not request the release of the lock.
         other.set_data(guard.path(), "x", -1).await.unwrap();
         theirs.ask_for().await.unwrap()
     };

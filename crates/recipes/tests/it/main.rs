@@ -1,5 +1,5 @@
-//! Tests of the recipes with real servers: with a proxy that cuts connections at each request, with
-//! sessions that end, and with ensembles that lose their leader.
+//! Tests of the recipes against real servers: with a proxy that cuts connections at each request,
+//! with sessions that end, and with ensembles that lose their leader.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

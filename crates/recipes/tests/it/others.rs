@@ -54,7 +54,7 @@ async fn all_pass_a_barrier_when_it_is_removed() {
         assert!(passed.0.is_ok() && passed.1.is_ok() && passed.2.is_ok());
         ours.set().await.unwrap();
         ours.remove().await.unwrap();
-        // A late request of the old connection may close the barrier again.
+        // A late request from the old connection may close the barrier again.
         theirs.remove().await.unwrap();
     })
     .await;
@@ -206,7 +206,7 @@ async fn a_value_is_seeded_once_and_its_changes_are_seen() {
     let (seen, set) = tokio::join!(theirs.changed_from(&read), ours.try_set(&read, "green"));
     assert_eq!(seen.unwrap(), set.unwrap().unwrap());
     assert_eq!(theirs.try_set(&read, "late").await.unwrap(), None);
-    // The znode is deleted and created again, with the same version but another value.
+    // The znode is deleted and recreated, with the same version but another value.
     let read = ours.get().await.unwrap();
     let (seen, ()) = tokio::join!(theirs.changed_from(&read), async {
         two.delete("/v/colour", -1).await.unwrap();

@@ -1,4 +1,4 @@
-//! Proxy before a server. It cuts a connection at one chosen request.
+//! Proxy for a server that cuts a connection at one chosen request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ struct Rules {
 }
 
 impl Rules {
-    /// Waits while the next request is held, and returns the cut for it, if any.
+    /// Waits while the next request is held, and returns the cut for the request, if any.
     async fn next(&self) -> Option<Cut> {
         let (cut, is_held) = {
             let mut plan = self.plan.lock();
@@ -76,7 +76,7 @@ impl Plan {
     }
 }
 
-/// The proxy. Dropping it ends its connections.
+/// Proxy for a server. Dropping it ends its connections.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
@@ -105,7 +105,7 @@ impl Proxy {
         }
     }
 
-    /// Cuts the connection at this request, counted from now.
+    /// Cuts the connection at this request, counting from now.
     pub(crate) fn cut_at(&self, number: usize, cut: Cut) {
         *self.rules.plan.lock() = Plan {
             cut: Some((number, cut)),
@@ -113,14 +113,14 @@ impl Proxy {
         };
     }
 
-    /// Cuts the connection at this request, counted from now, and refuses connections until
+    /// Cuts the connection at this request, counting from now, and refuses connections until
     /// [`open`](Self::open).
     pub(crate) fn cut_for_good_at(&self, number: usize, cut: Cut) {
         self.cut_at(number, cut);
         self.rules.plan.lock().is_final = true;
     }
 
-    /// Holds this request, counted from now, and all data after it on the connection, until
+    /// Holds this request, counting from now, and all later data on its connection, until
     /// [`let_pass`](Self::let_pass).
     pub(crate) fn hold_at(&self, number: usize) {
         *self.rules.plan.lock() = Plan {

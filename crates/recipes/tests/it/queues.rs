@@ -33,7 +33,7 @@ async fn confirmed(taken: Taken) -> String {
     text
 }
 
-/// Takes all items that are free now.
+/// Takes all items that are currently free.
 async fn drain(queue: &Queue) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(taken) = queue.try_take().await.unwrap() {
@@ -49,7 +49,7 @@ async fn a_queue_whose_connection_is_cut() {
             Queue::new(through, path).unwrap(),
             Queue::new(direct, path).unwrap(),
         );
-        // Each item exists once, also if its answer was lost.
+        // Each item exists once, even if its answer was lost.
         theirs.put("1").await.unwrap();
         ours.put("2").await.unwrap();
         theirs.put("3").await.unwrap();
@@ -171,7 +171,7 @@ async fn a_dropped_item_returns_to_the_queue() {
     theirs.put("1").await.unwrap();
     drop(ours.take().await.unwrap());
     assert_eq!(text(&soon("1", theirs.take()).await.unwrap()), "1");
-    // A cancelled take does not take an item, at any time and also if its answer was lost.
+    // A cancelled take does not take an item, at any time and even if its answer was lost.
     for requests in 0..6 {
         proxy.count();
         let taking = tokio::spawn({
@@ -196,8 +196,7 @@ async fn a_dropped_item_returns_to_the_queue() {
     until_watches(&server, 0).await;
 }
 
-/// A runtime that shuts down does not accept tasks. Dropping an item in it must not retry without
-/// end.
+/// A runtime that shuts down accepts no tasks. Dropping an item in it must not retry endlessly.
 #[test]
 fn an_item_dropped_with_its_runtime_returns_with_its_session() {
     let server = server();
@@ -248,7 +247,7 @@ async fn unreadable_items_stay_and_do_not_block_others() {
     assert_eq!(children(&client, "/deep/q").await.len(), 3);
     assert_eq!(queue.count().await.unwrap(), 2);
 
-    // An operator's deletions are reported, and no locks remain.
+    // Deletions by an operator are reported, and no locks remain.
     queue.put("gone").await.unwrap();
     let taken = queue.take().await.unwrap();
     client.delete(&taken.path(), -1).await.unwrap();

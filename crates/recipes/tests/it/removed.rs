@@ -10,7 +10,7 @@ use zoarium_recipes::{
 
 use crate::support::{server, soon, two_clients, until, until_watches};
 
-/// Removes the watches on a path when the server has `count` watches in all, and waits until the
+/// Removes the watches on a path when the server has `count` watches in total, and waits until the
 /// recipe has set them again.
 async fn remove(server: &Server, client: &Client, path: &str, count: usize) {
     until_watches(server, count).await;

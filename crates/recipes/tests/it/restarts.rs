@@ -11,7 +11,7 @@ use zoarium_recipes::{LeaderLatch, Mutex, Semaphore, UnfairElection};
 
 use crate::support::{children, connect, options, server, soon, until, until_children};
 
-/// Session timeout that is longer than a restart on any machine.
+/// Session timeout. It is longer than a restart on any machine.
 const LONG_SESSION: Duration = Duration::from_secs(40);
 
 /// Returns the sorted names, because a server lists them in an arbitrary order.

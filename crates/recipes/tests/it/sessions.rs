@@ -1,4 +1,4 @@
-//! Lost connections and ended sessions, while waiting and while holding.
+//! Lost connections and ended sessions during waits and while a lock is held.
 
 use client::{Client, Create};
 use zoarium_recipes::{
@@ -169,7 +169,7 @@ async fn a_disconnected_leader_stops_and_rejoins() {
     proxy.open();
     let second = soon("a beginning", beginnings.recv()).await.unwrap();
     assert!(second > first);
-    // The old znode is deleted, so the candidate did not wait for itself.
+    // The old znode is deleted, so the candidate does not wait for itself.
     until_children(&direct, "/sel", 1).await;
     // An operator deletes the leader's znode.
     let name = children(&direct, "/sel").await.remove(0);

@@ -19,10 +19,10 @@ use tokio::time::Instant;
 /// Time from a request to its answer.
 const DELAY: Duration = Duration::from_secs(1);
 const SESSION_TIMEOUT: Duration = Duration::from_secs(3600);
-/// Bytes that fit into the pipe of a connection.
+/// Capacity of a connection's pipe, in bytes.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// A server with fixed znodes. Its tests need a runtime with paused time.
+/// Server with fixed znodes. Its tests need a runtime with paused time.
 #[derive(Debug, Default)]
 pub(crate) struct SlowServer {
     /// Names of the children of each znode.
@@ -103,7 +103,7 @@ impl SlowServer {
                 let children = self.nodes.get(&*request.path.unwrap());
                 children.map(|names| read(op, names))
             }
-            // The error code again.
+            // The error code is repeated here.
             OpCode::AddWatch => Some(0_i32.to_bytes().to_vec()),
             _ => Some(Vec::new()),
         };

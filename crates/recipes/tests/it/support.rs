@@ -7,9 +7,9 @@ use tests::{Flavour, Server};
 
 use crate::proxy::Proxy;
 
-/// Time limit of a step, sufficient for a slow machine. Only a failing test uses it up.
+/// Time limit of a step. It suffices for a slow machine, and only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Pause between two checks of a condition.
+/// Pause between checks of a condition.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Timeout of sessions that a test does not end.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -96,7 +96,7 @@ pub(crate) async fn until_children(client: &Client, path: &str, count: usize) {
     .await;
 }
 
-/// Ends a session like an operator. A client that has the password can close the session.
+/// Ends a session as an operator can. A client that has the password can close the session.
 pub(crate) async fn expire(address: &str, session: Session) {
     soon("the end of a session", async {
         loop {

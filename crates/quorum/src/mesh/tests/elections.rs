@@ -51,7 +51,7 @@ async fn a_server_that_comes_back_joins_the_leader() {
     for peer in peers.values() {
         peer.voter.epoch_active(Epoch(1));
     }
-    // Its zxid is newer than the leader's, but it joins nevertheless.
+    // The server's zxid is newer than the leader's, but it joins nevertheless.
     for sid in [1, 2] {
         peers.remove(&sid).unwrap().voter.stop().await;
         let mut back = Peer::start(sid, &list, zxid(99));
@@ -94,7 +94,7 @@ async fn observers_hear_of_the_leader() {
         (Observing, 3),
     ];
     assert_eq!(outcomes(&mut peers).await, expected);
-    // An observer with a small sid can only connect to be called back.
+    // An observer with a small sid can only connect in order to be called back.
     let list = Town::new(1..=3).list(&[2, 3], &[1], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]).await;
     let expected = [(Observing, 3), (Following, 3), (Leading, 3)];
@@ -187,7 +187,7 @@ async fn a_newer_list_is_taken_over_while_looking() {
     }
     let expected = [(Following, 4), (Following, 4), (Leading, 4)];
     assert_eq!(outcomes(&mut peers).await, expected);
-    // The late server considers itself a voter of two, and learns that it is an observer.
+    // The late server considers itself one of two voters, and learns that it is an observer.
     let mut late = Peer::with(reconfigurable(1), &older, zxid(0));
     match late.event().await {
         Told::ListSeen {
@@ -241,7 +241,7 @@ async fn a_voter_that_becomes_an_observer_looks_as_one() {
         town.list(&[1, 2, 3, 4], &[], 1),
         town.list(&[1, 2, 3], &[4], 5),
     );
-    // It is alone, so it cannot have been elected yet.
+    // The server is alone, so it cannot have been elected yet.
     let mut demoted = Peer::start(4, &older, zxid(9));
     demoted
         .voter

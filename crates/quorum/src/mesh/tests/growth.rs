@@ -1,5 +1,5 @@
-//! Tests of growth from three servers to five by member lists, in the wrong order and in the right
-//! one.
+//! Tests of growth from three servers to five by means of member lists, in the wrong order and in
+//! the right one.
 
 use super::*;
 use proto::notification::PeerState::{Following, Leading};
@@ -32,8 +32,8 @@ impl Growth {
         Peer::with(settings, list, candidate)
     }
 
-    /// Starts servers 1 to 3 with the list of three, with leader 2, and servers 4 and 5 with the
-    /// list of five, which follow.
+    /// Starts servers 1 to 3 with the list of three and leader 2, and servers 4 and 5 with the list
+    /// of five. Servers 4 and 5 follow.
     async fn begin(&self) -> BTreeMap<i64, Peer> {
         let mut peers = BTreeMap::new();
         for me in 1..=3 {
@@ -54,7 +54,7 @@ impl Growth {
         peers
     }
 
-    /// Stops the leader first; then the others look for a new one. Servers 1 and 3 elect 3.
+    /// Stops the leader first, so the others look for a new one. Servers 1 and 3 elect 3.
     async fn lose_leader(&self, peers: &mut BTreeMap<i64, Peer>) {
         peers.remove(&2).unwrap().voter.stop().await;
         for peer in peers.values() {
@@ -99,7 +99,8 @@ async fn with_the_guard_the_wrong_order_ends_with_one_leader_and_a_message() {
     ] {
         assert!(line.contains(part), "{line}");
     }
-    // To recover, the other servers get the list of five, the leader last, and elect one leader.
+    // To recover, the other servers receive the list of five, the leader last, and elect one
+    // leader.
     for sid in [1, 3] {
         peers.remove(&sid).unwrap().voter.stop().await;
         peers.insert(sid, growth.start(sid, &growth.five, SYNCED));

@@ -1,4 +1,4 @@
-//! A mesh and a server's elections on a separate task.
+//! Mesh and a server's elections on a separate task.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::mesh::{BindError, Mesh, MeshEvent, MeshSettings, OracleFile};
 
-/// Returns the time since the first call, ms.
+/// Returns the time since the first call, in ms.
 fn now_ms() -> i64 {
     static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
     i64::try_from(ORIGIN.elapsed().as_millis()).unwrap()
@@ -48,7 +48,7 @@ enum Order {
     Stop,
 }
 
-/// A server that only takes part in elections.
+/// Server that only takes part in elections.
 pub(super) struct Voter {
     orders: mpsc::UnboundedSender<Order>,
     task: JoinHandle<()>,

@@ -1,4 +1,4 @@
-//! Tests of other input on the election port: random bytes, false messages, and servers with a
+//! Tests of unexpected input on the election port: random bytes, false messages, and servers with a
 //! wrong `myid`.
 
 use log_limiter::LogLimiter;
@@ -8,7 +8,7 @@ use super::super::limits::GREETINGS_MAX;
 use super::*;
 use proto::notification::PeerState::{Following, Leading, Looking};
 
-/// Starts one of three servers alone, and a port at which the test plays another.
+/// Starts one of three servers alone, and a port on which the test acts as another server.
 fn alone() -> (Town, Peer) {
     let town = Town::new(1..=3);
     let list = town.list(&[1, 2, 3], &[], 0);
@@ -55,7 +55,7 @@ async fn noise_is_closed_and_told_in_few_lines() {
             seed ^= seed << 17;
             noise.extend(seed.to_be_bytes());
         }
-        // Not a sid of a version before 3.5, which any positive number would be.
+        // This must not be a sid of a version before 3.5, and any positive number would be one.
         noise[0] |= 0x80;
         noise.truncate(8 + round);
         // The server may close before all bytes are written.
@@ -112,7 +112,7 @@ async fn half_a_hello_is_closed_in_time() {
     half.write(&(-65536i64).to_be_bytes()).await;
     silent.closed().await;
     half.closed().await;
-    // After the hello, silence is allowed, but half a message is not.
+    // After the hello, silence is permitted, but an incomplete message is not.
     let mut known = Script::greet(town.port(1), 3).await;
     known.heard().await;
     let mut stalled = Script::greet(town.port(1), 9).await;
@@ -157,7 +157,7 @@ async fn a_message_with_a_wrong_length_ends_its_connection_only() {
     }
     log.wait("the message has an invalid length of 524289 bytes")
         .await;
-    // A better vote, which the server adopts and sends to the others.
+    // This vote is better, so the server adopts it and sends it to the others.
     let better = Notification {
         zxid: Zxid(9),
         ..vote(3)
@@ -192,7 +192,7 @@ async fn a_malformed_message_is_dropped_and_the_connection_stays() {
     assert!(!log.lines("malformed notification").is_empty());
 }
 
-/// The longest permitted message, from many unknown servers.
+/// This is the longest permitted message, and it comes from many unknown servers.
 #[tokio::test]
 async fn strangers_are_answered_whatever_they_say() {
     let (town, _peer) = alone();
@@ -216,7 +216,7 @@ async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
     let (log, _guard) = Log::capture();
     let town = Town::new([1, 2, 3]);
     let list = town.list(&[1, 2, 3], &[], 0);
-    // A server on another machine that was configured with the id 3 of its neighbour.
+    // This server on another machine was configured with the id 3 of its neighbour.
     let elsewhere = Town {
         election_ports: BTreeMap::from([(1, town.port(1)), (2, town.port(2)), (3, free_port())]),
     };
@@ -229,8 +229,8 @@ async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
         assert_eq!(peer.elected().await, (Following, 3));
     }
     assert_eq!(third.elected().await, (Leading, 3));
-    // The twin takes over the connections of the real server, and receives the message that 3, its
-    // own id, leads.
+    // The twin takes over the connections of the real server, and receives the message that 3,
+    // which is its own id, leads.
     let mut twin = Peer::start(3, &elsewhere.list(&[1, 2, 3], &[], 0), zxid(0));
     for port in [town.port(3), elsewhere.port(3)] {
         let mut script = Script::greet(port, 3).await;

@@ -73,7 +73,7 @@ async fn a_new_address_is_listened_on_in_place_of_the_old_one() {
     TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1)))
         .await
         .unwrap();
-    // The newer connection of the server replaced the older one.
+    // The newer connection of the server has replaced the older one.
     script.closed().await;
 }
 

@@ -30,7 +30,7 @@ use transport::tls::{Acceptor, Connector};
 use self::host::{Told, Voter, VoterStart};
 use super::{MeshSettings, OracleFile};
 
-/// Timeout longer than any event here takes on a busy machine.
+/// Timeout that is longer than any event here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Interval at which a condition without a notification is polled.
@@ -113,7 +113,7 @@ fn settings(me: i64) -> VoterSettings {
     }
 }
 
-/// A voter and its events.
+/// Voter and its events.
 struct Peer {
     voter: Voter,
     events: mpsc::UnboundedReceiver<Told>,
@@ -183,7 +183,7 @@ impl Peer {
     }
 }
 
-/// A scripted server.
+/// Scripted server.
 struct Script {
     stream: TcpStream,
 }
@@ -200,7 +200,7 @@ impl Script {
         }
     }
 
-    /// Sends a hello with an address on which no server listens.
+    /// Sends a hello with an address at which no server listens.
     async fn greet(port: u16, sid: i64) -> Self {
         let mut script = Self::connect(port).await;
         let nowhere = Endpoint {
@@ -248,7 +248,7 @@ impl Script {
         Notification::decode(frame[4..].to_vec().into()).unwrap()
     }
 
-    /// Waits until the other side closes the connection; ignores earlier data.
+    /// Waits until the other side closes the connection. Ignores earlier data.
     async fn closed(&mut self) {
         let mut bytes = Vec::new();
         let end = timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await;
@@ -258,7 +258,7 @@ impl Script {
     }
 }
 
-/// The log of this thread, at `info` and above.
+/// Log of this thread, at `info` and above.
 #[derive(Clone, Default)]
 struct Log {
     bytes: Arc<Mutex<Vec<u8>>>,

@@ -1,5 +1,5 @@
-//! Tests against recorded bytes of Apache ZooKeeper 3.9.5 servers (`vectors/ensemble`). In the
-//! place of one of these servers, this implementation sends the same bytes.
+//! Tests against recorded bytes of Apache ZooKeeper 3.9.5 servers (`vectors/ensemble`). In place of
+//! one of these servers, this implementation sends the same bytes.
 //!
 //! Free ports with as many digits replace the recorded ports.
 
@@ -14,7 +14,7 @@ use config::members::MemberRole;
 use proto::ConfigVersion;
 use proto::notification::PeerState::{Following, Leading};
 
-/// Ordered messages of one server to another; `None` if the recordings are missing.
+/// Ordered messages from one server to another. `None` if the recordings are missing.
 struct Recording {
     records: Vec<Value>,
     /// Recorded ports and their replacements.
@@ -99,7 +99,7 @@ async fn three_fresh_servers() {
     let third = TcpListener::bind((Ipv4Addr::LOCALHOST, recording.port(24203)));
     let third = third.await.unwrap();
     let mut peer = Peer::start(1, &recording.list(&frames[0]), zxid(0));
-    // The first connection of this server.
+    // This is the first connection of this server.
     let (mut stream, _) = timeout(PATIENCE, third.accept()).await.unwrap().unwrap();
     let mut knock = Vec::new();
     timeout(PATIENCE, stream.read_to_end(&mut knock))
@@ -123,7 +123,8 @@ async fn three_fresh_servers() {
     assert_eq!(peer.elected().await, (Following, 3));
 }
 
-/// The answers of an ensemble with a leader, after its epoch assigned a version to the list.
+/// These are the answers of an ensemble with a leader, after its epoch has assigned a version to
+/// the list.
 #[tokio::test]
 async fn answers_of_leader_and_followers() {
     let Some(recording) = Recording::read("election-probe-joins.jsonl") else {
@@ -151,7 +152,7 @@ async fn answers_of_leader_and_followers() {
             .write(&recording.sent("HANDSHAKE", "probe-5", &java)[0])
             .await;
         let answers = recording.sent("NOTIFICATION", &java, "probe-5");
-        // The vote that could not be sent during the election.
+        // This vote could not be sent during the election.
         assert_eq!(probe.frame().await, answers[0], "{java}");
         probe
             .write(&recording.sent("NOTIFICATION", "probe-5", &java)[0])
@@ -160,7 +161,7 @@ async fn answers_of_leader_and_followers() {
     }
 }
 
-/// A hello of version 2, from a server with two addresses.
+/// This hello of version 2 comes from a server with two addresses.
 #[tokio::test]
 async fn several_addresses() {
     let Some(recording) = Recording::read("election-multi-address.jsonl") else {

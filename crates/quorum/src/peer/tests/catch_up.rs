@@ -49,7 +49,7 @@ struct Log {
 }
 
 impl Log {
-    /// Creates a log; each list is a file.
+    /// Creates a log. Each list becomes a file.
     fn new(files: &[&[Zxid]], len: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let log = Self { dir };
@@ -121,7 +121,7 @@ fn a_page_begins_with_the_last_record_that_is_not_behind() {
     for (at, from) in all.iter().enumerate() {
         assert_eq!(page(&access, *from, end).unwrap(), all[at..], "{from}");
     }
-    // A transaction that only the learner has logged: the page begins at the position before it.
+    // Only the learner has logged this transaction, so the page begins at the position before it.
     for from in [zxid(1, 9), zxid(2, 0), zxid(2, 7), zxid(3, 0)] {
         assert_eq!(page(&access, from, end).unwrap(), all[4..], "{from}");
     }
@@ -139,7 +139,7 @@ fn nothing_behind_the_end_of_the_order_is_read() {
     let all = [zxid(1, 1), zxid(1, 2), zxid(1, 3), zxid(1, 4)];
     let log = Log::new(&[&all[..2], &all[2..]], 10);
     let last = log.dirs().log.join("log.100000003");
-    // Bytes that a writer is just writing may look like corruption.
+    // Bytes that a writer is currently writing may look like corruption.
     std::fs::write(last, b"ZKLG and then nothing of use").unwrap();
     let access = log.access(0.0);
     assert_eq!(page(&access, all[0], all[1]).unwrap(), all[..2]);
@@ -170,7 +170,7 @@ fn a_long_log_comes_in_pages_that_go_on_where_the_last_one_ended() {
     // At the end, the page contains only the last transaction.
     let last = read_page(&access, &mut cursor, end, zxid(1, 999)).unwrap();
     assert_eq!(zxids(&last), [end]);
-    // Transactions logged meanwhile are found.
+    // Transactions that are logged meanwhile are found.
     write_log(&log.dirs(), &[&[zxid(1, 301)]], 10);
     let more = read_page(&access, &mut cursor, end, zxid(1, 301)).unwrap();
     assert_eq!(zxids(&more), [end, zxid(1, 301)]);
@@ -213,7 +213,7 @@ fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
 fn a_log_that_is_longer_than_its_share_of_a_snapshot_is_not_read() {
     let all = [zxid(1, 1), zxid(1, 2), zxid(1, 3), zxid(1, 4)];
     let log = Log::new(&[&all[..2], &all[2..]], 10);
-    // The second file takes 64 KiB; the file in which reading begins does not count.
+    // The second file takes 64 KiB. The file in which reading begins does not count.
     let snapshot = log.dirs().snap.join("snapshot.100000002");
     std::fs::write(&snapshot, vec![0; 100 << 10]).unwrap();
     let error = page(&log.access(0.33), all[0], all[3]).unwrap_err();

@@ -9,7 +9,7 @@ use replica::LeaderEvent;
 use super::support::{Site, host_port, listen_on, of_leader, open, raw_leader};
 use crate::peer::PeerEvent;
 
-/// Returns an address without a listener.
+/// Returns an address at which nothing listens.
 fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()

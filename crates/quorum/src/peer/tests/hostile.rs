@@ -14,16 +14,16 @@ use replica::{Input, LeaderEvent, LearnerEvent};
 use super::support::{Site, bytes_of, introduction, raw_leader, raw_learner, write_packet};
 use crate::limits;
 
-/// Bytes that the kernel may buffer for a loopback connection, at both ends.
+/// Number of bytes that the kernel may buffer for a loopback connection, at both ends together.
 const KERNEL_BYTES: usize = 24 << 20;
 
 const FLOOD_BYTES: usize = 64 << 20;
 
-/// A large transaction.
+/// Large transaction.
 const TXN_BYTES: usize = 1 << 20;
 
-/// Writes `packet` repeatedly until the stream does not accept bytes for a while, or `most` bytes
-/// are written. The last packet may be incomplete. Returns the number of bytes.
+/// Writes `packet` repeatedly until the stream accepts no bytes for a while, or `most` bytes have
+/// been written. The last packet may be incomplete. Returns the number of bytes.
 fn flood(mut stream: &TcpStream, packet: &[u8], most: usize) -> usize {
     let block = packet.repeat((64 << 10) / packet.len());
     let mut written = 0;
@@ -105,7 +105,7 @@ fn small_batches_count_enough_to_bound_their_number() {
     site.learner_connected();
     let most = limits::PEER_READ_AHEAD_BYTES / limits::PEER_BATCH_BYTES_MIN;
     let mut held = Vec::new();
-    // Each is delivered before the next is sent, so each is a separate batch.
+    // Each packet is delivered before the next one is sent, so each is a separate batch.
     for _ in 0..most {
         write_packet(&learner, introduction(1));
         held.push(site.at_leader());
@@ -171,7 +171,7 @@ fn closing_reason(site: &Site, address: std::net::SocketAddr, bytes: &[u8]) -> S
     let mut learner = raw_learner(address);
     let link = site.learner_connected();
     learner.write_all(bytes).unwrap();
-    // Fails if the other side has already closed.
+    // The write fails if the other side has already closed the connection.
     let _ = learner.shutdown(Shutdown::Write);
     site.learner_closed(link)
 }
@@ -190,7 +190,7 @@ fn what_is_no_packet_ends_the_connection_with_a_reason() {
     assert!(reason(&negative).contains("unreasonable length -2"));
     let cut = reason(&good[..good.len() - 1]);
     assert!(cut.contains("ended within a packet"), "{cut}");
-    // A payload that is too short for its type.
+    // The payload is too short for its type.
     let short = QuorumPacket {
         data: Some(Bytes::from_static(&[1, 2, 3])),
         ..introduction(1).into()
@@ -229,7 +229,7 @@ fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() 
         scheme: "digest".into(),
         id: "i".repeat(900_000).into(),
     };
-    // Far more bytes of identities than any connection has.
+    // These are far more bytes of identities than any connection has.
     let long = bytes_of(request(Some(vec![identity.clone(); 30])));
     let small = Id {
         scheme: "".into(),
@@ -242,7 +242,7 @@ fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() 
         write_packet(&learner, introduction(1));
         assert_eq!(site.learner_packets(2), [request(None), introduction(1)]);
     }
-    // A string with an invalid length, after the data that is too long.
+    // A string with an invalid length follows the data that is too long.
     let mut wrong = bytes_of(request(Some(vec![identity; 3])));
     let at = wrong.len() - 900_000 - 4;
     wrong[at..at + 4].copy_from_slice(&3_000_000i32.to_be_bytes());
@@ -267,7 +267,7 @@ fn random_bytes_harm_nobody() {
     for round in 0..100 {
         let mut bytes: Vec<u8> = (0..next() % 300).map(|_| next() as u8).collect();
         if round % 2 == 0 {
-            // A packet with one wrong byte.
+            // This packet contains one wrong byte.
             bytes = good.clone();
             let at = next() as usize % bytes.len();
             bytes[at] = next() as u8;

@@ -29,7 +29,7 @@ fn packets_go_both_ways_in_order() {
     let site = Site::new();
     let (port, address) = site.open_port();
     let mut connection = site.dial(7, &[address]);
-    // Packets sent before the connection is established wait for it.
+    // Packets that were sent before the connection is established wait for it.
     connection.send(introduction(2));
     connection.flush();
     site.leader_connected();
@@ -37,7 +37,8 @@ fn packets_go_both_ways_in_order() {
     assert_eq!(site.learner_packets(1), [introduction(2)]);
 
     let mut sent = vec![LeaderPacket::leader_info(Epoch(4))];
-    // Small packets that are written together, and packets that are larger than a write and a read.
+    // Some packets are small and are written together, and others are larger than a write and a
+    // read.
     sent.extend((1..200).map(|number| proposal(number, 100)));
     sent.extend((200..210).map(|number| proposal(number, 300 << 10)));
     sent.push(LeaderPacket::UpToDate);
@@ -65,7 +66,7 @@ fn packets_arrive_while_their_task_waits_for_the_disk() {
     site.left_work = Arc::new(move || {
         let (work_ends, worked) = (work_ends.clone(), worked.clone());
         Some(Box::new(move || {
-            // Ends when the test drops the other end.
+            // This ends when the test drops the other end.
             let _ = work_ends.recv();
             worked.send(()).unwrap();
         }))
@@ -131,8 +132,8 @@ fn each_side_hears_once_that_the_other_is_gone() {
         (2, LeaderEvent::Closed) => {}
         other => panic!("{other:?}"),
     }
-    // Orders for closed connections have no effect, and the side that has closed a connection does
-    // not get an event.
+    // Orders for closed connections have no effect, and the side that has closed a connection
+    // receives no event.
     connection.send(introduction(1));
     connection.flush();
     port.send(link, LeaderPacket::UpToDate);
@@ -175,8 +176,8 @@ fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// Returns a synchronised learner that has not read its output, more than socket buffers hold, when
-/// the leader hands over.
+/// Returns a synchronised learner that has not read its output when the leader hands over. The
+/// output exceeds the socket buffers.
 fn handed_over(site: &Site) -> (LearnerPort, TcpStream, Vec<u8>) {
     let (port, address) = site.open_port();
     let learner = raw_learner(address);
@@ -189,7 +190,7 @@ fn handed_over(site: &Site) -> (LearnerPort, TcpStream, Vec<u8>) {
     }
     port.hand_over();
     assert!(TcpStream::connect(address).is_err());
-    // Packets sent after the term are not written.
+    // Packets that are sent after the term are not written.
     port.send(link, LeaderPacket::UpToDate);
     port.flush();
     (port, learner, sent.into_iter().flat_map(bytes_of).collect())
@@ -206,12 +207,12 @@ fn at_a_handover_what_waits_is_written_and_what_comes_is_not_delivered() {
     let mut read = Vec::new();
     learner.read_to_end(&mut read).unwrap();
     assert!(read == expected, "{} of {}", read.len(), expected.len());
-    // The leader still reads; otherwise the last output could be lost.
+    // The leader still reads, because the last output could otherwise be lost.
     write_packet(&learner, ack);
     drop(learner);
     drop(port);
     site.wait_for_silence();
-    // The core receives neither the learner's packet, nor the event for its end.
+    // The core receives neither the learner's packet nor the event for the end of the connection.
     assert!(site.at_leader_within(Duration::ZERO).is_none());
 }
 
@@ -273,7 +274,7 @@ fn nothing_is_left_of_a_port_and_its_connections() {
 fn all_addresses_are_listened_on_and_one_is_enough() {
     let site = Site::new();
     let mut listen = listen_on("127.0.0.1", 0);
-    // An address that is reserved for documentation, and a name.
+    // One address is reserved for documentation, and the other is a name.
     listen.addresses.extend(listen_on("192.0.2.1", 0).addresses);
     listen.addresses.extend(listen_on("localhost", 0).addresses);
     let port = site.port();

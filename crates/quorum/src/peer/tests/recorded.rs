@@ -1,4 +1,4 @@
-//! Replays of the bytes of Java leaders.
+//! Replays of the bytes that Java leaders sent.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::peer::PeerEvent;
 /// One side of a connection that contains a snapshot.
 struct Recording {
     name: String,
-    /// Complete messages of the leader.
+    /// Complete messages from the leader.
     messages: Vec<(String, Vec<u8>)>,
 }
 
@@ -104,7 +104,7 @@ fn replay(site: &Site, recording: &Recording) -> Result<(Tree, Vec<LeaderPacket>
         other => panic!("{}: {other:?}", recording.name),
     };
     let behind = site.leader_packets(recording.messages.len() - at - 1);
-    // Dropped first, so that the end of the stream does not cause an event.
+    // Dropped first, so that the end of the stream causes no event.
     drop(connection);
     Ok((tree, behind))
 }
@@ -141,8 +141,8 @@ fn a_java_leader_s_snapshot_loads_and_its_transactions_follow() {
     println!("{compared} digests compared");
 }
 
-/// Applies the packets. The digests that the leader logged prove that the tree equals the leader's.
-/// Returns the number of compared digests.
+/// Applies the packets. The digests that the leader logged prove that the tree equals the leader's
+/// tree. Returns the number of compared digests.
 fn apply(tree: &mut Tree, from: Zxid, packets: Vec<LeaderPacket>, name: &str) -> usize {
     let mut compared = 0;
     let (mut watches, mut events) = (Watches::default(), Vec::new());
@@ -188,7 +188,7 @@ fn a_java_leader_s_tree_is_sent_on_with_the_same_content() {
         ));
         port.close(link, &LinkFault::Throttled);
         let mut sent = Vec::new();
-        // Closing may discard bytes that the socket still held; all data is small enough to have
+        // Closing may discard bytes that the socket still holds. All data is small enough to have
         // arrived.
         std::io::Read::read_to_end(&mut learner, &mut sent).unwrap();
         let at = position(&recording);

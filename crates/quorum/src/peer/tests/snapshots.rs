@@ -76,7 +76,7 @@ fn a_tree_arrives_equal_and_in_its_place_among_the_packets() {
     assert_eq!(Content::of_tree(&tree), Content::of_tree(&sent));
 }
 
-/// Returns a change of a tree made by [`grown_tree`], with its zxid.
+/// Returns a change to a tree that [`grown_tree`] made, with its zxid.
 fn change(number: i64) -> TxnRecord {
     let znode = |at: i64| jute::Str::from(format!("/top-{:06}/n-{at}", at - at % 10));
     let txn = match number % 3 {
@@ -175,7 +175,8 @@ fn the_bytes_are_those_of_a_java_leader() {
     assert_eq!(read, expected);
 }
 
-/// Returns a learner that has read the first bytes of a snapshot larger than all socket buffers.
+/// Returns a learner that has read the first bytes of a snapshot. The snapshot is larger than all
+/// socket buffers.
 fn within_a_snapshot(site: &Site) -> (LearnerPort, LinkId, TcpStream) {
     site.state.replace_tree(grown_tree(ZXID, 400, 128 << 10));
     let (port, address) = site.open_port();
@@ -256,7 +257,7 @@ fn a_snapshot_that_is_no_good_is_reported() {
         assert!(reason.contains("signature"), "{reason}");
     }
     let mut twice = body.clone();
-    // The end marker becomes the root again.
+    // The end marker is changed back to the root.
     twice.truncate(body.len() - 5);
     twice.extend_from_slice(&[0; 4 + 4 + 8 + 60]);
     let reason = receive(&site, 4, &twice);
@@ -295,7 +296,7 @@ fn a_snapshot_that_comes_slowly_is_heard_of_and_can_be_given_up() {
     );
     drop(connection);
     assert!(is_closed(&stream));
-    // The thread that loaded the snapshot has ended, too.
+    // The thread that loaded the snapshot has also ended.
     site.wait_for_silence();
     while let Some(event) = site.at_learner_within(Duration::ZERO) {
         let (_, event) = of_leader(event.input);

@@ -1,4 +1,4 @@
-//! A member with both sides of the quorum port, and peers that are only sockets.
+//! Member with both sides of the quorum port, and peers that are only sockets.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -28,11 +28,11 @@ use crate::peer::{
     PeerSink, PortSettings,
 };
 
-/// Timeout of all waits in tests.
+/// Time limit of all waits in tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A member's runtime and data, and the events of both sides of its quorum port. The test itself is
-/// the core thread.
+/// Runtime and data of a member, and the events of both sides of its quorum port. The test itself
+/// is the core thread.
 pub(super) struct Site {
     pub(super) runtime: Runtime,
     pub(super) dir: tempfile::TempDir,
@@ -43,7 +43,7 @@ pub(super) struct Site {
     tellers: Arc<()>,
     pub(super) stall: Duration,
     pub(super) dial: Patience,
-    /// Work for the task that delivers packets of a leader.
+    /// Work for the task that delivers the leader's packets.
     pub(super) left_work: LeftWork,
 }
 
@@ -186,7 +186,7 @@ impl Site {
         }
     }
 
-    /// Returns the next `count` packets of a learner.
+    /// Returns the next `count` packets from a learner.
     pub(super) fn learner_packets(&self, count: usize) -> Vec<LearnerPacket> {
         let mut all = Vec::new();
         while all.len() < count {
@@ -203,7 +203,7 @@ impl Site {
         assert!(matches!(event, LeaderEvent::Connected), "{event:?}");
     }
 
-    /// Returns the next `count` packets of the leader.
+    /// Returns the next `count` packets from the leader.
     pub(super) fn leader_packets(&self, count: usize) -> Vec<LeaderPacket> {
         let mut all = Vec::new();
         while all.len() < count {
@@ -287,7 +287,7 @@ pub(super) fn raw_leader() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Returns whether the other side has closed the connection; discards earlier data.
+/// Returns whether the other side has closed the connection. Discards earlier data.
 pub(super) fn is_closed(mut stream: &TcpStream) -> bool {
     let mut some = [0; 4096];
     loop {

@@ -1,4 +1,4 @@
-//! Processes of contenders: two each of this crate, Curator and kazoo.
+//! Processes of contenders, two each for this crate, Curator and kazoo.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +12,7 @@ use super::{RECORDS_OF_A_TURN, SESSION_TIMEOUT, ours};
 
 /// Number of processes of each kind.
 const OF_EACH: usize = 2;
-/// Number of log lines to show after a process has failed.
+/// Number of log lines to show for a process that has failed.
 const LOG_SHOWN: usize = 40;
 
 /// Programs of the other libraries.
@@ -70,8 +70,7 @@ impl Contender {
         }
     }
 
-    /// Kills the process with SIGKILL and starts it again. Its old sessions last until their
-    /// timeouts.
+    /// Kills the process with SIGKILL and restarts it. Its old sessions exist until their timeouts.
     pub(super) fn kill_and_start(&mut self) {
         self.process.kill();
         let log = self.home.path().join("log");
@@ -79,7 +78,7 @@ impl Contender {
         self.paused_until = None;
     }
 
-    /// Stops the process with SIGSTOP, for at least `time`.
+    /// Stops the process with SIGSTOP for at least `time`.
     pub(super) fn pause(&mut self, time: Duration) {
         self.process.signal(Signal::STOP);
         self.paused_until = Some(Instant::now() + time);

@@ -1,10 +1,10 @@
-//! Check of the holders, by the transaction log alone.
+//! Check of the holders that uses only the transaction log.
 //!
 //! A contender is a znode in the directory of a queue. A contender holds the lock when all
 //! contenders with smaller numbers are deleted. A holder reports itself in a record: a znode whose
-//! data is the holder's path. The judge reads transactions in order, and tracks the living
-//! contenders. It therefore knows for each record whether its writer was the holder. The judge does
-//! not share code with the recipes, which could repeat their mistakes.
+//! data is the holder's path. The judge reads transactions in order, and tracks the contenders that
+//! exist. It therefore knows for each record whether its writer was the holder. The judge shares no
+//! code with the recipes, because it could otherwise repeat their mistakes.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) struct Judge {
     queues: BTreeMap<&'static str, Queue>,
     /// Number of writes that were too late, because their holder was deleted.
     pub(super) refused: usize,
-    /// Number of Curator's records under a later session than the holder's, see
+    /// Number of Curator's records under a later session than the holder's. See
     /// [`may_change_session`].
     pub(super) given_up: usize,
 }
@@ -144,7 +144,8 @@ impl Queue {
         if !is_own && !may_change_session(kind) {
             return Err(format!("{name} belongs to another session"));
         }
-        // Follows from the check above while numbers increase. This check uses only the holders.
+        // This result follows from the check above while numbers increase. This check uses only the
+        // holders.
         if self.holder > Some(number) {
             return Err(format!("{name} holds after a later one"));
         }
@@ -166,7 +167,7 @@ impl Queue {
 
 /// Returns whether contenders of this kind may change their session while they hold the lock.
 ///
-/// Curator considers a session expired if it got no answer for the session timeout, and opens
+/// Curator considers a session expired if it received no answer for the session timeout, and opens
 /// another one (`ConnectionStateManager` and `injectSessionExpiration`). The servers do not know
 /// this decision. They keep the old session and its znodes for some time, and longer after a change
 /// of leader. A program that does not check the state of the connection continues as holder until
@@ -224,7 +225,7 @@ mod tests {
         create(path, "")
     }
 
-    /// Returns the transaction of a holder: its check, then the record.
+    /// Returns the transaction of a holder: its check, and then the record.
     fn record(holder: &str) -> Txn {
         let check = proto::txn::CheckVersionTxn {
             path: holder.into(),
@@ -240,7 +241,7 @@ mod tests {
 
     const END: Txn = Txn::CloseSession { paths: None };
 
-    /// Returns the judge after these transactions, or the fault that it finds.
+    /// Returns the judge's state after these transactions, or the fault that it finds.
     fn judged(log: &[(SessionId, Txn)]) -> Result<Judge, String> {
         let mut judge = Judge::default();
         for (session, txn) in log {
@@ -305,7 +306,7 @@ mod tests {
         }
         let log = [(ONE, record(FIRST))];
         assert!(refusal(&log).contains("no longer exists"));
-        // A record of a contender after a later contender has held the lock.
+        // The contender's record comes after a later contender has held the lock.
         let log = [
             (ONE, join(FIRST)),
             (TWO, join(SECOND)),

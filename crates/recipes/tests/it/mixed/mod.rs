@@ -29,12 +29,12 @@ use judge::Judge;
 /// Session timeout. It is short, because a queue stops for this time after each kill. Servers with
 /// ticks of 300 ms accept it.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
-/// Duration of a contender's pause, or of an outage of all servers. It ends sessions, either at the
-/// servers or at the client.
+/// Duration of a contender's pause, or of an outage of all servers. It ends sessions, according to
+/// the servers or the client.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Time in ms between the moment when all queues move again and the next disturbance.
+/// Time between the moment when all queues proceed again and the next disturbance, in ms.
 const CALM_MS: std::ops::Range<u64> = 0..1500;
-/// Time limit of a step, sufficient for a slow machine. Only a failing test uses it up.
+/// Time limit of a step. It suffices for a slow machine, and only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Number of transactions to show before a faulty one.
@@ -42,11 +42,11 @@ const SHOWN: usize = 200;
 
 /// Znode that makes contenders stop their turns.
 const STOP: &str = "/stop";
-/// Directory of the records, with a directory for each queue and in it one for each kind of
-/// contender.
+/// Directory of the records. It contains a directory for each queue, with a subdirectory for each
+/// kind of contender.
 const RECORDS: &str = "/records";
-/// Maximum number of records in one turn. With this number, a randomly paused contender is often a
-/// holder.
+/// Maximum number of records in one turn. It is high enough that a randomly paused contender is
+/// often a holder.
 const RECORDS_OF_A_TURN: usize = 10;
 const OURS: &str = "ours";
 const KINDS: [&str; 3] = [OURS, "Curator", "kazoo"];
@@ -99,14 +99,14 @@ fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
     Some(value.unwrap_or_else(|| panic!("{name} cannot be {text:?}")))
 }
 
-/// The ensemble, its contenders, and their disturbances.
+/// Ensemble, its contenders, and their disturbances.
 struct Mixed {
     ensemble: Ensemble,
     contenders: Vec<Contender>,
     runtime: Runtime,
     client: Client,
     rng: Rng,
-    /// Pending disturbances. The list contains each kind with the intended frequency, also in a
+    /// Pending disturbances. The list contains each kind with the intended frequency, even in a
     /// short run.
     disturbances: Vec<Disturbance>,
     done: BTreeMap<Disturbance, usize>,
@@ -175,7 +175,7 @@ impl Mixed {
         usize::try_from(found.ok()??.num_children).ok()
     }
 
-    /// Returns whether each kind has had this many turns in each queue.
+    /// Returns whether each kind has taken this many turns in each queue.
     fn has_turns(&self, turns: usize) -> bool {
         let records = turns * RECORDS_OF_A_TURN;
         QUEUES.iter().all(|queue| {

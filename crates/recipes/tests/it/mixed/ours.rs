@@ -78,7 +78,8 @@ async fn take_turns(
 }
 
 /// Writes records until a server refuses one because the contender is deleted. A lost connection
-/// does not stop it. A paused holder still considers itself a holder, and only the check stops it.
+/// does not stop the writing. A paused holder still considers itself a holder, and only the check
+/// stops it.
 async fn hold(client: &Client, queue: &str, own: &str, check: impl Fn() -> MultiOp) {
     let path = format!("{RECORDS}/{queue}/{OURS}/r-");
     let kind = Create::persistent().sequential();
