@@ -76,8 +76,8 @@ impl ConnectionState {
         may.then(|| self.take_outbox())
     }
 
-    /// Removes output for the core to write. It consists of short frames, and only if no other
-    /// output is being written.
+    /// Removes the output that the core may write: short frames, if no other output is being
+    /// written.
     fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
         let outbox_bytes = self.client.outbox.len();
         let may = self.at_once.direct.may_begin()
