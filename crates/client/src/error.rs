@@ -180,7 +180,7 @@ pub enum Error {
         /// Reason for the failure.
         reason: LoginFailure,
     },
-    /// The server does not know the session any more, or the password of the session is wrong.
+    /// The server no longer knows the session, or the password of the session is wrong.
     #[error("session {session} has expired according to {server}")]
     SessionExpired {
         /// The session.

@@ -102,7 +102,7 @@ impl std::fmt::Debug for Session {
 pub struct Accepted {
     /// The session, new or continued.
     pub session: Session,
-    /// Negotiated session timeout, ms.
+    /// Negotiated session timeout, in ms.
     pub timeout_ms: i32,
     /// Whether the server accepts only reads because it has no quorum.
     pub read_only: bool,

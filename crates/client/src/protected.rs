@@ -123,7 +123,7 @@ impl Client {
     /// Replaces the znode `created` with a new znode in one transaction. Other clients always see
     /// exactly one of the two.
     ///
-    /// Returns `None` if the transaction was refused because `created` does not exist any more, or
+    /// Returns `None` if the transaction was refused because `created` no longer exists, or
     /// if its answer was lost. The new znode will then be deleted if it exists. The caller must
     /// continue with [`delete_created`](Self::delete_created) and
     /// [`create_protected_as`](Self::create_protected_as).

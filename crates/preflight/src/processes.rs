@@ -1,7 +1,7 @@
 //! Processes that currently use the data directories and the ports, from Linux's `/proc`.
 //!
-//! Only root can see the open files and sockets of another user's process. The command line of a
-//! process is visible to everyone, and contains the zoo.cfg. The pid file and the lock of the
+//! Only root can see the file descriptors and sockets of another user's process. The command line
+//! of a process is visible to everyone, and contains the zoo.cfg. The pid file and the lock of the
 //! directory also reveal a server. A JVM that has not written since its start has no open log, so
 //! only its command line reveals it.
 

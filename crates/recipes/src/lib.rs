@@ -49,7 +49,7 @@
 //!   token protects a resource outside of ZooKeeper from a holder that was stopped for longer than
 //!   its session timeout. The resource must refuse a token that is less than the greatest one it
 //!   has seen.
-//! * After a lost connection, nothing is held any more, immediately. The place in the queue remains
+//! * After a lost connection, nothing is held from that moment on. The place in the queue remains
 //!   while the session lives.
 //! * Every future may be dropped. Dropping a wait or a guard removes the contender from the queue
 //!   in the background.

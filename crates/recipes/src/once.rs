@@ -93,7 +93,7 @@ impl Marker {
         })
     }
 
-    /// Ensures that requests without an answer will not be executed any more. Returns whether one
+    /// Ensures that requests without an answer are not executed later. Returns whether one
     /// was executed, or `None` if the marker has been deleted.
     pub(crate) async fn settle(&mut self) -> Result<Option<bool>> {
         if !self.is_asked {

@@ -24,7 +24,7 @@ pub(super) struct HeldBy {
     by_connection: HashMap<WatcherId, Holding>,
     /// Sum over all connections.
     sum: Holding,
-    /// Sessions whose connections have ended, with the time until which they may live, oldest
+    /// Sessions whose connections have ended, with the time until which they may exist, oldest
     /// first. A client must not be able to exceed its budget by reconnecting.
     departed: VecDeque<(SessionId, u64)>,
     /// Number of ephemerals of these disconnected sessions.

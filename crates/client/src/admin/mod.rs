@@ -55,7 +55,7 @@ pub enum AdminError {
         status: StatusCode,
         /// Reason that the server reported.
         text: String,
-        /// Complete answer of the server.
+        /// Complete answer from the server.
         answer: Value,
     },
     /// The server has not yet recorded the position of a feed.
@@ -232,7 +232,7 @@ impl AdminClient {
         Err(last)
     }
 
-    /// Opens the answer of one member, like [`open`](Self::open).
+    /// Opens the answer from one member, like [`open`](Self::open).
     ///
     /// # Errors
     /// If the member is unreachable or refuses.

@@ -16,7 +16,7 @@ pub struct Limits {
     /// Number of requests in progress above which the server stops reading from clients that have a
     /// request in progress.
     pub global_outstanding_limit: u32,
-    /// Largest accepted packet of a client, in bytes.
+    /// Maximum size of a packet from a client, in bytes.
     pub jute_max_buffer: u32,
     /// Number of bytes by which a stored record may exceed `jute_max_buffer` when it is read.
     pub jute_extra_size: u32,

@@ -1,5 +1,5 @@
 //! Events of the ensemble as this member observed them: elections, changes of the member list, and
-//! members that stop or begin to answer.
+//! members that stop or start answering.
 
 use std::collections::VecDeque;
 
