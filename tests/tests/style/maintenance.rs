@@ -152,6 +152,36 @@ fn the_rule_for_commit_messages_finds_each_fault() {
     );
 }
 
+/// Cargo resets `strip` to "debuginfo" for a package that has settings of its own in a profile.
+#[test]
+fn a_shipped_executable_has_no_symbols() {
+    let manifest = text_of("Cargo.toml").expect("manifest of the workspace");
+    let section = |name: &str| {
+        let from = manifest.split_once(&format!("\n{name}\n"));
+        let rest = from
+            .unwrap_or_else(|| panic!("the manifest lacks {name}"))
+            .1;
+        rest.split("\n[").next().expect("a first part").to_owned()
+    };
+    assert!(section("[profile.release]").contains("\nstrip = true"));
+    for profile in ["release", "dist"] {
+        assert!(!section(&format!("[profile.{profile}]")).contains("strip = false"));
+        let packages = section(&format!("[profile.{profile}.package]"));
+        let own = packages.lines().find(|line| {
+            let name = line
+                .trim_start()
+                .trim_start_matches('"')
+                .split([' ', '.', '"'])
+                .next();
+            name == Some("zoarium")
+        });
+        assert!(
+            own.is_none_or(|line| line.contains("strip = true")),
+            "profile {profile}: {own:?}"
+        );
+    }
+}
+
 #[test]
 fn a_release_is_refused_without_its_version_in_the_manifest() {
     let output = Command::new(workspace_root().join(".ci/release"))
