@@ -177,11 +177,13 @@ struct Servers {
 /// Runs a load and prints its stalls. Returns the number of stalls with too much own time.
 fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Duration) -> usize {
     let ends = AtomicBool::new(false);
+    // The last sample must follow the last write, or the waits of this write are unknown.
+    let all_written = AtomicBool::new(false);
     let looks = Arc::new(Mutex::new(Vec::new()));
     let mut processes = servers.processes.clone();
     processes.push(std::process::id());
     let results: Vec<(u64, Vec<Span>)> = thread::scope(|scope| {
-        let ends = &ends;
+        let (ends, all_written) = (&ends, &all_written);
         let writers: Vec<_> = (0..sessions)
             .map(|number| {
                 let address = &servers.addresses[number % servers.addresses.len()];
@@ -191,16 +193,22 @@ fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Du
             .collect();
         let looking = looks.clone();
         scope.spawn(move || {
-            while !ends.load(Ordering::Relaxed) {
+            loop {
+                let is_last = all_written.load(Ordering::Relaxed);
                 let look = Look::take(&processes);
                 looking.lock().expect("no look panics").push(look);
+                if is_last {
+                    break;
+                }
                 thread::sleep(BETWEEN_LOOKS);
             }
         });
         thread::sleep(time);
         ends.store(true, Ordering::Relaxed);
-        let joined = writers.into_iter().map(|writer| writer.join());
-        joined.map(|result| result.expect("a writer")).collect()
+        let joined: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        all_written.store(true, Ordering::Relaxed);
+        let results = joined.into_iter().map(|result| result.expect("a writer"));
+        results.collect()
     });
     let looks = looks.lock().expect("no look panics");
     let syncs = syncs(&(servers.logs)());
