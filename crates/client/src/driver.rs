@@ -48,7 +48,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Serves the session until it ends, is handed over, or every handle has been dropped.
+    /// Runs the session until it ends, is handed over, or has no handles left.
     pub(crate) async fn run(self, first: RawConnection) {
         let Self {
             mut machine,

@@ -57,7 +57,7 @@ async fn connect(servers: &str) -> Result<Client, Failure> {
     Ok(Client::connect(options).await?)
 }
 
-/// How the lock is released before the next turn.
+/// Method of releasing the lock before the next turn.
 #[derive(Debug, Clone, Copy)]
 enum How {
     /// Releases the lock and waits for the answer from the server.

@@ -6,7 +6,7 @@
 //! audit thread: adds the date, writes to the rolling file
 //! ```
 //!
-//! Lines are on disk at the latest when the server ends.
+//! Lines are on disk when the server ends, or earlier.
 
 mod file;
 mod writer;

@@ -36,7 +36,7 @@ pub enum CacheScope {
 /// Copy of a znode and its descendants, updated through one persistent recursive watch (servers
 /// from 3.6 on).
 ///
-/// The copy lags one round trip behind the ensemble, and holds the whole subtree in memory. While
+/// The copy is one round trip older than the ensemble, and holds the whole subtree in memory. While
 /// the connection is lost, the copy stays unchanged. After a reconnect it is read again, and all
 /// changes during the loss are reported. They include deletions, and znodes that were deleted and
 /// created again. [`events`](Self::events) reports each change, as well as the loss and the return
