@@ -48,7 +48,7 @@ pub struct StartSettings {
 pub struct Started<D: Disk> {
     /// Tree, watches and sessions.
     pub state: Arc<ServerState>,
-    /// Source of the tree.
+    /// Origin of the tree: snapshot, replayed transactions and warnings.
     pub recovered: Recovered,
     /// The log, open for writing.
     pub history: DurableLog<D>,

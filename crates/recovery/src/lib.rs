@@ -37,7 +37,7 @@ pub use snapshots::{
 pub struct RecoveredTree {
     /// Tree after the last transaction.
     pub tree: Tree,
-    /// Source of the tree.
+    /// Origin of the tree: snapshot, replayed transactions and warnings.
     pub recovered: Recovered,
     /// Number of transactions whose logged digest differed from the tree's digest.
     pub digest_mismatches: u64,

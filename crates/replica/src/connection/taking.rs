@@ -300,7 +300,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         added > 0 && watches.path_bytes_of(watcher) + added > self.rules.watch_bytes_max
     }
 
-    /// Returns whether the client would occupy too many watches or ephemerals.
+    /// Returns whether the client would have too many watches or ephemeral znodes.
     fn is_too_much(&mut self, client: &ClientConnection<H::Note>, kind: &RequestKind) -> bool {
         if !self.rules.bounds_holding {
             return false;

@@ -153,7 +153,7 @@ enum ElectionWork {
     Adopt(Sid, Box<Heard>, Box<Membership>),
 }
 
-/// Part of a server that takes part in elections.
+/// State of a server's elections.
 pub struct Elections {
     settings: ElectionSettings,
     lists: Lists,

@@ -60,7 +60,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Stores the configuration that the leader saw last as seen.
+    /// Stores the leader's last seen configuration as the last one seen.
     pub(crate) fn see_config(&mut self, text: &[u8], turn: &mut Turn<'_, H>) {
         if let Some(list) = self.parse_list(text) {
             self.see_list(list, turn);

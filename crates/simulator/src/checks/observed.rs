@@ -200,7 +200,7 @@ impl ProcessChecks<Checks> for Observed {
         world.checks.histories.committed(self.sid, last);
     }
 
-    /// Checks a transaction that was applied against the current state of the disk.
+    /// Checks an applied transaction against the current state of the disk.
     fn applied(&mut self, applied: &Applied<'_>, tree: &Tree, disk: &SimDisk, world: &mut World) {
         let record = applied.record;
         let zxid = record.header.zxid;

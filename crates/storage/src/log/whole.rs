@@ -1,4 +1,4 @@
-//! Check whether the log contains one history from one transaction to another.
+//! Detection of breaks in the log between two transactions.
 
 use std::collections::BTreeSet;
 

@@ -49,9 +49,8 @@ impl Leader {
         }
     }
 
-    /// Handles the report that a voter which elected this server is looking for a leader again. The
-    /// voter has not found this server, so waiting for it until the end of `initLimit` may be in
-    /// vain.
+    /// Handles the report that a voter of this server is looking for a leader again. The voter has
+    /// not found this server, so waiting for it until the end of `initLimit` may be in vain.
     ///
     /// Source: Leader.reportLookingSid.
     pub fn handle_supporter_looks(&mut self, now_ms: i64, out: &mut Vec<Action>) {

@@ -29,8 +29,8 @@ pub enum UnknownCertificate {
 }
 
 /// Returns the subject of a chain if the trust store of the client ports trusts the chain. `tls`
-/// contains the settings of these ports. The store is read at each call, so do not call the
-/// function in a task for which others wait.
+/// contains the settings of these ports. The store is read at each call, so call the function only
+/// where a wait for the disk is harmless.
 ///
 /// # Errors
 /// If the chain is not trusted.
