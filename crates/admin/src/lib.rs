@@ -9,6 +9,8 @@
 //! A server passes a view of its state and the operations that commands request
 //! ([`served::Served`]). This crate contains no logic of consensus.
 
+// Requests and answers come from outside: nothing in them may cause a panic.
+#![warn(clippy::indexing_slicing)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 mod answer;

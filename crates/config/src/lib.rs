@@ -33,6 +33,9 @@
 //!
 //! Source: Java's QuorumPeerConfig.
 
+// Files of operators may contain any text: none may cause a panic.
+#![warn(clippy::indexing_slicing)]
+
 mod access;
 #[expect(clippy::too_many_lines, reason = "one statement for each group")]
 mod config;

@@ -53,6 +53,21 @@ pub fn put_len(len: usize, out: &mut Vec<u8>) {
     len.encode(out);
 }
 
+/// Appends a length, and the bytes that `put` appends.
+///
+/// # Panics
+/// If these are more than 2^31-1 bytes, which no reader could have produced.
+pub fn put_with_len(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    0i32.encode(out);
+    put(out);
+    let appended = out.get_mut(start..).unwrap_or_default();
+    if let Some((field, bytes)) = appended.split_first_chunk_mut() {
+        let len = i32::try_from(bytes.len()).expect("a jute length fits 31 bits");
+        *field = len.to_be_bytes();
+    }
+}
+
 impl Encode for u8 {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(*self);

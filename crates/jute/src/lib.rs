@@ -26,6 +26,9 @@
 //!
 //! Source: BinaryInputArchive, BinaryOutputArchive.
 
+// These bytes come from outside: no length of theirs may cause a panic.
+#![warn(clippy::indexing_slicing)]
+
 mod decode;
 mod encode;
 mod error;
@@ -34,7 +37,7 @@ mod text;
 
 pub use bytestring::ByteString as Str;
 pub use decode::Decode;
-pub use encode::{Encode, put_buffer, put_len, put_str};
+pub use encode::{Encode, put_buffer, put_len, put_str, put_with_len};
 pub use error::DecodeError;
 pub use jute_derive::{DecodeRecord, EncodeRecord};
 pub use reader::{Limits, Reader};

@@ -23,6 +23,9 @@ impl Limits {
 }
 
 /// Cursor that decodes jute fields and shares the bytes that it reads instead of copying them.
+///
+/// Every method that decodes fails if the bytes end early, or if a length exceeds the limit or is
+/// negative (other than -1, for null).
 #[derive(Debug, Clone)]
 pub struct Reader {
     bytes: Bytes,
@@ -30,6 +33,10 @@ pub struct Reader {
     limits: Limits,
 }
 
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "the errors are above, once for all methods"
+)]
 impl Reader {
     /// Constructs a reader at the start of `bytes` that accepts all fields that fit into them.
     ///
@@ -146,12 +153,14 @@ impl Reader {
     /// result does not share the bytes.
     pub fn string_likely(&mut self, expected: &'static str) -> Result<Option<Str>, DecodeError> {
         let is_expected = expected.len() <= self.limits.field_bytes_max
-            && self.bytes.get(self.at..).is_some_and(|rest| {
-                rest.first_chunk().is_some_and(|len| {
+            && self
+                .bytes
+                .get(self.at..)
+                .and_then(<[u8]>::split_first_chunk)
+                .is_some_and(|(len, text)| {
                     usize::try_from(i32::from_be_bytes(*len)) == Ok(expected.len())
-                        && rest[4..].starts_with(expected.as_bytes())
-                })
-            });
+                        && text.starts_with(expected.as_bytes())
+                });
         if !is_expected {
             return self.string();
         }

@@ -21,14 +21,22 @@ pub fn decode(bytes: Bytes) -> Str {
 fn decode_lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(at) = rest.windows(2).position(begins_surrogate) {
-        out.push_str(&String::from_utf8_lossy(&rest[..at]));
+    while let Some((before, surrogate)) = split_at_surrogate(rest) {
+        out.push_str(&String::from_utf8_lossy(before));
         out.push(char::REPLACEMENT_CHARACTER);
-        let is_whole = matches!(rest.get(at + 2), Some(0x80..=0xbf));
-        rest = &rest[at + if is_whole { 3 } else { 2 }..];
+        rest = match surrogate {
+            [_, _, 0x80..=0xbf, after @ ..] | [_, _, after @ ..] => after,
+            _ => &[],
+        };
     }
     out.push_str(&String::from_utf8_lossy(rest));
     out
+}
+
+/// Returns the bytes before the first encoded surrogate, and those from its start on.
+fn split_at_surrogate(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = bytes.windows(2).position(begins_surrogate)?;
+    bytes.split_at_checked(at)
 }
 
 fn begins_surrogate(window: &[u8]) -> bool {
@@ -56,7 +64,7 @@ fn encode_unit(unit: u16, out: &mut Vec<u8>) {
     match unit {
         0..0x80 => out.push(low),
         0x80..0x800 => {
-            out.extend_from_slice(&[0xc0 | (high << 2) | (low >> 6), 0x80 | (low & 0x3f)])
+            out.extend_from_slice(&[0xc0 | (high << 2) | (low >> 6), 0x80 | (low & 0x3f)]);
         }
         _ => out.extend_from_slice(&[
             0xe0 | (high >> 4),

@@ -15,6 +15,9 @@
 //!
 //! Source: zookeeper.jute, and the classes that each module names.
 
+// These bytes come from outside: no length of theirs may cause a panic.
+#![warn(clippy::indexing_slicing)]
+
 mod client;
 pub mod data;
 pub mod health;

@@ -55,6 +55,9 @@
 //! Source: FileTxnLog, FileSnap, FileTxnSnapLog; the deliberate differences from Java are listed in
 //! docs/COMPATIBILITY.md under "Storage".
 
+// Bytes of files may be corrupted: no length of theirs may cause a panic.
+#![warn(clippy::indexing_slicing)]
+
 mod ahead;
 mod checksum;
 mod disk;

@@ -9,6 +9,8 @@
 //! This crate does not know the protocols that use the streams. A [`Stream`] is an enum of the
 //! available kinds, so a read of plain TCP costs the same as without this crate.
 
+// These bytes come from outside: no length of theirs may cause a panic.
+#![warn(clippy::indexing_slicing)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 mod accept;

@@ -133,13 +133,20 @@ impl Answer {
 
 /// Returns the answer to a command on one line, because it may be long and programs read it.
 pub(crate) fn written(status: StatusCode, name: &str, mut fields: Value) -> Answer {
-    fields["command"] = json!(name);
+    set(&mut fields, "command", json!(name));
     if fields.get("error").is_none() {
-        fields["error"] = Value::Null;
+        set(&mut fields, "error", Value::Null);
     }
     let mut bytes = fields.to_string().into_bytes();
     bytes.push(b'\n');
     Answer::of(status, Body::Bytes(Some(JSON), bytes))
+}
+
+/// Sets a field of an answer, which is an object.
+pub(crate) fn set(fields: &mut Value, name: &str, value: Value) {
+    if let Value::Object(fields) = fields {
+        fields.insert(name.to_owned(), value);
+    }
 }
 
 /// Escapes a string for HTML, as ASCII.

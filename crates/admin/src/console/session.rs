@@ -182,7 +182,7 @@ where
     let lost = |reason: LossReason| Fault::Lost(reason.to_string());
     let wire = &mut connection.wire;
     put_request(xid, op.number(), wire.outbound(), |out| {
-        out.extend_from_slice(body)
+        out.extend_from_slice(body);
     });
     loop {
         if let Some(frame) = wire.next_frame().map_err(|error| lost(error.into()))? {

@@ -15,7 +15,7 @@ use metrics::view::AdminView;
 use serde_json::json;
 
 use super::members::AdminPorts;
-use crate::answer::{Answer, Body, written};
+use crate::answer::{Answer, Body, set, written};
 use crate::commands::{Access, Call, Command, Task};
 use crate::limits;
 use crate::served::Readers;
@@ -145,7 +145,7 @@ pub(super) fn refused(name: &str, error: &AskError) -> Answer {
         AskError::NoZnode { .. } => StatusCode::NOT_FOUND,
         AskError::History(error) => {
             if let Some(resume_after) = resume_after(error) {
-                fields["resume_after"] = json!(resume_after);
+                set(&mut fields, "resume_after", json!(resume_after));
             }
             status_of(error)
         }

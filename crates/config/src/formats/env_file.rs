@@ -153,8 +153,7 @@ impl Variables {
         let mut literal = String::new();
         let mut quote: Option<char> = None;
         let mut rest = text;
-        while let Some(character) = rest.chars().next() {
-            let after = &rest[character.len_utf8()..];
+        while let Some((character, after)) = split_first(rest) {
             match (quote, character) {
                 (Some(open), _) if character == open => quote = None,
                 (Some('\''), _) => literal.push(character),
@@ -162,9 +161,9 @@ impl Variables {
                 (None, ' ' | '\t' | ';' | '\r') => break,
                 (None, '&' | '|' | '<' | '>' | '(' | ')') | (_, '`') => return None,
                 (_, '\\') => {
-                    let next = after.chars().next()?;
+                    let (next, after) = split_first(after)?;
                     literal.push(next);
-                    rest = &after[next.len_utf8()..];
+                    rest = after;
                     continue;
                 }
                 (_, '$') => {
@@ -216,6 +215,11 @@ impl Variables {
         });
         Some((pieces, rest))
     }
+}
+
+fn split_first(text: &str) -> Option<(char, &str)> {
+    let mut characters = text.chars();
+    Some((characters.next()?, characters.as_str()))
 }
 
 fn is_of_name(character: char) -> bool {

@@ -148,9 +148,8 @@ impl Hello {
             return Ok(None);
         };
         let len = i32::from_be_bytes(len);
-        let wanted = match usize::try_from(len) {
-            Ok(wanted @ 1..=Self::ADDRESS_BYTES_MAX) => wanted,
-            _ => return Err(HelloFault::Length { len }),
+        let Ok(wanted @ 1..=Self::ADDRESS_BYTES_MAX) = usize::try_from(len) else {
+            return Err(HelloFault::Length { len });
         };
         let Some(text) = bytes.get(HEAD_BYTES..HEAD_BYTES + wanted) else {
             return Ok(None);

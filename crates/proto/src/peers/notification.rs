@@ -12,7 +12,7 @@
 //! Source: FastLeaderElection's worker receiver, buildMsg.
 
 use bytes::Bytes;
-use jute::{Decode, DecodeError, Encode, Reader};
+use jute::{Decode, DecodeError, Encode, Reader, put_with_len};
 
 use crate::{ElectionRound, Epoch, Sid, Zxid};
 
@@ -150,8 +150,10 @@ impl Notification {
 
     /// Appends the frame with its length.
     pub fn encode_frame(&self, out: &mut Vec<u8>) {
-        let len_at = out.len();
-        0i32.encode(out);
+        put_with_len(out, |out| self.encode_payload(out));
+    }
+
+    fn encode_payload(&self, out: &mut Vec<u8>) {
         self.state.number().encode(out);
         self.leader.encode(out);
         self.zxid.encode(out);
@@ -168,8 +170,6 @@ impl Notification {
                 config.iter().for_each(|config| config.encode(out));
             }
         }
-        let len = i32::try_from(out.len() - len_at - 4).expect("a configuration fits a frame");
-        out[len_at..len_at + 4].copy_from_slice(&len.to_be_bytes());
     }
 }
 

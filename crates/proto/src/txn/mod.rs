@@ -14,7 +14,7 @@
 mod records;
 
 use bytes::Bytes;
-use jute::{Decode, DecodeError, Encode, Reader, Str};
+use jute::{Decode, DecodeError, Encode, Reader, Str, put_with_len};
 
 use crate::client::op::ZnodeChange;
 use crate::{Acl, ErrorCode, OpCode};
@@ -310,11 +310,7 @@ fn encode_multi(txns: &[Txn], out: &mut Vec<u8>) {
         .encode(out);
     for txn in txns {
         txn.op().number().encode(out);
-        let len_at = out.len();
-        0i32.encode(out);
-        txn.encode_body(out);
-        let len = i32::try_from(out.len() - len_at - 4).expect("an operation fits a frame");
-        out[len_at..len_at + 4].copy_from_slice(&len.to_be_bytes());
+        put_with_len(out, |out| txn.encode_body(out));
     }
 }
 

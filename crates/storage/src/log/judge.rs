@@ -348,12 +348,10 @@ impl Window {
     /// `last_good`.
     fn following_record(&self, last_good: Zxid) -> Option<(u64, Zxid)> {
         let mut work = CHECKSUM_WORK_BYTES;
-        for at in 1..self.bytes.len() {
-            let Some(prefix) = self.bytes.get(at..at + PREFIX_BYTES) else {
-                break;
-            };
+        for (at, prefix) in self.bytes.windows(PREFIX_BYTES).enumerate().skip(1) {
             // An Adler-32 is never 0, and the upper half of its field is always 0.
-            if prefix[..4] != [0; 4] || prefix[4..8] == [0; 4] {
+            let checksum = prefix.first_chunk().copied().map(u64::from_be_bytes);
+            if !checksum.is_some_and(|sum| (1..=u64::from(u32::MAX)).contains(&sum)) {
                 continue;
             }
             if let Some(zxid) = self.record_at(at, last_good, &mut work) {

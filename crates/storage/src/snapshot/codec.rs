@@ -73,9 +73,8 @@ impl<F: DiskFile> Read for FileInput<F> {
             self.at += read as u64;
             return Ok(read);
         }
-        let available = io::BufRead::fill_buf(self)?;
-        let count = available.len().min(buf.len());
-        buf[..count].copy_from_slice(&available[..count]);
+        let mut available = io::BufRead::fill_buf(self)?;
+        let count = available.read(buf)?;
         io::BufRead::consume(self, count);
         Ok(count)
     }
@@ -185,9 +184,8 @@ impl<F: DiskFile> Read for SnappyInput<F> {
                 return Ok(0);
             }
         }
-        let available = self.block.get(self.start..).unwrap_or_default();
-        let count = available.len().min(buf.len());
-        buf[..count].copy_from_slice(&available[..count]);
+        let mut available = self.block.get(self.start..).unwrap_or_default();
+        let count = available.read(buf)?;
         self.start += count;
         Ok(count)
     }
@@ -300,12 +298,12 @@ impl<F: DiskFile> FileOutput<F> {
 impl<F: DiskFile> Write for FileOutput<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = FILE_BUFFER_BYTES.saturating_sub(self.buffer.len());
-        let count = bytes.len().min(room);
-        self.buffer.extend_from_slice(&bytes[..count]);
+        let fitting = bytes.get(..room).unwrap_or(bytes);
+        self.buffer.extend_from_slice(fitting);
         if self.buffer.len() >= FILE_BUFFER_BYTES {
             self.write_out()?;
         }
-        Ok(count)
+        Ok(fitting.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -357,12 +355,13 @@ impl<F: DiskFile> SnappyOutput<F> {
 
 impl<F: DiskFile> Write for SnappyOutput<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = bytes.len().min(SNAPPY_BLOCK_BYTES - self.block.len());
-        self.block.extend_from_slice(&bytes[..count]);
+        let room = SNAPPY_BLOCK_BYTES.saturating_sub(self.block.len());
+        let fitting = bytes.get(..room).unwrap_or(bytes);
+        self.block.extend_from_slice(fitting);
         if self.block.len() >= SNAPPY_BLOCK_BYTES {
             self.write_block()?;
         }
-        Ok(count)
+        Ok(fitting.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

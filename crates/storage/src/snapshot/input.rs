@@ -92,7 +92,8 @@ impl<R: Read> FieldInput<R> {
             if self.end == self.buffer.len() {
                 self.buffer.resize(self.end + BUFFER_BYTES, 0);
             }
-            match self.stream.read(&mut self.buffer[self.end..]) {
+            let free = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.stream.read(free) {
                 Ok(0) => return Ok(false),
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -31,12 +31,11 @@ pub(crate) fn cheap_fault<D: Disk>(
         Compression::Gzip => (0, &GZIP_MAGIC),
         Compression::Snappy => (0, &SNAPPY_MAGIC),
     };
-    let mut found = [0; SNAPPY_MAGIC.len()];
-    let found = &mut found[..wanted.len()];
+    let mut found = vec![0; wanted.len()];
     let opened = disk
         .open(&file.path)
         .map_err(io_error("open", &file.path))?;
-    read_full_at(&opened, at, found).map_err(io_error("read", &file.path))?;
+    read_full_at(&opened, at, &mut found).map_err(io_error("read", &file.path))?;
     Ok((found != wanted).then(|| match file.compression {
         Compression::None => "the file is cut off: the end mark is missing".to_string(),
         Compression::Gzip => "the file is not a gzip file".to_string(),

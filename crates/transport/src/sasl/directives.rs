@@ -20,15 +20,17 @@ impl Directives {
             if rest.is_empty() {
                 return Ok(Self(found));
             }
-            let at = rest.iter().position(|byte| *byte == b'=');
-            let (name, value) = rest.split_at(at.ok_or(Refusal::Malformed)?);
+            let mut parts = rest.splitn(2, |byte| *byte == b'=');
+            let (Some(name), Some(value)) = (parts.next(), parts.next()) else {
+                return Err(Refusal::Malformed);
+            };
             let name = name.trim_ascii_end();
             let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
             if name.is_empty() || !name.iter().all(is_name) {
                 return Err(Refusal::Malformed);
             }
             let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-            let (value, behind) = take_value(skip(&value[1..], is_blank))?;
+            let (value, behind) = take_value(skip(value, is_blank))?;
             found.push((name, value));
             rest = skip(behind, is_blank);
             if !matches!(rest.first(), None | Some(b',')) {
@@ -68,8 +70,10 @@ impl Directives {
 fn take_value(text: &[u8]) -> Result<(Vec<u8>, &[u8]), Refusal> {
     let Some((b'"', mut rest)) = text.split_first() else {
         let ends = |byte: &u8| *byte == b',' || is_blank(*byte);
-        let end = text.iter().position(ends).unwrap_or(text.len());
-        return Ok((text[..end].to_vec(), &text[end..]));
+        let end = text.iter().position(ends);
+        let split = end.and_then(|end| text.split_at_checked(end));
+        let (value, behind) = split.unwrap_or((text, &[]));
+        return Ok((value.to_vec(), behind));
     };
     let mut value = Vec::new();
     loop {
@@ -88,8 +92,13 @@ fn take_value(text: &[u8]) -> Result<(Vec<u8>, &[u8]), Refusal> {
 }
 
 fn skip(text: &[u8], skipped: impl Fn(u8) -> bool) -> &[u8] {
-    let end = text.iter().position(|byte| !skipped(*byte));
-    &text[end.unwrap_or(text.len())..]
+    let mut rest = text;
+    while let Some((byte, behind)) = rest.split_first()
+        && skipped(*byte)
+    {
+        rest = behind;
+    }
+    rest
 }
 
 fn is_blank(byte: u8) -> bool {

@@ -72,11 +72,13 @@ fn latin1(text: &str) -> Zeroizing<Vec<u8>> {
 }
 
 fn hex(hash: [u8; 16]) -> [u8; 32] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = hash.into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
     let mut text = [0; 32];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(hash) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
+    for (place, digit) in text.iter_mut().zip(digits) {
+        *place = match digit {
+            0..10 => b'0' + digit,
+            _ => b'a' + digit - 10,
+        };
     }
     text
 }

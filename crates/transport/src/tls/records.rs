@@ -54,14 +54,16 @@ impl HeaderParser {
         loop {
             let skipped = self.body_left.min(bytes.len());
             self.body_left -= skipped;
-            bytes = &bytes[skipped..];
+            bytes = bytes.get(skipped..).unwrap_or_default();
             let Some((byte, rest)) = bytes.split_first() else {
                 return false;
             };
             bytes = rest;
-            self.head[self.head_len] = *byte;
+            if let Some(place) = self.head.get_mut(self.head_len) {
+                *place = *byte;
+            }
             self.head_len += 1;
-            if self.head_len == self.head.len() {
+            if self.head_len >= self.head.len() {
                 let [of, _, _, high, low] = self.head;
                 self.head_len = 0;
                 self.body_left = usize::from(u16::from_be_bytes([high, low]));

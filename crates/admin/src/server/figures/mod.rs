@@ -152,7 +152,8 @@ impl Kept {
         let first = after.unwrap_or(0);
         let rows: Vec<&Row> = ring.after(first).collect();
         let series = NAMES.iter().enumerate().map(|(at, name)| {
-            let values = rows.iter().map(|row| rounded(row[at]));
+            let values = rows.iter().filter_map(|row| row.get(at));
+            let values = values.map(|value| rounded(*value));
             ((*name).to_owned(), values.collect::<Value>())
         });
         json!({
@@ -177,9 +178,9 @@ fn summary(rows: &[Row]) -> Row {
     std::array::from_fn(|at| {
         let values = rows
             .iter()
-            .map(|row| row[at])
+            .filter_map(|row| row.get(at).copied())
             .filter(|value| !value.is_nan());
-        if NAMES[at].ends_with("_p99") {
+        if NAMES.get(at).is_some_and(|name| name.ends_with("_p99")) {
             return values.fold(f64::NAN, f64::max);
         }
         let (sum, count) =
@@ -213,7 +214,7 @@ impl Ring {
         } else {
             count.max(oldest)
         };
-        (first..self.count).map(|number| &self.rows[number % self.length])
+        (first..self.count).filter_map(|number| self.rows.get(number % self.length))
     }
 }
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 pub(super) use self::observed::Own;
 pub(super) use self::query::Running;
 pub(super) use self::watcher::{OwnReport, Watcher};
-use crate::answer::written;
+use crate::answer::{set, written};
 use crate::commands::Command;
 
 /// Name of the command.
@@ -101,8 +101,8 @@ impl AdminPorts {
         let others = others
             .iter()
             .map(|(sid, port)| json!({ "member": sid.0, "admin": format!("{port}{path}") }));
-        answer["member"] = json!(self.my_id.map(|sid| sid.0));
-        answer["others"] = others.collect();
+        set(answer, "member", json!(self.my_id.map(|sid| sid.0)));
+        set(answer, "others", others.collect());
     }
 }
 

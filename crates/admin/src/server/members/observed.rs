@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::report::{Figures, Report};
 use super::timeline::{Leader, Timeline};
+use crate::answer::set;
 use crate::limits::LEADER_ZXIDS_MAX;
 
 /// State of this member at one time.
@@ -255,18 +256,21 @@ impl Observed {
                 .and_then(|sid| own.members.as_ref()?.members.get(sid));
             let admin = sid.as_ref().and_then(|sid| ports.get(sid));
             let mut found = row.to_json();
-            found["member"] = json!(sid.map(|sid| sid.0));
-            found["is_own"] = json!(*sid == own.my_id);
-            found["votes"] = json!(listed.map(|member| member.role == MemberRole::Participant));
-            found["address"] = json!(listed.and_then(address));
-            found["client"] = json!(
-                listed
-                    .and_then(|member| member.client.as_ref())
-                    .map(HostPort::to_string)
-            );
-            found["admin"] = json!(admin.map(HostPort::to_string));
-            found["lag"] = json!(row.transactions_behind(last));
-            found["lag_ms"] = json!(self.lag_ms(row, own.now_ms));
+            let votes = listed.map(|member| member.role == MemberRole::Participant);
+            let client = listed.and_then(|member| member.client.as_ref());
+            let fields = [
+                ("member", json!(sid.map(|sid| sid.0))),
+                ("is_own", json!(*sid == own.my_id)),
+                ("votes", json!(votes)),
+                ("address", json!(listed.and_then(address))),
+                ("client", json!(client.map(HostPort::to_string))),
+                ("admin", json!(admin.map(HostPort::to_string))),
+                ("lag", json!(row.transactions_behind(last))),
+                ("lag_ms", json!(self.lag_ms(row, own.now_ms))),
+            ];
+            for (name, value) in fields {
+                set(&mut found, name, value);
+            }
             found
         });
         rows.collect()

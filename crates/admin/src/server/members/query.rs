@@ -102,7 +102,7 @@ async fn answer(
         .map_err(|error| QueryError::Refused(format!("the answer is invalid: {error}")))?
         .to_bytes();
     let found: Value = serde_json::from_slice(&body).unwrap_or_default();
-    match found["error"].as_str() {
+    match found.get("error").and_then(Value::as_str) {
         None if status == StatusCode::OK && found.is_object() => Ok(found),
         Some(error) => Err(QueryError::Refused(error.to_owned())),
         None => Err(QueryError::Refused(format!("the status is {status}"))),

@@ -9,7 +9,7 @@ use metrics::version;
 use metrics::view::AdminView;
 use proto::health::MemberState;
 use proto::{Sid, Zxid};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::answer::written;
 use crate::commands::Command;
@@ -155,50 +155,37 @@ impl Report {
 
     /// Reads the report of another member. Returns `None` if the answer is not a report.
     pub(super) fn from_json(answer: &Value) -> Option<Self> {
-        let name = answer["state"].as_str()?;
+        let integer = |name: &str| answer.get(name)?.as_i64();
+        let name = answer.get("state")?.as_str()?;
         let synchronising = MemberState::Synchronising;
         let is_synchronising = name == synchronising.name();
         let state = MemberState::of_role(name).or(is_synchronising.then_some(synchronising))?;
-        let figures = &answer["figures"];
-        let digest = figures["digest_zxid"]
-            .as_i64()
-            .zip(figures["digest"].as_i64());
-        let count = |name: &str| figures[name].as_u64();
+        let figures = answer.get("figures").and_then(Value::as_object);
         Some(Self {
-            member: answer["member"].as_i64().map(Sid),
+            member: integer("member").map(Sid),
             state,
-            synced_voters: answer["synced_voters"]
-                .as_u64()
-                .and_then(|n| n.try_into().ok()),
-            leading_since_ms: answer["leading_since"].as_i64(),
-            zxid: answer["zxid"].as_i64().map(Zxid),
-            version: text(&answer["version"]),
-            serving_since_ms: answer["serving_since"].as_i64(),
-            figures: figures.is_object().then(|| Figures {
-                connections: count("connections"),
-                sessions: count("sessions"),
-                watches: count("watches"),
-                syncs: count("syncs"),
-                syncs_ms: count("syncs_ms"),
-                digest: digest.map(|(zxid, value)| Digest {
-                    zxid: Zxid(zxid),
-                    value,
-                }),
-            }),
+            synced_voters: integer("synced_voters").and_then(|n| n.try_into().ok()),
+            leading_since_ms: integer("leading_since"),
+            zxid: integer("zxid").map(Zxid),
+            version: text(answer.get("version")),
+            serving_since_ms: integer("serving_since"),
+            figures: figures.map(Figures::from_json),
         })
     }
 
     /// Reads the answer of Apache ZooKeeper to `server_stats` at a time in ms since 1970.
     pub(super) fn from_server_stats(member: Sid, answer: &Value, now_ms: i64) -> Option<Self> {
-        let stats = &answer["server_stats"];
-        let uptime_ms = stats["uptime"].as_i64();
+        let stats = answer.get("server_stats")?;
+        let integer = |name: &str| stats.get(name)?.as_i64();
+        let uptime_ms = integer("uptime");
+        let connections = stats.get("num_alive_client_connections");
         Some(Self {
-            state: MemberState::of_role(stats["server_state"].as_str()?)?,
-            zxid: stats["last_processed_zxid"].as_i64().map(Zxid),
-            version: text(&answer["version"]),
+            state: MemberState::of_role(stats.get("server_state")?.as_str()?)?,
+            zxid: integer("last_processed_zxid").map(Zxid),
+            version: text(answer.get("version")),
             serving_since_ms: uptime_ms.map(|uptime| now_ms.saturating_sub(uptime)),
             figures: Some(Figures {
-                connections: stats["num_alive_client_connections"].as_u64(),
+                connections: connections.and_then(Value::as_u64),
                 ..Figures::default()
             }),
             ..Self::looking(member)
@@ -221,6 +208,23 @@ impl Report {
 }
 
 impl Figures {
+    fn from_json(figures: &Map<String, Value>) -> Self {
+        let count = |name: &str| figures.get(name)?.as_u64();
+        let integer = |name: &str| figures.get(name)?.as_i64();
+        let digest = integer("digest_zxid").zip(integer("digest"));
+        Self {
+            connections: count("connections"),
+            sessions: count("sessions"),
+            watches: count("watches"),
+            syncs: count("syncs"),
+            syncs_ms: count("syncs_ms"),
+            digest: digest.map(|(zxid, value)| Digest {
+                zxid: Zxid(zxid),
+                value,
+            }),
+        }
+    }
+
     fn of(view: &dyn AdminView) -> Self {
         let state = view.state();
         let syncs = view.metrics().fsynctime.get();
@@ -237,8 +241,8 @@ impl Figures {
 }
 
 /// Returns a string of bounded length.
-fn text(value: &Value) -> Option<String> {
-    let text = value.as_str()?;
+fn text(value: Option<&Value>) -> Option<String> {
+    let text = value?.as_str()?;
     Some(text.chars().take(VERSION_CHARS_MAX).collect())
 }
 

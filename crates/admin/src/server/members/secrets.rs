@@ -108,5 +108,5 @@ impl Asked {
 /// Returns the hash that a member reports.
 async fn ask(port: &HostPort, asked: &Asked, connector: &Connector) -> Option<String> {
     let answer = query::get(port, &asked.path, connector).await.ok()?;
-    Some(answer["fingerprint"].as_str()?.to_owned())
+    Some(answer.get("fingerprint")?.as_str()?.to_owned())
 }

@@ -21,6 +21,7 @@ use super::AdminPorts;
 use super::observed::{Observed, Outcome, Own};
 use super::query::{self, QueryError, Running};
 use super::report::{self, Report};
+use crate::answer::set;
 use crate::commands::NOT_SERVING;
 use crate::limits::MEMBER_REPORT_TIME;
 use crate::served::Pending;
@@ -100,7 +101,8 @@ impl Watcher {
         let sampled = latest.borrow().clone()?;
         let mut state = sampled.state.clone();
         let age_ms = sampled.at.elapsed().as_millis();
-        state["age"] = json!(u64::try_from(age_ms).unwrap_or(u64::MAX));
+        let age_ms = u64::try_from(age_ms).unwrap_or(u64::MAX);
+        set(&mut state, "age", json!(age_ms));
         Some(state)
     }
 }

@@ -129,7 +129,9 @@ impl Parser<'_> {
             let name = match token {
                 Token::End => return Ok(sections),
                 Token::Text(name) => name,
-                found => return Err((line, Fault::expected("the name of a section", &found))),
+                found @ Token::Mark(_) => {
+                    return Err((line, Fault::expected("the name of a section", &found)));
+                }
             };
             if sections.iter().any(|section| section.name == name) {
                 return Err((line, Fault::Twice(name)));
@@ -208,33 +210,25 @@ impl Parser<'_> {
 fn expand(value: &str, properties: &SystemProperties) -> Result<String, Fault> {
     let mut expanded = String::with_capacity(value.len());
     let mut rest = value;
-    while let Some(start) = rest.find("${") {
-        let (before, behind) = rest.split_at(start);
+    while let Some((before, behind)) = rest.split_once("${") {
         expanded.push_str(before);
-        let name = &behind[2..];
         // Text in double braces stays unchanged, for another expander.
-        let is_double = name.starts_with('{');
-        let end = if is_double {
-            name.find("}}")
-        } else {
-            name.find('}')
-        };
-        let Some(end) = end else {
-            expanded.push_str(behind);
+        let is_double = behind.starts_with('{');
+        let end = if is_double { "}}" } else { "}" };
+        let Some((name, after)) = behind.split_once(end) else {
+            expanded.extend(["${", behind]);
             return Ok(expanded);
         };
+        rest = after;
         if is_double {
-            expanded.push_str(&behind[..end + 4]);
-            rest = &name[end + 2..];
+            expanded.extend(["${", name, end]);
             continue;
         }
-        let name_only = &name[..end];
-        match (name_only, properties.get(name_only)) {
+        match (name, properties.get(name)) {
             ("/", _) => expanded.push('/'),
             (_, Some(property)) => expanded.push_str(property),
-            (_, None) => return Err(Fault::Property(name_only.to_owned())),
+            (_, None) => return Err(Fault::Property(name.to_owned())),
         }
-        rest = &name[end + 1..];
     }
     expanded.push_str(rest);
     Ok(expanded)
