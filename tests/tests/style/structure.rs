@@ -37,7 +37,6 @@ const LARGER_CIRCLES: &[(&str, usize)] = &[
     ("config", 5),
     ("history", 7),
     ("metrics", 19),
-    ("proto", 4),
     ("recipes", 5),
     ("replica", 20),
     ("simulation", 8),

@@ -3,7 +3,9 @@
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
 
 use super::op::InMulti;
-use super::request::{ReadRequest, WriteRequest, flags};
+use super::request::read::ReadRequest;
+use super::request::records::flags;
+use super::request::write::WriteRequest;
 use crate::data::RequestAcl;
 use crate::{ErrorCode, OpCode};
 

@@ -2,7 +2,9 @@
 
 use jute::{Decode, DecodeError, Encode, Reader, Str};
 
-use super::{NotEncodable, PathModeRequest, PathRequest, PathWatchRequest, SetWatchesRequest};
+use super::records::{
+    NotEncodable, PathModeRequest, PathRequest, PathWatchRequest, SetWatchesRequest,
+};
 use crate::OpCode;
 use crate::client::multi::{self, MultiHeader, MultiRead};
 

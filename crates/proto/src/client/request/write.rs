@@ -2,7 +2,7 @@
 
 use jute::{Decode, DecodeError, Encode, Reader, Str};
 
-use super::{
+use super::records::{
     CreateRequest, NotEncodable, PathVersionRequest, ReconfigRequest, SetAclRequest, SetDataRequest,
 };
 use crate::client::multi::{self, MultiFault, MultiHeader};
