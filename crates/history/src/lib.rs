@@ -41,9 +41,10 @@ pub use answers::ask;
 pub use answers::json;
 pub use answers::moment::{parse_session, time_text};
 pub use error::{HistoryError, Result};
+pub use index::Index;
 pub use index::load::set_aside;
 pub use index::maintain::MaintenanceStep;
-pub use index::{Index, IndexSettings, YieldHook};
+pub use index::settings::{IndexSettings, YieldHook};
 pub use limits::{FORMAT, ORIGINS_MAX, PAGE_RESULTS_MAX, Shape};
 pub use proto::position::{Position, parse_zxid};
 pub use query::{

@@ -11,6 +11,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -157,7 +158,6 @@ struct PageAt {
 impl SortedFile {
     pub(crate) fn open(path: PathBuf) -> Result<Arc<Self>> {
         blocking::mark("open the change history");
-        use std::os::unix::fs::FileExt;
         let file = match File::open(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(HistoryError::damaged(&path, "the file is missing"));

@@ -12,11 +12,12 @@ use prost::Message;
 
 use super::filling::BlockBuilder;
 use super::recent::RecentKeys;
+use super::settings::{IndexSettings, ROWS_DIR, base_path, run_path};
 use crate::error::{HistoryError, Result, io_error};
 use crate::files::rows::{Rows, SledRows, are_there, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::SortedFile;
-use crate::index::{Index, IndexSettings, ROWS_DIR, base_path, run_path};
+use crate::index::Index;
 use crate::limits::FORMAT;
 use crate::reading::read::Reader;
 use crate::reading::view::{BlockCache, Effort, EraView, Look, Run, Shared, View};

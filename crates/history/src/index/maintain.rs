@@ -6,12 +6,13 @@ use std::sync::Arc;
 use prost::Message;
 
 use super::postings::{Posting, decode, encode, path_key};
+use super::settings::{base_path, run_path};
 use crate::error::{HistoryError, Result};
 use crate::files::rows::keys;
 use crate::files::segment;
 use crate::files::sorted::{SortedCursor, SortedFile, SortedWriter};
 use crate::files::sorter::{MergedCursor, Sorter};
-use crate::index::{Index, base_path, run_path};
+use crate::index::Index;
 use crate::limits::{POSTINGS_CHUNK, STEP_PAGES};
 use crate::reading::read::apply;
 use crate::reading::view::{EraView, Look, Run};

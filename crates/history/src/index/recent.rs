@@ -12,8 +12,8 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::DefaultHashBuilder;
 
 use super::postings::{Posting, host, kinds_of};
+use super::settings::YieldHook;
 use crate::files::sorted::shared;
-use crate::index::YieldHook;
 use crate::record::Change;
 
 /// Keys in the order in which they were recorded.

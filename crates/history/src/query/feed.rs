@@ -5,7 +5,8 @@ use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
 use crate::limits::{FEED_BLOCKS_MAX, FEED_BYTES_MAX, FORMAT, PAGE_RESULTS_MAX};
-use crate::query::{FeedMemory, HistoryQuery};
+use crate::query::list::HistoryQuery;
+use crate::query::memory::FeedMemory;
 use crate::reading::read::Reader;
 use crate::reading::view::Look;
 use crate::reading::viewer::{Sight, Viewer};

@@ -5,7 +5,7 @@ use proto::position::Position;
 
 use crate::error::{HistoryError, Result};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
-use crate::query::Page;
+use crate::query::list::Page;
 use crate::query::scan::SubtreeCursor;
 use crate::reading::read::{Moment, Reader};
 use crate::reading::viewer::{PastAcl, Sight, Viewer};

@@ -11,7 +11,7 @@ use super::viewer::{PastAcl, Sight, Viewer};
 use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
 use crate::index::postings::{kinds, kinds_of, path_key};
-use crate::record::{AclList, Change, Content, Znode};
+use crate::record::{Change, Content, Znode};
 use crate::recording::filter::{self, PathFilter};
 
 /// Reader that answers queries. It is cheap to clone. Each query sees the history at the moment
@@ -447,12 +447,4 @@ pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
         Some(before) => Some(found.over(before)),
         None => None,
     };
-}
-
-/// Decodes the ACL in a content; empty if it is unknown.
-pub(crate) fn acl_list(content: Option<&Content>) -> Result<AclList> {
-    match content.and_then(Content::bytes) {
-        Some(bytes) => crate::record::decode(bytes.clone(), std::path::Path::new("an ACL")),
-        None => Ok(AclList::default()),
-    }
 }

@@ -215,7 +215,7 @@ impl Look {
 
     /// Returns the position of a closed block; `None` for the block that is being filled.
     pub(crate) fn row(&self, block: u64) -> Option<BlockRow> {
-        self.shared.view.read().row(block).cloned()
+        self.shared.view.read().row(block).copied()
     }
 
     /// Returns the blocks that may contain changes by a transaction.
@@ -248,7 +248,7 @@ impl Look {
                 let open: Block = crate::record::decode(open, &self.shared.dir)?;
                 return Ok((Arc::new(open.changes), segment));
             }
-            let row = view.row(block).cloned();
+            let row = view.row(block).copied();
             let segment = row.as_ref().and_then(|row| view.segments.get(&row.segment));
             (row, segment.cloned())
         };

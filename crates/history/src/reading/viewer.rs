@@ -13,11 +13,10 @@ use proto::{Acl, Id, Zxid};
 use tree::Tree;
 use tree::auth::is_super;
 
-use super::read::acl_list;
 use super::view::Look;
 use crate::error::Result;
 use crate::limits::MEMORY_PATHS_MAX;
-use crate::record::{Change, Content, ExportedChange, Znode};
+use crate::record::{Change, Content, ExportedChange, Znode, acl_list};
 
 /// The reader of an answer.
 #[derive(Debug, Clone, Copy)]

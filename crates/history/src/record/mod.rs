@@ -7,6 +7,8 @@
 #[allow(missing_docs, clippy::all, clippy::pedantic, unreachable_pub)]
 mod generated;
 
+use std::path::Path;
+
 use bytes::Bytes;
 use prost::Message;
 use proto::position::Position;
@@ -66,6 +68,14 @@ impl Content {
 /// Returns the list in a content if it is known.
 fn list_of(content: Option<&Content>) -> Option<AclList> {
     AclList::decode(content?.bytes()?.clone()).ok()
+}
+
+/// Decodes the ACL in a content; empty if it is unknown.
+pub(crate) fn acl_list(content: Option<&Content>) -> crate::Result<AclList> {
+    match content.and_then(Content::bytes) {
+        Some(bytes) => decode(bytes.clone(), Path::new("an ACL")),
+        None => Ok(AclList::default()),
+    }
 }
 
 impl Znode {
@@ -146,10 +156,7 @@ impl Operation {
 }
 
 /// Decodes a record. A failure is corruption, because the checksum was correct.
-pub(crate) fn decode<M: Message + Default>(
-    bytes: Bytes,
-    path: &std::path::Path,
-) -> crate::Result<M> {
+pub(crate) fn decode<M: Message + Default>(bytes: Bytes, path: &Path) -> crate::Result<M> {
     M::decode(bytes).map_err(|error| crate::HistoryError::damaged(path, error.to_string()))
 }
 

@@ -13,8 +13,9 @@ use crate::error::Result;
 use crate::files::rows::keys;
 use crate::files::sorted::{SortedFile, SortedWriter};
 use crate::files::sorter::Sorter;
+use crate::index::Index;
 use crate::index::postings::path_key;
-use crate::index::{Index, IndexSettings, base_path};
+use crate::index::settings::{IndexSettings, base_path};
 use crate::reading::view::EraView;
 use crate::record::{Content, Era, Kind, Znode};
 

@@ -10,7 +10,8 @@ use proto::{Acl, StatPersisted, Zxid};
 use super::baseline::{Baseline, SnapshotAt};
 use super::expand::Origin;
 use crate::error::{HistoryError, Result};
-use crate::index::{Index, IndexSettings};
+use crate::index::Index;
+use crate::index::settings::IndexSettings;
 
 /// Storage of histories, either files or the memory of a simulation.
 pub trait Keeper {
