@@ -35,7 +35,6 @@ const CIRCLE_MAX: usize = 3;
 const LARGER_CIRCLES: &[(&str, usize)] = &[
     ("client", 5),
     ("config", 5),
-    ("metrics", 19),
     ("recipes", 5),
     ("replica", 20),
     ("simulation", 8),

@@ -234,9 +234,9 @@ impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for letter in text.chars() {
             if letter.is_control() {
-                self.0.extend(letter.escape_default())
+                self.0.extend(letter.escape_default());
             } else {
-                self.0.push(letter)
+                self.0.push(letter);
             }
         }
         Ok(())

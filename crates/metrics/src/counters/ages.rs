@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use proto::{Sid, Zxid};
 
-use super::replies::Values;
-use crate::table::Metrics;
+use super::values::{Values, age};
+use crate::table::rows::Metrics;
 
 /// Ages that were collected in one turn of the core, and the timestamps of transactions on their
 /// way to the disk.
@@ -101,10 +101,6 @@ impl Ages {
 /// or none if `sampled` is below 1. Source: Leader.processAck (`leader.ackLoggingFrequency`).
 pub fn is_sampled(zxid: Zxid, sampled: i64) -> bool {
     sampled > 0 && zxid.0 % sampled == 0
-}
-
-pub(crate) fn age(stamp_ms: i64, now_ms: i64) -> Option<u64> {
-    u64::try_from(now_ms.saturating_sub(stamp_ms)).ok()
 }
 
 #[cfg(test)]

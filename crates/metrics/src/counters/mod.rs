@@ -11,6 +11,7 @@ pub(crate) mod replies;
 pub(crate) mod server_stats;
 pub(crate) mod shards;
 pub(crate) mod summary;
+pub(crate) mod values;
 
 pub use ages::{Ages, is_sampled};
 pub use connection_stats::{ConnectionFigures, ConnectionStats};

@@ -9,8 +9,8 @@ use proto::txn::Txn;
 use proto::watch::EventType;
 
 use super::namespaces::namespace;
-use super::replies::Values;
-use crate::table::Metrics;
+use super::values::Values;
+use crate::table::rows::Metrics;
 
 impl Metrics {
     /// Records that a database was loaded from disk (`dbinittime`, `startup_*`). Source:

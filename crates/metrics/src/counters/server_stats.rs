@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::replies::Replies;
 use super::shards::Counter;
 use super::summary::{BufferSizes, BufferStats, Moments};
-use crate::table::Metrics;
+use crate::table::rows::Metrics;
 
 /// Counters of a serving server. Source: ServerStats.
 ///

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::replies::Sizes;
 use super::shards::Shards;
 use crate::table::text::Decimal;
 
@@ -256,6 +255,14 @@ impl Summary {
     pub fn reset(&self) {
         self.0.iter().for_each(AtomicMoments::reset);
     }
+}
+
+/// Sizes of several packets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) last: u32,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
 }
 
 /// Sizes of encoded packets: last, minimum and maximum. Source: BufferStats.

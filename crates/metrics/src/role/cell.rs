@@ -8,8 +8,8 @@ use parking_lot::{Mutex, RwLock};
 
 use super::mode::{Mode, ZabState};
 use super::view::{LeaderFigures, RoleView};
-use crate::counters::{BufferStats, Summary};
-use crate::table::Metrics;
+use crate::counters::summary::{BufferStats, Summary};
+use crate::table::rows::Metrics;
 
 /// Cell with the current [`RoleView`] and the counters of a leader.
 #[derive(Debug)]

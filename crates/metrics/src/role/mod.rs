@@ -14,7 +14,7 @@ mod cell;
 mod mode;
 #[cfg(test)]
 mod tests;
-mod view;
+pub(crate) mod view;
 
 pub use cell::RoleCell;
 pub use mode::{Learners, Mode, SyncMode, ZabState};

@@ -8,8 +8,8 @@ use config::membership::Membership;
 use proto::Sid;
 
 use super::mode::{Learners, Mode, SyncMode, ZabState};
-use crate::counters::BufferSizes;
-use crate::view::MemberConfiguration;
+use crate::counters::summary::BufferSizes;
+use crate::view::configuration::MemberConfiguration;
 
 /// Role and its progress.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use tree::QuotaReport;
 use super::text::Decimal;
 use crate::counters::server_stats::ServerFigures;
 use crate::process::figures::Descriptors;
-use crate::role::{LeaderFigures, RoleView};
+use crate::role::view::{LeaderFigures, RoleView};
 
 /// Input for the computation of gauges.
 #[derive(Debug)]

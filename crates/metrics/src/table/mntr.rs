@@ -11,6 +11,9 @@ use crate::counters::summary::Moments;
 ///
 /// A summary has the names `avg_` to `sum_`, and an advanced summary also has `p50_` to `p999_`.
 /// The key of a set comes between the statistic and the metric. Source: DefaultMetricsProvider.
+///
+/// # Errors
+/// If `each` returns an error.
 pub fn figures(
     metric: &Metric,
     reading: &Reading,

@@ -11,11 +11,11 @@
 
 #[cfg(test)]
 mod document;
-mod gauges;
+pub(crate) mod gauges;
 pub mod mntr;
 pub mod prometheus;
 mod read;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod text;
 mod unfed;
 
