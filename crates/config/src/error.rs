@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::config::operations::AuditSettings;
+use crate::config::audit::AuditSettings;
 use crate::report::finding;
 use crate::report::origin::{Notice, NoticeLevel, Origin, write_place};
 

@@ -34,7 +34,6 @@ const CIRCLE_MAX: usize = 3;
 /// smaller.
 const LARGER_CIRCLES: &[(&str, usize)] = &[
     ("client", 5),
-    ("config", 5),
     ("recipes", 5),
     ("replica", 20),
     ("simulation", 8),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proto::{LateSecret, Secret};
 
 use super::jaas_sections::Jaas;
+pub use super::provider::AuthProvider;
 use super::sasl::{Sasl, must_refuse_everybody};
 use crate::error::ConfigError;
 use crate::registry::PREFIX;
@@ -42,23 +43,6 @@ pub struct Auth {
     pub sasl: Sasl,
 }
 
-/// Authentication provider, which Java loads by the name of its class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AuthProvider {
-    /// Scheme `digest`.
-    Digest,
-    /// Scheme `ip`.
-    Ip,
-    /// Scheme `sasl`.
-    Sasl,
-    /// Scheme `x509`.
-    X509,
-    /// Scheme `ensemble`.
-    Ensemble,
-    /// Scheme `key`.
-    Key,
-}
-
 /// Hash algorithm for ids of the scheme `digest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DigestAlgorithm {
@@ -83,47 +67,6 @@ pub enum DigestAlgorithm {
     Sha3_384,
     /// SHA3-512.
     Sha3_512,
-}
-
-impl AuthProvider {
-    const ALL: [Self; 6] = [
-        Self::Digest,
-        Self::Ip,
-        Self::Sasl,
-        Self::X509,
-        Self::Ensemble,
-        Self::Key,
-    ];
-
-    /// Returns the provider's scheme.
-    pub fn scheme(self) -> &'static str {
-        match self {
-            Self::Digest => "digest",
-            Self::Ip => "ip",
-            Self::Sasl => "sasl",
-            Self::X509 => "x509",
-            Self::Ensemble => "ensemble",
-            Self::Key => "key",
-        }
-    }
-
-    fn class_name(self) -> &'static str {
-        match self {
-            Self::Digest => keys::DIGEST_CLASS,
-            Self::Ip => keys::IP_CLASS,
-            Self::Sasl => keys::SASL_CLASS,
-            Self::X509 => keys::X509_CLASS,
-            Self::Ensemble => keys::ENSEMBLE_CLASS,
-            Self::Key => keys::KEY_CLASS,
-        }
-    }
-
-    /// Returns the provider of a Java class, by its full name.
-    pub fn of_class(class: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|provider| provider.class_name() == class)
-    }
 }
 
 impl DigestAlgorithm {

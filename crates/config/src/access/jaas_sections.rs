@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use super::auth::AuthProvider;
+use super::provider::AuthProvider;
 use crate::error::ConfigError;
 use crate::formats::jaas::{JaasFile, Section, path_of};
 use crate::formats::properties::MAX_BYTES;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use proto::Secret;
 
-use super::auth::AuthProvider;
 use super::jaas_sections::{FoundSection, Jaas, asks_for_sasl, requires_sasl, why_missing};
+use super::provider::AuthProvider;
 use crate::config::ensemble::QuorumSasl;
 use crate::error::ConfigError;
 use crate::formats::jaas::{JaasFile, Section};

@@ -1,5 +1,6 @@
 //! The complete configuration of a server, parsed and cross-checked.
 
+pub(crate) mod audit;
 pub(crate) mod budgets;
 pub(crate) mod ensemble;
 pub(crate) mod identity;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proto::Sid;
 
+pub use super::audit::AuditSettings;
 use crate::error::ConfigError;
 use crate::members::HostPort;
 use crate::registry::Key;
@@ -102,24 +103,6 @@ pub struct PauseMonitor {
     pub info_threshold_ms: u64,
     /// Interval between two checks of the clock, in milliseconds.
     pub sleep_time_ms: u64,
-}
-
-/// Settings of the audit log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditSettings {
-    /// Path of the file. Full files stay in the same directory, with a number appended to their
-    /// names.
-    pub file: PathBuf,
-    /// Whether only refused operations are written.
-    pub failures_only: bool,
-    /// Size above which a file is full, in bytes.
-    pub file_bytes_max: u64,
-    /// Number of full files to keep.
-    pub files_kept: u32,
-    /// Maximum number of lines that wait to be written.
-    pub queue_lines: usize,
-    /// Whether lines are dropped and counted when too many wait. Otherwise requests wait.
-    pub never_blocks: bool,
 }
 
 /// Settings of the change history.
