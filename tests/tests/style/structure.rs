@@ -40,7 +40,6 @@ const LARGER_CIRCLES: &[(&str, usize)] = &[
     ("simulator", 30),
     ("storage", 9),
     ("transport", 7),
-    ("tree", 5),
     ("zab", 5),
 ];
 

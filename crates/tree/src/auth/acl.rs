@@ -7,7 +7,7 @@ use jute::Str;
 use proto::data::RequestAcl;
 use proto::{Acl, ErrorCode, Id};
 
-use super::{ANYONE, AUTH, AuthSettings, WORLD};
+use super::settings::{ANYONE, AUTH, AuthSettings, WORLD};
 
 /// Maximum number of entries in a stored list that is created with `auth`. Such an entry expands to
 /// all of the caller's identities, and a client chooses both numbers.

@@ -10,7 +10,7 @@ use sha2::digest::{Digest, DynDigest};
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 
-use super::{DIGEST, DigestSettings, SUPER};
+use super::settings::{DIGEST, DigestSettings, SUPER};
 
 macro_rules! algorithms {
     ($( $name:ident $type:ty, $java:literal $(, $other:literal)*; )+) => {

@@ -2,7 +2,7 @@
 
 use proto::{Acl, Id};
 
-use super::{ANYONE, AuthSettings, SUPER, WORLD};
+use super::settings::{ANYONE, AuthSettings, SUPER, WORLD};
 
 /// Returns whether one of `identities` has one of the permission bits in `wanted`.
 ///

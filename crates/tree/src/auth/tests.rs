@@ -1,6 +1,6 @@
 use jute::Str;
 use proto::data::{RequestAcl, perms};
-use proto::{Acl, ErrorCode, Id};
+use proto::{Acl, ErrorCode, Id, Secret};
 
 use super::*;
 

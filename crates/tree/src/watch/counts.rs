@@ -3,7 +3,7 @@
 use jute::Str;
 use proto::request::{PathWatchRequest, ReadRequest};
 
-use super::Kinds;
+use super::kinds::Kinds;
 use super::store::{PathEntry, WatcherEntry, WatcherId, Watches};
 
 /// Counts that are updated at each change.
@@ -59,6 +59,7 @@ impl Counts {
     }
 }
 
+#[expect(clippy::ref_option, reason = "`flat_map` passes references to fields")]
 fn paths(list: &Option<Vec<Option<Str>>>) -> impl Iterator<Item = Option<&str>> {
     list.iter().flatten().map(Option::as_deref)
 }

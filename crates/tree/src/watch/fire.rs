@@ -6,7 +6,7 @@ use jute::Str;
 use proto::watch::EventType;
 use proto::{Acl, Zxid};
 
-use super::Kinds;
+use super::kinds::Kinds;
 use super::store::{WatcherId, Watches};
 
 /// One firing of one table. All watchers receive an identical packet.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::Kinds;
+use super::kinds::Kinds;
 use super::store::{WatcherId, Watches};
 
 /// Position in a listing by path.

@@ -3,8 +3,8 @@
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
 
-use super::Kinds;
 use super::counts::Counts;
+use super::kinds::Kinds;
 use crate::nodes::path_hash;
 
 /// Id of a connection that receives events.
