@@ -13,7 +13,7 @@ use crate::chores::{Chore, Chores};
 use crate::chroot::Chroot;
 use crate::error::{Error, Result};
 use crate::limits::STREAM_EVENTS_MAX;
-use crate::machine::{Sink, Waiter};
+use crate::machine::watches::{Sink, Waiter};
 use crate::state::WatchEvent;
 
 /// Handle for a standard watch, which reports one change.

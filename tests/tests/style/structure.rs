@@ -33,8 +33,6 @@ const CIRCLE_MAX: usize = 3;
 /// Crates with a larger circle, and its number of files. The list and its numbers become only
 /// smaller.
 const LARGER_CIRCLES: &[(&str, usize)] = &[
-    ("client", 5),
-    ("recipes", 5),
     ("replica", 20),
     ("simulation", 8),
     ("simulator", 30),

@@ -16,7 +16,7 @@
 mod calls;
 mod hosts;
 mod in_flight;
-mod watches;
+pub(crate) mod watches;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use in_flight::InFlight;
 pub use in_flight::Reply;
 use watches::Watches;
 pub use watches::{AddWatchMode, WatchKind};
-pub(crate) use watches::{Registration, Sink, Waiter, WatchEffect};
+pub(crate) use watches::{Registration, WatchEffect};
 
 /// Instruction to the host.
 #[derive(Debug)]

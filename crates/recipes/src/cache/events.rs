@@ -5,8 +5,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::node::{CacheState, Node};
 use super::tree::CachedTree;
-use super::{CacheState, Node};
 use crate::error::{Error, Result};
 
 /// Event from a [`TreeCache`](super::TreeCache).

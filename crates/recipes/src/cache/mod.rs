@@ -1,37 +1,26 @@
 //! Local copy of a subtree that follows its changes.
 
 mod events;
+mod node;
 mod reads;
 mod task;
 mod tree;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use client::Client;
 use parking_lot::Mutex;
-use proto::Stat;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use self::events::{CacheEvent, CacheEvents};
+use self::node::CacheState;
+pub use self::node::{CacheScope, Node};
 use self::reads::Selection;
 use self::task::CacheTask;
 use self::tree::CachedTree;
 use crate::error::{Error, Result};
 use crate::session::check_path;
-
-/// Part of a subtree that a cache holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CacheScope {
-    /// The znode and all its descendants.
-    Subtree,
-    /// The children of the znode, without the znode itself.
-    Children,
-    /// The znode only.
-    Node,
-}
 
 /// Copy of a znode and its descendants, updated through one persistent recursive watch (servers
 /// from 3.6 on).
@@ -86,26 +75,6 @@ pub struct TreeCache {
     state: watch::Receiver<CacheState>,
     stop: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
-}
-
-/// Znode in a cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    /// Data of the znode.
-    pub data: Bytes,
-    /// Stat at the time when the data was read.
-    pub stat: Stat,
-}
-
-type Nodes = BTreeMap<String, Node>;
-
-#[derive(Debug, Clone)]
-struct CacheState {
-    /// Number of changes of the copy.
-    revision: u64,
-    is_complete: bool,
-    /// Reason why the cache ended. Absent while it runs.
-    end: Option<Error>,
 }
 
 impl TreeCache {

@@ -6,8 +6,8 @@ use client::{Client, Result, Str};
 use proto::ErrorCode;
 use tokio::task::JoinSet;
 
+use super::node::{CacheScope, Node};
 use super::tree::Found;
-use super::{CacheScope, Node};
 
 /// Maximum number of unanswered reads per cache. A client accepts more requests than that, so other
 /// calls of the application do not wait for the cache.

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use proto::ErrorCode;
 use tokio::sync::watch;
 
+use super::node::{CacheScope, CacheState, Node, Nodes};
 use super::reads::{Selection, read_node};
 use super::tree::{CachedTree, Found};
-use super::{CacheScope, CacheState, Node};
 use crate::error::{Error, Result};
 use crate::session::{connected, may_pass};
 use crate::watched::{StreamChange, next};
@@ -163,7 +163,7 @@ impl CacheTask {
                 Some(ErrorCode::NoNode) => self.change(|tree| tree.remove(path)),
                 Some(ErrorCode::NoAuth) => {
                     let hidden = [path.to_owned()].into();
-                    let nodes = super::Nodes::new();
+                    let nodes = Nodes::new();
                     self.replace(path, Found { nodes, hidden });
                 }
                 // The stream reports the loss.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::events::CacheEvent;
-use super::{Node, Nodes};
+use super::node::{Node, Nodes};
 
 /// Contents of a subtree that has been read.
 #[derive(Debug, Default)]
