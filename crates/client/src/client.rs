@@ -24,7 +24,7 @@ use crate::machine::{
     AddWatchMode, Command, Hosts, Machine, MachineChannels, NewServers, Registration, Reply,
     WatchEffect,
 };
-use crate::options::{Options, with_port};
+use crate::options::{Options, WallClock, with_port};
 use crate::path::{PathFault, check_path, check_prefix};
 use crate::protected::uuid;
 use crate::state::{State, WatchEvent};
@@ -74,6 +74,7 @@ struct Shared {
     random: Mutex<fastrand::Rng>,
     driver: Mutex<Option<Running>>,
     is_renewed: bool,
+    wall_clock: Option<Arc<dyn WallClock>>,
     request_bytes_max: usize,
     limits: Limits,
 }
@@ -121,6 +122,7 @@ impl Client {
             random: Mutex::new(random),
             driver: Mutex::new(None),
             is_renewed: options.is_renewed,
+            wall_clock: options.wall_clock.clone(),
             request_bytes_max: options.request_bytes_max,
             limits: Limits::from_max_buffer(options.frame_bytes_max, 0),
         };
@@ -300,6 +302,11 @@ impl Client {
     /// Returns a random UUID for unique names. Do not use it as a secret.
     pub fn random_uuid(&self) -> String {
         uuid(self.shared.random.lock().u128(..))
+    }
+
+    /// Returns the clock that replaces the system clock, if any.
+    pub fn wall_clock(&self) -> Option<&dyn WallClock> {
+        self.shared.wall_clock.as_deref()
     }
 
     /// Creates a handle for a watch on `path`, and the registration for the request that sets the

@@ -107,7 +107,7 @@ pub use multi::{
     MultiOp, MultiRead, MultiReadResult, MultiResult, decode_read_results, decode_results,
     first_failure,
 };
-pub use options::Options;
+pub use options::{Options, WallClock};
 pub use path::{PathFault, check_path};
 pub use protected::{Created, Protection};
 pub use proto::connect::ReplyHeader;

@@ -1,5 +1,6 @@
 //! Settings of a [`crate::Client`].
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,13 @@ use crate::handshake::{Handshake, Session};
 use crate::limits::{FRAME_BYTES_MAX, REQUEST_BYTES_MAX};
 #[cfg(feature = "sasl")]
 use crate::login::Login;
+
+/// Clock that replaces the system clock, for simulations. Recipes read it for times in the data of
+/// znodes.
+pub trait WallClock: fmt::Debug + Send + Sync {
+    /// Returns the time in ms since 1970.
+    fn now_ms(&self) -> u64;
+}
 
 /// Settings of a client and its connections.
 #[derive(Debug, Clone)]
@@ -48,6 +56,8 @@ pub struct Options {
     /// Seed of all random decisions, for reproducible runs. With `None`, the system provides a
     /// random seed.
     pub seed: Option<u64>,
+    /// Clock that replaces the system clock, if any.
+    pub wall_clock: Option<Arc<dyn WallClock>>,
     pub(crate) chroot: Chroot,
 }
 
@@ -86,6 +96,7 @@ impl Options {
             login: None,
             dialer: None,
             seed: None,
+            wall_clock: None,
             chroot: Chroot::new(chroot),
         }
     }
@@ -170,6 +181,12 @@ impl Options {
     /// for simulations. Two clients with one seed generate equal names.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Sets a clock that replaces the system clock, for simulations.
+    pub fn with_wall_clock(mut self, wall_clock: Arc<dyn WallClock>) -> Self {
+        self.wall_clock = Some(wall_clock);
         self
     }
 

@@ -118,7 +118,7 @@ impl Items {
             return (free.collect(), None);
         }
         let due = |name: &str| parse(name, self.naming).map_or(0, |item| item.due_ms);
-        let now = now_ms();
+        let now = now_ms(&self.client);
         let (now_due, later): (Vec<_>, Vec<_>) = free.partition(|name| due(name) <= now);
         let next = later.first().map(|name| due(name).saturating_sub(now));
         (now_due, next.map(Duration::from_millis))

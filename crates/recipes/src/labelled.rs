@@ -53,7 +53,8 @@ impl DelayQueue {
     /// See [`Queue::put`](crate::Queue::put).
     pub async fn put(&self, delay: Duration, item: impl Into<Bytes>) -> Result<()> {
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        self.put_at(now_ms().saturating_add(delay_ms), item).await
+        let now_ms = now_ms(&self.items.client);
+        self.put_at(now_ms.saturating_add(delay_ms), item).await
     }
 
     /// Adds an item that consumers can take from this time on, in ms since 1970.

@@ -73,7 +73,7 @@ impl NonBlockingLease {
         let end = i64::try_from(duration.as_secs())
             .ok()
             .filter(|seconds| *seconds > 0);
-        let now = i64::try_from(now_ms() / 1000).unwrap_or(i64::MAX);
+        let now = i64::try_from(now_ms(&self.client) / 1000).unwrap_or(i64::MAX);
         let end = end.and_then(|seconds| text(now.checked_add(seconds)?));
         let (Some(now), Some(end)) = (text(now), end) else {
             let reason = format!("a lease cannot last {duration:?}");

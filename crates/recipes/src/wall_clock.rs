@@ -3,8 +3,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Returns the time in ms since 1970.
-pub(crate) fn now_ms() -> u64 {
+use client::Client;
+
+/// Returns the time in ms since 1970, by the clock of the client's options or by the system clock.
+pub(crate) fn now_ms(client: &Client) -> u64 {
+    if let Some(clock) = client.wall_clock() {
+        return clock.now_ms();
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }

@@ -13,7 +13,7 @@ use crate::server::{Answers, SimHost};
 use crate::settings::EnsembleSettings;
 
 /// Start time of every simulation.
-const BEGIN_MS: i64 = 1_700_000_000_000;
+pub const BEGIN_MS: i64 = 1_700_000_000_000;
 
 /// One in this number of syncs by visiting threads stalls, if disks stall.
 const VISITS_TO_STALL: usize = 25;

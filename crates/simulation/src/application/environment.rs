@@ -22,6 +22,7 @@ impl Environment {
         Options::new(&servers.join(","))
             .with_dialer(Arc::new(self.sockets.clone()))
             .with_seed(self.seed)
+            .with_wall_clock(Arc::new(self.sockets.clone()))
     }
 
     /// Returns a random number that is determined by the seed of the simulation.

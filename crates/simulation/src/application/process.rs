@@ -37,6 +37,7 @@ impl Process {
         // The time driver runs only when no task can run. See `run`.
         builder.enable_time().event_interval(u32::MAX);
         let runtime = builder.start_paused(true).build()?;
+        sockets.set_now_ms(now_ms);
         Ok(Self {
             main: runtime.spawn(main),
             runtime,
@@ -49,6 +50,7 @@ impl Process {
     pub fn run(&mut self, now_ms: i64) {
         let passed = u64::try_from(now_ms - self.now_ms).unwrap_or(0);
         self.now_ms = now_ms;
+        self.sockets.set_now_ms(now_ms);
         self.runtime.block_on(async {
             if passed > 0 {
                 tokio::time::advance(Duration::from_millis(passed)).await;

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes};
-use client::{Dial, Dialing, Duplex};
+use client::{Dial, Dialing, Duplex, WallClock};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::network::Message;
+use crate::world::BEGIN_MS;
 
 /// All sockets of a process. New sockets are created through this table.
 #[derive(Clone, Default)]
@@ -24,6 +25,8 @@ pub struct Sockets(Arc<Mutex<SocketTable>>);
 struct SocketTable {
     last: u64,
     sockets: BTreeMap<u64, Socket>,
+    /// Time since the beginning of the simulation, in ms.
+    now_ms: i64,
 }
 
 #[derive(Default)]
@@ -100,6 +103,11 @@ impl Socket {
 }
 
 impl Sockets {
+    /// Sets the wall clock of the process, in ms since the beginning of the simulation.
+    pub(super) fn set_now_ms(&self, now_ms: i64) {
+        self.0.lock().now_ms = now_ms;
+    }
+
     /// Returns the network operations requested since the last call.
     pub(super) fn take_wanted(&self) -> Vec<SocketRequest> {
         let mut wanted = Vec::new();
@@ -208,6 +216,13 @@ impl Dial for Sockets {
             poll_fn(|context| stream.poll_dialled(context)).await?;
             Ok(Box::new(stream) as Box<dyn Duplex>)
         })
+    }
+}
+
+/// The wall clocks of all processes are correct.
+impl WallClock for Sockets {
+    fn now_ms(&self) -> u64 {
+        u64::try_from(BEGIN_MS + self.0.lock().now_ms).unwrap_or_default()
     }
 }
 
