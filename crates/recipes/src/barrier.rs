@@ -196,8 +196,13 @@ impl Inside {
         let client = &barrier.queue.client;
         let own = place.name().to_owned();
         let mut place = Some(place);
+        let mut inside = None;
         loop {
-            let members = barrier.list().await?;
+            let mut members = barrier.list().await?;
+            let inside = inside.get_or_insert_with(|| members.clone());
+            // Members that have entered meanwhile wait for the next round. Without its own znode,
+            // this member has already left.
+            members.retain(|name| inside.contains(&own) && inside.contains(name));
             let directory = &barrier.queue.directory;
             let other = match &members[..] {
                 [] => break,

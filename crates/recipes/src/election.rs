@@ -80,16 +80,22 @@ impl Election {
 
 /// Returns the first candidates in a queue.
 pub(crate) async fn participants(queue: &Queue, max: usize) -> Result<Vec<Participant>> {
-    let names = queue.list().await?.unwrap_or_default();
-    let mut participants = Vec::new();
-    for name in ordered(names.iter().map(String::as_str), queue.words) {
-        if participants.len() == max {
-            break;
+    loop {
+        let names = queue.list().await?.unwrap_or_default();
+        let names = ordered(names.iter().map(String::as_str), queue.words);
+        let mut participants = Vec::new();
+        for name in &names {
+            if participants.len() == max {
+                break;
+            }
+            let path = format!("{}/{name}", queue.directory);
+            let is_leader = participants.is_empty();
+            let data = data_of(&queue.client, &path).await?;
+            participants.extend(data.map(|id| Participant { id, is_leader }));
         }
-        let path = format!("{}/{name}", queue.directory);
-        let is_leader = participants.is_empty();
-        let data = data_of(&queue.client, &path).await?;
-        participants.extend(data.map(|id| Participant { id, is_leader }));
+        // If all candidates of the list have left, others may have joined meanwhile.
+        if names.is_empty() || !participants.is_empty() {
+            return Ok(participants);
+        }
     }
-    Ok(participants)
 }

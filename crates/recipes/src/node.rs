@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use client::{Client, Create};
-use proto::{ErrorCode, Stat};
+use proto::{ErrorCode, SessionId, Stat};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -37,6 +37,7 @@ use crate::watched::{WatchEnd, ended};
 pub struct PersistentNode {
     client: Client,
     path: String,
+    life: NodeLife,
     data: watch::Sender<Bytes>,
     standing: watch::Receiver<NodeState>,
     stop: watch::Sender<bool>,
@@ -57,7 +58,12 @@ pub(crate) enum NodeLife {
 #[derive(Debug, Clone)]
 enum NodeState {
     Missing,
-    There,
+    /// The znode exists with this data. This session has created it, unless the znode may belong to
+    /// any client.
+    There {
+        data: Bytes,
+        session: SessionId,
+    },
     Over(Option<Error>),
 }
 
@@ -100,6 +106,7 @@ impl PersistentNode {
         Ok(Self {
             client: client.clone(),
             path: path.to_owned(),
+            life,
             data,
             standing,
             stop,
@@ -125,14 +132,22 @@ impl PersistentNode {
         let mut standing = self.standing.clone();
         loop {
             match &*standing.borrow_and_update() {
-                NodeState::There => return Ok(()),
-                NodeState::Missing => {}
+                NodeState::There { data, session } if self.is_current(data, *session) => {
+                    return Ok(());
+                }
+                NodeState::There { .. } | NodeState::Missing => {}
                 NodeState::Over(error) => return Err(self.over(error.as_ref())),
             }
             if standing.changed().await.is_err() {
                 return Err(self.over(None));
             }
         }
+    }
+
+    /// Returns whether the znode has the wanted data, and exists in the current session.
+    fn is_current(&self, data: &Bytes, session: SessionId) -> bool {
+        let is_in_session = self.life != NodeLife::Session || session == self.client.session_id();
+        *data == *self.data.borrow() && is_in_session
     }
 
     fn over(&self, error: Option<&Error>) -> Error {
@@ -231,10 +246,13 @@ impl NodeTask {
 
     /// Waits until the znode is deleted or its data must change.
     async fn keep(&mut self, is_own: bool, client: &Client, path: &str, data: Bytes) -> Result<()> {
+        let session = self.client.session_id();
         if is_own {
             let set = || client.set_data(path, data.clone(), -1);
             match insist(client, set).await {
-                Ok(_) => self.standing.send_replace(NodeState::There),
+                Ok(_) => self
+                    .standing
+                    .send_replace(NodeState::There { data, session }),
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };

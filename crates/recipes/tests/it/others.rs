@@ -270,6 +270,20 @@ async fn a_persistent_node_is_recreated_in_the_next_session() {
     soon("its turn", node.is_there()).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_persistent_node_is_there_with_its_most_recent_data() {
+    let server = server();
+    let (client, other) = two_clients(&server).await;
+    let node = PersistentNode::start(&client, "/n", "0").unwrap();
+    for number in 1..20 {
+        let data = number.to_string();
+        node.set_data(data.clone());
+        soon("the znode", node.is_there()).await.unwrap();
+        let (read, _) = other.get_data("/n").await.unwrap();
+        assert_eq!(read.as_deref(), Some(data.as_bytes()));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn members_see_each_other() {
     let server = server();
