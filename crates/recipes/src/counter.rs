@@ -65,6 +65,16 @@ impl Counter {
     }
 
     /// Sets the width of the number.
+    ///
+    /// ```
+    /// # tests::documented(async |client| {
+    /// use zoarium_recipes::{Counter, Width};
+    ///
+    /// let seats = Counter::new(&client, "/counters/seats")?.with_width(Width::Int);
+    /// assert_eq!(seats.add(-2).await?, -2);
+    /// # Ok::<_, zoarium_recipes::Error>(())
+    /// # });
+    /// ```
     pub fn with_width(mut self, width: Width) -> Self {
         self.width = width;
         self

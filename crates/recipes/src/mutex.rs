@@ -76,6 +76,16 @@ impl Mutex {
     }
 
     /// Sets the layout of the names, for other libraries.
+    ///
+    /// ```
+    /// # tests::documented(async |client| {
+    /// use zoarium_recipes::{Layout, Mutex};
+    ///
+    /// let mutex = Mutex::new(&client, "/locks/printer")?.with_layout(Layout::Kazoo);
+    /// mutex.acquire().await?.release().await?;
+    /// # Ok::<_, zoarium_recipes::Error>(())
+    /// # });
+    /// ```
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
@@ -186,6 +196,20 @@ impl Mutex {
     ///
     /// A holder that uses this crate sees the request in [`LockGuard::is_asked_for`], and a Curator
     /// holder sees it if its lock is revocable. Both may ignore it.
+    ///
+    /// ```
+    /// # tests::documented(async |client| {
+    /// use zoarium_recipes::Mutex;
+    ///
+    /// let mutex = Mutex::new(&client, "/locks/printer")?;
+    /// # let guard = mutex.acquire().await?;
+    /// mutex.ask_for().await?;
+    /// // In the program of the holder:
+    /// assert!(guard.is_asked_for().await);
+    /// guard.release().await?;
+    /// # Ok::<_, zoarium_recipes::Error>(())
+    /// # });
+    /// ```
     ///
     /// # Errors
     /// If a server refuses to read the directory or to write to the holder's znode.

@@ -52,6 +52,17 @@ impl Party {
 
     /// Works like [`start`](Self::start), for a pool in which identifiers are parts of names.
     ///
+    /// ```
+    /// # tests::documented(async |client| {
+    /// use zoarium_recipes::Party;
+    ///
+    /// let member = Party::start_shallow(&client, "/parties/readers", "host-7")?;
+    /// member.is_there().await?;
+    /// assert_eq!(member.members().await?, ["host-7"]);
+    /// # Ok::<_, zoarium_recipes::Error>(())
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// If the path is invalid, or the identifier cannot be part of a name.
     pub fn start_shallow(client: &Client, directory: &str, identifier: &str) -> Result<Self> {

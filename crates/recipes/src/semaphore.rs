@@ -11,8 +11,8 @@ use crate::watched::ended;
 
 /// Set of leases with a maximum number of holders. Waiters are served in the order of arrival.
 ///
-/// Every process must use the same maximum. Every child of `<path>/leases` counts, regardless of
-/// its creator.
+/// Every process must use the same maximum and the same layout. Every child of the directory of
+/// leases counts, regardless of its creator.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -25,13 +25,19 @@ use crate::watched::ended;
 /// # });
 /// ```
 ///
-/// The waiter that holds the gate in `<path>/locks` watches the leases. Each other waiter waits for
-/// its predecessor in the queue of the gate. A returned lease therefore causes one notification.
+/// The waiter that holds the gate watches the leases. Each other waiter waits for its predecessor in
+/// the queue of the gate. A returned lease therefore causes one notification.
 ///
-/// Source: InterProcessSemaphoreV2.
+/// | | leases | gate |
+/// |---|---|---|
+/// | [`Layout::Curator`] | `<path>/leases` | `<path>/locks` |
+/// | [`Layout::Kazoo`] | `<path>` | `<path>-__lock__` |
+///
+/// Source: InterProcessSemaphoreV2; kazoo's Semaphore.
 #[derive(Debug, Clone)]
 #[must_use = "it does nothing until one of its methods is called"]
 pub struct Semaphore {
+    path: String,
     gate: Queue,
     leases: Queue,
     max: usize,
@@ -61,11 +67,34 @@ impl Semaphore {
             words,
         };
         Ok(Self {
+            path: path.to_owned(),
             gate: queue("locks", LOCKS),
             leases: queue("leases", LEASES),
             max,
             data: Bytes::new(),
         })
+    }
+
+    /// Sets the layout of the directories and names, for other libraries.
+    ///
+    /// ```
+    /// # tests::documented(async |client| {
+    /// use zoarium_recipes::{Layout, Semaphore};
+    ///
+    /// let downloads = Semaphore::new(&client, "/limits/kazoo", 3)?.with_layout(Layout::Kazoo);
+    /// downloads.acquire().await?.release().await?;
+    /// # Ok::<_, zoarium_recipes::Error>(())
+    /// # });
+    /// ```
+    pub fn with_layout(mut self, layout: Layout) -> Self {
+        let path = &self.path;
+        let (leases, gate) = match layout {
+            Layout::Curator => (format!("{path}/leases"), format!("{path}/locks")),
+            Layout::Kazoo => (path.clone(), format!("{path}-__lock__")),
+        };
+        (self.leases.directory, self.gate.directory) = (leases, gate);
+        (self.leases.layout, self.gate.layout) = (layout, layout);
+        self
     }
 
     /// Sets the data of each lease, as information for operators.
@@ -79,8 +108,12 @@ impl Semaphore {
     /// # Errors
     /// See [`Mutex::acquire`](crate::Mutex::acquire).
     pub async fn acquire(&self) -> Result<Lease> {
+        let word = match self.gate.layout {
+            Layout::Curator => "lock-",
+            Layout::Kazoo => "__lock__",
+        };
         loop {
-            let gate = self.gate.acquire("lock-", &Bytes::new()).await?;
+            let gate = self.gate.acquire(word, &Bytes::new()).await?;
             let place = self.leases.join("lease-", &self.data).await?;
             let has_room = tokio::select! {
                 biased;
@@ -104,8 +137,7 @@ impl Semaphore {
     pub async fn acquire_many(&self, count: usize) -> Result<Vec<Lease>> {
         if !(1..=self.max).contains(&count) {
             let reason = format!("{count} of {} leases cannot be acquired", self.max);
-            let path = self.leases.directory.trim_end_matches("/leases");
-            return Err(Error::argument(path, reason));
+            return Err(Error::argument(&self.path, reason));
         }
         let mut leases = Vec::new();
         for _ in 0..count {

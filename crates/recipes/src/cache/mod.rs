@@ -90,6 +90,20 @@ impl TreeCache {
     /// Works like [`start`](Self::start), but holds only a part of the subtree: the znodes in this
     /// scope whose path `filter` accepts. The cache does not read the data of other znodes.
     ///
+    /// ```
+    /// # tests::documented(async |client| {
+    /// use zoarium_recipes::{CacheScope, TreeCache};
+    ///
+    /// let all = |_: &str| true;
+    /// let hosts = TreeCache::start_with(&client, "/hosts", CacheScope::Children, all)?;
+    /// let colour = TreeCache::start_with(&client, "/colour", CacheScope::Node, all)?;
+    /// hosts.is_complete().await?;
+    /// colour.is_complete().await?;
+    /// assert!(hosts.paths().is_empty() && colour.get("/colour").is_none());
+    /// # Ok::<_, zoarium_recipes::Error>(())
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// If the path is invalid.
     pub fn start_with(
