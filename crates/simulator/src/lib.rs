@@ -37,8 +37,8 @@ pub use trace::Trace;
 use std::collections::BTreeMap;
 
 use contenders::Contenders;
-pub use contenders::Recipe;
 use ensemble::Ensemble;
+pub use invariants::recipes::Recipe;
 use plan::Plan;
 use proto::OpCode;
 pub use simulation::server::{Answer, Answers, Times};

@@ -104,12 +104,11 @@ fn recipe_of(arguments: &Arguments) -> Result<Of, String> {
             Of::Requests
         });
     };
-    let mut all = Recipe::ALL.into_iter();
-    match all.find(|recipe| format!("{recipe:?}").eq_ignore_ascii_case(name)) {
+    match Recipe::all().find(|recipe| format!("{recipe:?}").eq_ignore_ascii_case(name)) {
         Some(recipe) => Ok(Of::Recipes(Some(recipe))),
         None => Err(format!(
             "unknown recipe {name:?}; known recipes: {:?}",
-            Recipe::ALL
+            Recipe::all().collect::<Vec<_>>()
         )),
     }
 }

@@ -1,7 +1,13 @@
 //! Recipes on simulated time. Processes with the shipped client and recipes compete on simulated
 //! servers. They lose their connections, pause, and are killed.
 
+mod drawn;
+mod groups;
+mod items;
+mod locks;
+mod meetings;
 mod programs;
+mod reports;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +18,9 @@ use simulation::network::{Endpoint, Message};
 use simulation::queue::{MS, Micros, SECOND};
 use testkit::Random;
 
-use crate::invariants::recipes::{self, Grant, Recipes};
+use crate::invariants::recipes::{self, Moment, Recipe, Recipes};
 use crate::simulated::{Event, OwnEvent, World};
-pub use programs::Recipe;
-use programs::{Program, ProgramEvent, live};
+use programs::{Program, live};
 
 /// Interval at which the clock of an idle process advances.
 const TICK: Micros = 5 * MS;
@@ -34,6 +39,8 @@ struct Contender {
     /// Number of grants, puts and takes since the counter was reset.
     done: usize,
     is_waiting: bool,
+    /// Begin of the current observation.
+    since: Moment,
     is_over: bool,
 }
 
@@ -62,7 +69,7 @@ impl Contenders {
             Some(recipe) => drop(recipes.insert(recipe)),
             None => {
                 while recipes.len() < 2 {
-                    recipes.extend(random.pick(&Recipe::ALL));
+                    recipes.extend(random.pick(&Recipe::DRAWN));
                 }
             }
         }
@@ -76,6 +83,7 @@ impl Contenders {
                     stands_until: 0,
                     done: 0,
                     is_waiting: false,
+                    since: Moment::default(),
                     is_over: false,
                 });
             }
@@ -115,6 +123,7 @@ impl Contenders {
             contender.life += 1;
             let program = Program {
                 recipe: contender.recipe,
+                number,
                 seed: world.random.any(),
                 session_timeout: Duration::from_millis(
                     u64::try_from(world.random.range(600, 2000)).unwrap_or(2000),
@@ -122,6 +131,7 @@ impl Contenders {
                 servers: world.settings.servers(),
                 told: parking_lot::Mutex::default(),
                 is_ending: self.is_ending.into(),
+                is_calm: is_calm(world).into(),
             };
             world.say(name_of(number), || {
                 format!("starts, {:?}", contender.recipe)
@@ -166,62 +176,7 @@ impl Contenders {
         }
     }
 
-    fn hear(&mut self, number: usize, told: ProgramEvent, world: &mut World) {
-        let Some(contender) = self.all.get_mut(number) else {
-            return;
-        };
-        world.say(name_of(number), || format!("{told:?}"));
-        let recipe = contender.recipe;
-        let history = &world.checks.history;
-        if matches!(
-            told,
-            ProgramEvent::Granted { .. } | ProgramEvent::Put(_) | ProgramEvent::Taken(_)
-        ) {
-            contender.done += 1;
-            for (_, done) in self.done.iter_mut().filter(|(of, _)| *of == recipe) {
-                *done += 1;
-            }
-        }
-        let held = match told {
-            ProgramEvent::Waits => {
-                contender.is_waiting = true;
-                Ok(())
-            }
-            ProgramEvent::WaitsNoMore => {
-                contender.is_waiting = false;
-                Ok(())
-            }
-            ProgramEvent::Granted { path, token } => {
-                contender.is_waiting = false;
-                let grant = Grant {
-                    recipe,
-                    path,
-                    token,
-                };
-                self.judged.granted(number, grant, history)
-            }
-            ProgramEvent::Yielded => {
-                self.judged.yielded(number);
-                Ok(())
-            }
-            ProgramEvent::Put(item) => {
-                self.judged.put(item);
-                Ok(())
-            }
-            ProgramEvent::Taken(item) => {
-                self.judged.taken(item);
-                Ok(())
-            }
-            ProgramEvent::Confirmed(item) => self.judged.confirmed(item),
-            ProgramEvent::Over => {
-                contender.is_over = true;
-                Ok(())
-            }
-        };
-        world.checks.hold(recipes::NAME, held);
-    }
-
-    /// Returns the process at this position if it still runs.
+    /// Returns the process at this place if it still runs.
     fn process(&self, place: Endpoint) -> Option<(usize, &Process)> {
         let Endpoint::Application { number, life } = place else {
             return None;
@@ -295,9 +250,12 @@ impl Contenders {
             0..=1 => {
                 world.say(name_of(number), || "is killed".into());
                 contender.process = None;
-                contender.is_waiting = false;
                 contender.stands_until = world.now() + pause;
                 self.judged.yielded(number);
+                if contender.is_waiting {
+                    self.judged.unknown(contender.recipe);
+                }
+                contender.is_waiting = false;
                 world.close_all(place);
             }
             2..=5 => {
@@ -320,10 +278,13 @@ impl Contenders {
     }
 
     /// Ends the faults. From now on every contender must make progress.
-    pub(crate) fn heal(&mut self) {
+    pub(crate) fn heal(&mut self, world: &World) {
         for contender in &mut self.all {
             contender.stands_until = 0;
             contender.done = 0;
+            if let Some(running) = &contender.process {
+                running.program.set_calm(is_calm(world));
+            }
         }
     }
 
@@ -381,6 +342,11 @@ impl Contender {
         let life = self.life;
         Endpoint::Application { number, life }
     }
+}
+
+/// Returns whether all faults have ended, including those of clocks.
+fn is_calm(world: &World) -> bool {
+    world.is_healed && !world.checks.plan.has_wrong_clocks
 }
 
 fn name_of(number: usize) -> String {

@@ -4,62 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use client::{Client, Create, MultiOp, Options};
+use client::{Client, Create, MultiOp, Options, SessionId};
 use parking_lot::Mutex as Lock;
-use recipes::{
-    Layout, LeaderLatch, LeaderSelector, Leadership, Mutex, Queue, ReadWriteLock, Result,
-    Semaphore, UnfairElection,
-};
+use recipes::{Layout, Result};
 use simulation::application::{Sockets, name_of};
 use testkit::Random;
 use tokio::time::{sleep, timeout};
 
-use crate::invariants::recipes::{FENCED, LEASES};
-
-/// Recipes for which processes compete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Recipe {
-    /// An exclusive lock.
-    Mutex,
-    /// A lock that readers share.
-    ReadWriteLock,
-    /// A semaphore with two leases.
-    Semaphore,
-    /// An election in which the leader stays.
-    LeaderLatch,
-    /// An election in which leaders take turns.
-    LeaderSelector,
-    /// An election on one znode.
-    UnfairElection,
-    /// A queue whose items go to any free consumer.
-    Queue,
-}
-
-impl Recipe {
-    /// All recipes.
-    pub const ALL: [Self; 7] = [
-        Self::Mutex,
-        Self::ReadWriteLock,
-        Self::Semaphore,
-        Self::LeaderLatch,
-        Self::LeaderSelector,
-        Self::UnfairElection,
-        Self::Queue,
-    ];
-
-    /// Returns the directory or the znode that the recipe uses.
-    pub(crate) fn path(self) -> &'static str {
-        match self {
-            Self::Mutex => "/mutex",
-            Self::ReadWriteLock => "/read-write",
-            Self::Semaphore => "/semaphore",
-            Self::LeaderLatch => "/latch",
-            Self::LeaderSelector => "/selector",
-            Self::UnfairElection => "/unfair/leader",
-            Self::Queue => "/queue",
-        }
-    }
-}
+use crate::invariants::recipes::{FENCED, LeaseTime, Recipe, Seen};
 
 /// Event that a process reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +30,20 @@ pub(super) enum ProgramEvent {
     Taken(String),
     /// The queue has confirmed that the item belongs to this process permanently.
     Confirmed(String),
+    /// The process begins an observation.
+    Begins,
+    /// The process has observed this.
+    Seen(Seen),
+    /// The process has certainly incremented the counter.
+    Incremented,
+    /// A call has failed, and may have had its effect.
+    Unknown,
+    /// The process has obtained this lease.
+    Leased(LeaseTime),
+    /// The process itself found a violation.
+    Wrong(String),
+    /// The process has made progress.
+    Done,
     /// The process has ended.
     Over,
 }
@@ -86,15 +52,19 @@ pub(super) enum ProgramEvent {
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) recipe: Recipe,
+    /// Number of the contender, which a restart does not change.
+    pub(super) number: usize,
     pub(super) seed: u64,
     pub(super) session_timeout: Duration,
     pub(super) servers: usize,
     pub(super) told: Lock<Vec<ProgramEvent>>,
     pub(super) is_ending: AtomicBool,
+    /// Whether all faults have ended, and all clocks are correct.
+    pub(super) is_calm: AtomicBool,
 }
 
 impl Program {
-    fn tell(&self, told: ProgramEvent) {
+    pub(super) fn tell(&self, told: ProgramEvent) {
         self.told.lock().push(told);
     }
 
@@ -109,6 +79,14 @@ impl Program {
     fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Relaxed)
     }
+
+    pub(super) fn set_calm(&self, is_calm: bool) {
+        self.is_calm.store(is_calm, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_calm(&self) -> bool {
+        self.is_calm.load(Ordering::Relaxed)
+    }
 }
 
 /// Runs the process from its start to its orderly end.
@@ -118,7 +96,8 @@ pub(super) async fn live(program: Arc<Program>, sockets: Sockets) {
     let options = Options::new(&servers.join(","))
         .with_renewal()
         .with_session_timeout(program.session_timeout)
-        .with_dialer(Arc::new(sockets))
+        .with_dialer(Arc::new(sockets.clone()))
+        .with_wall_clock(Arc::new(sockets))
         .with_seed(random.any());
     let client = loop {
         match Client::connect(options.clone()).await {
@@ -146,21 +125,31 @@ pub(super) async fn live(program: Arc<Program>, sockets: Sockets) {
     program.tell(ProgramEvent::Over);
 }
 
-struct Contender<'a> {
-    program: &'a Program,
-    client: &'a Client,
-    random: Random,
+pub(super) struct Contender<'a> {
+    pub(super) program: &'a Program,
+    pub(super) client: &'a Client,
+    pub(super) random: Random,
     /// Number of items put so far.
-    items: usize,
+    pub(super) items: usize,
 }
 
 /// A grant that is held until this value is dropped.
-struct Holding<'a>(&'a Program);
+pub(super) struct Holding<'a>(&'a Program);
 
 impl<'a> Holding<'a> {
     fn new(program: &'a Program, path: &str, token: recipes::Token) -> Self {
-        let (path, token) = (path.to_owned(), token.0);
-        program.tell(ProgramEvent::Granted { path, token });
+        Self::all(program, [(path, token)])
+    }
+
+    /// Reports several znodes that are held together.
+    pub(super) fn all<'b>(
+        program: &'a Program,
+        znodes: impl IntoIterator<Item = (&'b str, recipes::Token)>,
+    ) -> Self {
+        for (path, token) in znodes {
+            let (path, token) = (path.to_owned(), token.0);
+            program.tell(ProgramEvent::Granted { path, token });
+        }
         Self(program)
     }
 }
@@ -172,12 +161,12 @@ impl Drop for Holding<'_> {
 }
 
 impl Contender<'_> {
-    async fn pause(&mut self, from_ms: i64, end_ms: i64) {
+    pub(super) async fn pause(&mut self, from_ms: i64, end_ms: i64) {
         let ms = u64::try_from(self.random.range(from_ms, end_ms)).unwrap_or(0);
         sleep(Duration::from_millis(ms)).await;
     }
 
-    fn layout(&mut self) -> Layout {
+    pub(super) fn layout(&mut self) -> Layout {
         if self.random.percent(30) {
             Layout::Kazoo
         } else {
@@ -197,6 +186,58 @@ impl Contender<'_> {
             Recipe::LeaderSelector => self.select().await,
             Recipe::UnfairElection => self.elect().await,
             Recipe::Queue => self.queue().await,
+            Recipe::MultiLock => self.lock_both().await,
+            Recipe::Revoker => self.lock_until_asked().await,
+            Recipe::Election => self.elect_or_observe().await,
+            Recipe::SetPartitioner => self.divide().await,
+            Recipe::Barrier => self.pass().await,
+            Recipe::DoubleBarrier => self.meet().await,
+            Recipe::Counter => self.count().await,
+            Recipe::Lease => self.obtain().await,
+            Recipe::PriorityQueue => self.work_by_priority().await,
+            Recipe::DelayQueue => self.work_when_due().await,
+            Recipe::IdQueue => self.work_by_id().await,
+            Recipe::LockingQueue => self.work_with_kazoo().await,
+            Recipe::SimpleQueue => self.pop().await,
+            Recipe::TreeCache => self.cache().await,
+            Recipe::ServiceProvider => self.provide().await,
+            Recipe::PersistentNode => self.persist().await,
+            Recipe::PersistentTtlNode => self.persist_for_a_while().await,
+            Recipe::GroupMember => self.join_group().await,
+            Recipe::Party => self.join_party().await,
+        }
+    }
+
+    /// Begins an observation. Waits until the server knows everything that is committed now.
+    pub(super) async fn begin(&self) -> Result<SessionId> {
+        let session = self.client.session_id();
+        self.program.tell(ProgramEvent::Begins);
+        self.client.sync("/").await?;
+        Ok(session)
+    }
+
+    /// Reports an observation that began in this session. The next session may be at a server that
+    /// lags.
+    pub(super) fn observe(&self, session: SessionId, seen: Seen) {
+        if self.client.session_id() == session {
+            self.program.tell(ProgramEvent::Seen(seen));
+        }
+    }
+
+    /// Waits for a result, but not longer than until the run ends.
+    pub(super) async fn unless_ending<T>(
+        &self,
+        awaited: impl Future<Output = Result<T>>,
+    ) -> Result<Option<T>> {
+        let ending = async {
+            while !self.program.is_ending() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            result = awaited => result.map(Some),
+            () = ending => Ok(None),
         }
     }
 
@@ -205,10 +246,19 @@ impl Contender<'_> {
         let path = self.program.recipe.path();
         let directory = match self.program.recipe {
             Recipe::Semaphore => format!("{path}/leases"),
-            // Deleting an item would lose it. In these recipes, only the leader itself may delete
-            // its znode.
-            Recipe::Queue | Recipe::UnfairElection => return Ok(()),
-            _ => path.to_owned(),
+            Recipe::MultiLock => format!("{path}/a"),
+            Recipe::SetPartitioner => format!("{path}/locks/b"),
+            Recipe::Mutex
+            | Recipe::ReadWriteLock
+            | Recipe::LeaderLatch
+            | Recipe::LeaderSelector
+            | Recipe::Revoker
+            | Recipe::Election
+            | Recipe::GroupMember
+            | Recipe::Party => path.to_owned(),
+            // Deleting an item would lose it. Only the leader itself may delete its znode, and only
+            // a member its own one.
+            _ => return Ok(()),
         };
         let names = self.client.get_children(&directory).await?;
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
@@ -221,7 +271,10 @@ impl Contender<'_> {
     }
 
     /// Waits for a grant. Sometimes it stops waiting after a timeout.
-    async fn wait<T>(&mut self, granted: impl Future<Output = Result<T>>) -> Result<Option<T>> {
+    pub(super) async fn wait<T>(
+        &mut self,
+        granted: impl Future<Output = Result<T>>,
+    ) -> Result<Option<T>> {
         self.program.tell(ProgramEvent::Waits);
         if self.random.percent(80) {
             return granted.await.map(Some);
@@ -233,8 +286,8 @@ impl Contender<'_> {
         }
     }
 
-    /// Works for a while. The write in this work fails if it arrives too late.
-    async fn work(&mut self, path: &str, check: Option<MultiOp>) {
+    /// Works for a while. The included write fails if it arrives too late.
+    pub(super) async fn work(&mut self, path: &str, check: Option<MultiOp>) {
         self.pause(0, 60).await;
         if let Some(check) = check {
             let write = MultiOp::set_data(FENCED, path.to_owned(), -1);
@@ -244,7 +297,7 @@ impl Contender<'_> {
     }
 
     /// Holds a grant until the work is done or the grant is in doubt.
-    async fn hold(
+    pub(super) async fn hold(
         &mut self,
         path: &str,
         token: recipes::Token,
@@ -257,156 +310,5 @@ impl Contender<'_> {
             _ = doubt => {}
             () = self.work(path, check) => {}
         }
-    }
-
-    async fn lock(&mut self) -> Result<()> {
-        let layout = self.layout();
-        let mutex = Mutex::new(self.client, Recipe::Mutex.path())?.with_layout(layout);
-        let Some(mut guard) = self.wait(mutex.acquire()).await? else {
-            return Ok(());
-        };
-        loop {
-            let (path, token) = (guard.path(), guard.token());
-            self.hold(path, token, Some(guard.check()), guard.in_doubt())
-                .await;
-            if self.random.percent(70) {
-                break;
-            }
-            match self.wait(mutex.requeue(guard)).await? {
-                Some(next) => guard = next,
-                None => return Ok(()),
-            }
-        }
-        if self.random.percent(80) {
-            guard.release().await.map(drop)
-        } else {
-            Ok(())
-        }
-    }
-
-    async fn read_or_write(&mut self) -> Result<()> {
-        let layout = self.layout();
-        let path = Recipe::ReadWriteLock.path();
-        let lock = ReadWriteLock::new(self.client, path)?.with_layout(layout);
-        let guard = if self.random.percent(50) {
-            let Some(guard) = self.wait(lock.write()).await? else {
-                return Ok(());
-            };
-            let (path, token) = (guard.path(), guard.token());
-            self.hold(path, token, Some(guard.check()), guard.in_doubt())
-                .await;
-            if self.random.percent(50) {
-                return guard.release().await;
-            }
-            guard.downgrade().await?
-        } else {
-            let Some(guard) = self.wait(lock.read()).await? else {
-                return Ok(());
-            };
-            guard
-        };
-        // No check is needed, because readers share the lock, so their writes need no order.
-        let (path, token) = (guard.path(), guard.token());
-        self.hold(path, token, None, guard.in_doubt()).await;
-        guard.release().await.map(drop)
-    }
-
-    async fn lease(&mut self) -> Result<()> {
-        let semaphore = Semaphore::new(self.client, Recipe::Semaphore.path(), LEASES)?;
-        let Some(lease) = self.wait(semaphore.acquire()).await? else {
-            return Ok(());
-        };
-        self.hold(lease.path(), lease.token(), None, lease.in_doubt())
-            .await;
-        if self.random.percent(80) {
-            lease.release().await
-        } else {
-            Ok(())
-        }
-    }
-
-    async fn latch(&mut self) -> Result<()> {
-        let latch = LeaderLatch::start(self.client, Recipe::LeaderLatch.path(), "")?;
-        for _ in 0..=self.random.below(2) {
-            let Some(leadership) = self.wait(latch.leads()).await? else {
-                break;
-            };
-            let (path, token) = (leadership.path(), leadership.token());
-            let check = Some(leadership.check());
-            self.hold(path, token, check, latch.yields()).await;
-        }
-        if self.random.percent(80) {
-            latch.close().await;
-        }
-        Ok(())
-    }
-
-    async fn elect(&mut self) -> Result<()> {
-        let election = UnfairElection::start(self.client, Recipe::UnfairElection.path(), "")?;
-        for _ in 0..=self.random.below(2) {
-            let Some(leadership) = self.wait(election.leads()).await? else {
-                break;
-            };
-            // The check only proves that some process leads, not which one.
-            let (path, token) = (leadership.path(), leadership.token());
-            self.hold(path, token, None, election.yields()).await;
-        }
-        if self.random.percent(80) {
-            election.close().await;
-        }
-        Ok(())
-    }
-
-    async fn select(&mut self) -> Result<()> {
-        let layout = self.layout();
-        let selector = LeaderSelector::new(self.client, Recipe::LeaderSelector.path())?;
-        let selector = selector.with_layout(layout);
-        self.program.tell(ProgramEvent::Waits);
-        let contender = &mut *self;
-        let lead = |leadership: Leadership| async move {
-            let (path, token) = (leadership.path(), leadership.token());
-            let never = std::future::pending::<()>();
-            contender
-                .hold(path, token, Some(leadership.check()), never)
-                .await;
-        };
-        selector.lead(lead).await.map(drop)
-    }
-
-    async fn queue(&mut self) -> Result<()> {
-        let queue = Queue::new(self.client, Recipe::Queue.path())?;
-        if self.random.percent(50) {
-            let item = format!("item-{}-{}-", self.program.seed, self.items);
-            self.items += 1;
-            queue.put(item.clone()).await?;
-            self.program.tell(ProgramEvent::Put(item));
-            return Ok(());
-        }
-        // The producers may be slower.
-        let limit = Duration::from_millis(500);
-        let Ok(taken) = timeout(limit, queue.take()).await else {
-            return Ok(());
-        };
-        let taken = taken?;
-        let items: Vec<String> = taken
-            .items()
-            .iter()
-            .map(|item| String::from_utf8_lossy(item).into_owned())
-            .collect();
-        let tell = |told: fn(String) -> ProgramEvent| {
-            items
-                .iter()
-                .for_each(|item| self.program.tell(told(item.clone())));
-        };
-        tell(ProgramEvent::Taken);
-        self.pause(0, 60).await;
-        match self.random.below(10) {
-            0 => drop(taken),
-            1 => taken.give_back().await?,
-            2 => drop(taken.requeue().await?),
-            _ if taken.confirm().await? => tell(ProgramEvent::Confirmed),
-            _ => {}
-        }
-        Ok(())
     }
 }

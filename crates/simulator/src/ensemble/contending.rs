@@ -11,7 +11,7 @@ impl Ensemble {
     /// in the tree.
     pub(crate) fn contend_to_the_end(&mut self) {
         self.heal();
-        self.contenders.heal();
+        self.contenders.heal(&self.servers.world);
         self.wait_for(|all| all.contenders.get_on());
         self.contenders.end();
         self.wait_for(|all| all.contenders.are_over());

@@ -6,20 +6,28 @@
 //! znode is already deleted by then, the grant came too late. No lock can prevent this, but the
 //! contender's writes fail.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod kind;
+mod seen;
+mod tally;
 
-use bytes::Bytes;
+use std::collections::BTreeMap;
+
 use proto::Zxid;
 use proto::txn::Txn;
 
-use crate::contenders::Recipe;
 use crate::history::{Entry, History, has_failed, parent_of};
 use crate::invariants::CheckResult;
+pub use kind::Recipe;
+pub(crate) use seen::{Identifiers, Moment, Seen};
+pub(crate) use tally::LeaseTime;
+use tally::Tally;
 
 pub(crate) const NAME: &str = "recipes keep their guarantees";
 
 /// Number of leases of the semaphore.
 pub(crate) const LEASES: usize = 2;
+/// Number of members of the double barrier.
+pub(crate) const MEMBERS: usize = 2;
 /// Znode into which each holder writes the path of its own znode. The same transaction checks that
 /// the holder's znode exists.
 pub(crate) const FENCED: &str = "/fenced";
@@ -37,14 +45,12 @@ pub(crate) struct Grant {
 #[derive(Debug, Default)]
 pub(crate) struct Recipes {
     /// Current grants by contender, as reported by the contenders.
-    held: BTreeMap<usize, Grant>,
+    held: BTreeMap<usize, Vec<Grant>>,
     /// Grants that are not known to have ended.
     granted: Vec<(usize, Grant)>,
-    /// Latest token of an exclusive holder, for each recipe.
-    tokens: BTreeMap<Recipe, i64>,
-    put: BTreeSet<String>,
-    taken: BTreeSet<String>,
-    confirmed: BTreeSet<String>,
+    /// Latest token of an exclusive holder, for each directory.
+    tokens: BTreeMap<String, i64>,
+    tally: Tally,
     /// Number of checked entries of the history.
     looked_at: usize,
 }
@@ -78,7 +84,7 @@ impl Grant {
 impl Recipes {
     /// Checks a new grant of a contender.
     pub(crate) fn granted(&mut self, by: usize, grant: Grant, history: &History) -> CheckResult {
-        self.held.insert(by, grant.clone());
+        self.held.entry(by).or_default().push(grant.clone());
         if !grant.is_there(history) {
             return Ok(());
         }
@@ -88,7 +94,7 @@ impl Recipes {
         let others = self.granted.iter().filter(|(of, _)| *of != by);
         let others = others.map(|(_, other)| other);
         let others: Vec<&Grant> = others
-            .filter(|other| other.recipe == grant.recipe)
+            .filter(|other| parent_of(&other.path) == parent_of(&grant.path))
             .collect();
         let excludes = |other: &Grant| !(other.is_shared() && grant.is_shared());
         match grant.recipe {
@@ -104,7 +110,8 @@ impl Recipes {
             }
         }
         if grant.recipe != Recipe::Semaphore && !grant.is_shared() {
-            let newest = self.tokens.entry(grant.recipe).or_insert(grant.token);
+            let directory = parent_of(&grant.path).to_owned();
+            let newest = self.tokens.entry(directory).or_insert(grant.token);
             if grant.token < *newest {
                 return Err(format!(
                     "{grant:?} is granted after the higher token {newest:#x}"
@@ -138,21 +145,43 @@ impl Recipes {
     }
 
     /// Records that the queue has confirmed an item to its producer.
-    pub(crate) fn put(&mut self, item: String) {
-        self.put.insert(item);
+    pub(crate) fn put(&mut self, item: String, recipe: Recipe) {
+        self.tally.put(item, recipe);
     }
 
     pub(crate) fn taken(&mut self, item: String) {
-        self.taken.insert(item);
+        self.tally.taken(item);
     }
 
     /// Checks that the queue confirms an item to a consumer only once.
     pub(crate) fn confirmed(&mut self, item: String) -> CheckResult {
-        if self.confirmed.insert(item.clone()) {
-            Ok(())
-        } else {
-            Err(format!("{item} is confirmed twice"))
-        }
+        self.tally.confirmed(item)
+    }
+
+    /// Records the end of a call without a result, by an error or the end of the process.
+    pub(crate) fn unknown(&mut self, recipe: Recipe) {
+        self.tally.unknown(recipe);
+    }
+
+    /// Records that a counter was incremented.
+    pub(crate) fn incremented(&mut self) {
+        self.tally.incremented();
+    }
+
+    /// Checks that no other contender has the lease at the same time.
+    pub(crate) fn leased(&mut self, by: usize, lease: LeaseTime) -> CheckResult {
+        self.tally.leased(by, lease)
+    }
+
+    /// Checks the observation of a contender that began to look at `since`.
+    pub(crate) fn seen(
+        &self,
+        seen: &Seen,
+        since: Moment,
+        now: Moment,
+        history: &History,
+    ) -> CheckResult {
+        seen.judge(since, now, history)
     }
 
     /// Checks the transactions that were committed since the last call.
@@ -171,22 +200,7 @@ impl Recipes {
         if let Some((path, _)) = left.next() {
             return Err(format!("{path} was not deleted"));
         }
-        let queue = Recipe::Queue.path();
-        let items = history.children(queue, history.end()).into_iter();
-        let data = items.filter_map(|name| {
-            let node = history.get(&format!("{queue}/{name}"), history.end())?;
-            node.data.clone()
-        });
-        let data: Vec<Bytes> = data.collect();
-        let is_there = |item: &str| {
-            let mut data = data.iter();
-            data.any(|data| data.windows(item.len()).any(|part| part == item.as_bytes()))
-        };
-        let mut put = self.put.iter();
-        match put.find(|item| !self.taken.contains(*item) && !is_there(item)) {
-            Some(item) => Err(format!("{item} was put, but not taken")),
-            None => Ok(()),
-        }
+        self.tally.at_the_end(history)
     }
 }
 
@@ -204,6 +218,12 @@ fn judge(entry: &Entry, history: &History) -> CheckResult {
         {
             own_is_deleted(path, entry, history)?;
         }
+        let ready = format!("{}/{}", Recipe::DoubleBarrier.path(), seen::READY);
+        if let Txn::Create(create) | Txn::CreateV0(create) | Txn::Create2(create) = part
+            && *create.path == *ready
+        {
+            enough_have_entered(entry, history)?;
+        }
         let Txn::SetData(set) = part else { continue };
         if &*set.path == FENCED {
             let path = String::from_utf8_lossy(set.data.as_deref().unwrap_or_default());
@@ -214,6 +234,25 @@ fn judge(entry: &Entry, history: &History) -> CheckResult {
         }
     }
     Ok(())
+}
+
+/// Checks that a double barrier opens only after enough members have entered: since its opener has
+/// entered, there was a moment with enough members.
+fn enough_have_entered(entry: &Entry, history: &History) -> CheckResult {
+    let directory = Recipe::DoubleBarrier.path();
+    let before = Zxid(entry.zxid.0 - 1);
+    let opener = seen::members(directory, before, history)
+        .find(|(_, node)| node.owner == entry.txn.header.session);
+    let Some((name, _)) = opener else {
+        return Ok(());
+    };
+    let since = history.created_before(&format!("{directory}/{name}"), before);
+    let since = since.map_or(before, |since| Zxid(since.0 - 1));
+    let mut moments = history.child_changes(directory, since, before);
+    if moments.any(|at| seen::members(directory, at, history).count() >= MEMBERS) {
+        return Ok(());
+    }
+    Err(format!("{directory} opens without {MEMBERS} members"))
 }
 
 /// Checks that only the leader deletes the leader's znode.
