@@ -3,8 +3,9 @@
 //!
 //! `ZOARIUM_SIMULATION_SEEDS` runs more seeds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use client::Client;
@@ -119,38 +120,45 @@ fn seeds() -> (u64, bool) {
     (wanted.unwrap_or(SEEDS), wanted.is_some())
 }
 
+/// Runs these seeds on every processor. Returns their outcomes in the order of the seeds.
+fn run_all(seeds: &[u64]) -> Vec<Outcome> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mine = std::iter::from_fn(|| seeds.get(next.fetch_add(1, Ordering::Relaxed)));
+        let ran = mine.map(|seed| (*seed, run(*seed, &drawn(*seed), true).expect("a run")));
+        ran.collect::<Vec<_>>()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let done: BTreeMap<u64, Outcome> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined.flat_map(|done| done.expect("a worker")).collect()
+    });
+    done.into_values().collect()
+}
+
 #[test]
 fn a_fenced_store_has_no_stale_row_and_each_seed_repeats_itself() {
     let (seeds, repeats_all) = seeds();
-    let next = AtomicU64::new(0);
-    let work = || {
-        let (mut rows, mut refused) = (0, 0);
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds {
-                return (rows, refused);
-            }
-            let outcome = run(seed, &drawn(seed), true).expect("a run");
-            assert!(!outcome.has_stale_row(), "seed {seed}: {:?}", drawn(seed));
-            if repeats_all || seed.is_multiple_of(10) {
-                assert_eq!(run(seed, &drawn(seed), true).expect("a run"), outcome);
-            }
-            rows += outcome.rows.len();
-            refused += outcome.refused;
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let all: Vec<u64> = (0..seeds).collect();
     let begun = Instant::now();
-    let done: Vec<(usize, usize)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = workers.into_iter().map(|worker| worker.join());
-        joined.map(|done| done.expect("a worker")).collect()
-    });
-    let rows: usize = done.iter().map(|(rows, _)| rows).sum();
-    let refused: usize = done.iter().map(|(_, refused)| refused).sum();
+    let outcomes = run_all(&all);
     let took = begun.elapsed();
+    for (seed, outcome) in all.iter().zip(&outcomes) {
+        assert!(!outcome.has_stale_row(), "seed {seed}: {:?}", drawn(*seed));
+    }
+    let rows: usize = outcomes.iter().map(|outcome| outcome.rows.len()).sum();
+    let refused: usize = outcomes.iter().map(|outcome| outcome.refused).sum();
     println!("{seeds} seeds in {took:.1?}: {rows} rows, {refused} refused");
-    assert!(rows > 20 * usize::try_from(seeds).expect("a few seeds") && refused > 0);
+    assert!(rows > 20 * all.len() && refused > 0);
+    let repeated: Vec<u64> = all
+        .into_iter()
+        .filter(|seed| repeats_all || seed.is_multiple_of(10))
+        .collect();
+    for (seed, again) in repeated.iter().zip(run_all(&repeated)) {
+        let index = usize::try_from(*seed).expect("a few seeds");
+        assert_eq!(again, outcomes[index], "seed {seed}");
+    }
 }
 
 #[test]
