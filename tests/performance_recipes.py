@@ -2,12 +2,17 @@
 """Measures how quickly locks and leaderships change hands: the table "Recipes" of docs/PERFORMANCE.md.
 
     python3 tests/performance_recipes.py [--seconds 5] [--rounds 7] [--changes 100] [--dir DIR]
+    python3 tests/performance_recipes.py --uses [--seconds 2] [--rounds 5]
 
 Our recipes, Curator's and kazoo's, each in one process, take turns at one Zoarium server on loopback
 with default settings. A lock has eight contenders, each with a session of its own, that hold it for no
 time; ours lets go in three ways: it waits for the answer, as the others do, it drops its guard and asks for
 its next turn, or it lets go and stands again by one transaction (`Mutex::requeue`). An election has two candidates; measured is the time from the word to close until the
 other one knows that it leads. Each program has warmed up before it counts, and the rounds of all alternate.
+
+With --uses, one session of each library uses each recipe again and again: it takes a lock and lets it go, puts an
+item that a consumer takes, joins a group and leaves it. A table has a row for each recipe that an original has, and
+says for each whether ours is slower.
 """
 import argparse
 import os
@@ -21,10 +26,22 @@ from performance import JARS, ROOT, TARGET, ZOARIUM, Server, bench, row, say
 
 FOREIGN = os.path.join(ROOT, "tests", "foreign")
 OURS = os.path.join(TARGET, "dist", "examples", "hand_over")
+OURS_USES = os.path.join(TARGET, "dist", "examples", "uses")
 PYTHON = os.path.join(TARGET, "foreign", "kazoo", "bin", "python")
 GOAL = 1.5
 DROPPED = "ours, guards dropped"
 REQUEUED = "ours, requeued"
+# The recipes that one session uses, and whose originals there are: Curator's (c) and kazoo's (k).
+USES = {
+    "mutex": "ck", "semaphore": "ck", "multi-lock": "c", "write-lock": "ck", "read-lock": "ck", "revoke": "c",
+    "barrier": "ck", "double-barrier": "ck", "count": "ck", "value": "c", "atomic": "c", "cache": "c",
+    "node-cache": "ck", "children-cache": "k", "node": "c", "ttl-node": "c", "group": "c", "queue": "c",
+    "priority-queue": "c", "delay-queue": "c", "id-queue": "c", "simple-queue": "c", "services": "c",
+    "service-provider": "c", "kazoo-queue": "k", "locking-queue": "k", "party": "k", "shallow-party": "k",
+    "lease": "k", "leases": "k", "set": "k",
+}
+# Ours is slower if it is below this share of the other one, which is the noise of such a measurement.
+SLOWER = 0.95
 # As long as Java's compiler needs to have seen everything.
 WARM_UP_S, WARM_UP_CHANGES = 20, 500
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -34,6 +51,7 @@ def prepare():
     """Builds what is measured and has the others' libraries brought, unless they are there."""
     for name, command in ((ZOARIUM, "cargo build --profile dist"),
                           (OURS, "cargo build --profile dist -p zoarium-recipes --example hand_over"),
+                          (OURS_USES, "cargo build --profile dist -p zoarium-recipes --example uses"),
                           (PYTHON, "cargo test -p zoarium-recipes --test it foreign"),
                           (os.path.dirname(JARS), "cargo test -p zoarium-recipes --test it foreign")):
         if not os.path.exists(name):
@@ -97,16 +115,54 @@ class Program:
         self.process.wait()
 
 
-def programs(server, home, log):
+def java_program(home, name):
     classes = os.path.join(home, "classes")
-    source = os.path.join(FOREIGN, "java", "CuratorHandOver.java")
+    source = os.path.join(FOREIGN, "java", name + ".java")
     subprocess.run(["javac", "-nowarn", "-cp", JARS, "-d", classes, source], check=True)
     logging = "-Dlogback.configurationFile=" + os.path.join(FOREIGN, "java", "logback.xml")
-    java = ["java", "-Xmx1g", logging, "-cp", JARS + ":" + classes, "CuratorHandOver"]
+    return ["java", "-Xmx1g", logging, "-cp", JARS + ":" + classes, name]
+
+
+def programs(server, home, log):
+    java = java_program(home, "CuratorHandOver")
     python = [PYTHON, os.path.join(FOREIGN, "python", "hand_over.py")]
     return [Program("ours", [OURS], server, log), Program(DROPPED, [OURS], server, log, ["drop"]),
             Program(REQUEUED, [OURS], server, log, ["requeue"]),
             Program("Curator", java, server, log), Program("kazoo", python, server, log)]
+
+
+def users(server, home, log):
+    python = [PYTHON, os.path.join(FOREIGN, "python", "uses.py")]
+    return [Program("ours", [OURS_USES], server, log),
+            Program("Curator", java_program(home, "CuratorUses"), server, log),
+            Program("kazoo", python, server, log)]
+
+
+def use(program, name, seconds, number):
+    """Uses a second, in a directory that no other measurement has used."""
+    count, elapsed = map(float, program.ask(name, "/%s/%s-%d" % (program.name, name, number), seconds))
+    return count / elapsed
+
+
+def compare_uses(everyone, a):
+    """A row for each recipe. The two programs alternate, and each has warmed up with the recipe."""
+    ours, others = everyone[0], {"c": everyone[1], "k": everyone[2]}
+    row("recipe", "ours, uses a second", "its", "ours / it, round by round", "slower")
+    row(*["---"] * 5)
+    slower = []
+    for name, originals in USES.items():
+        for other in (others[letter] for letter in originals):
+            pairs = []
+            for number in range(a.rounds + 1):
+                seconds = a.seconds if number else min(a.seconds, a.warm_up)
+                pairs.append([use(one, name, seconds, number) for one in (ours, other)])
+            pairs = pairs[1:]
+            ratios = [mine / its for mine, its in pairs]
+            is_slower = statistics.median(ratios) < SLOWER
+            slower += [name + " / " + other.name] * is_slower
+            row("%s / %s" % (name, other.name), spread([mine for mine, _ in pairs]),
+                spread([its for _, its in pairs]), spread(ratios, "%.2f"), "yes" if is_slower else "no")
+    print("\nSlower: %s" % (", ".join(slower) or "none"))
 
 
 def spread(values, form="%.0f"):
@@ -186,6 +242,7 @@ def main():
     p.add_argument("--dir", default=TARGET, help="where the server has its data; in memory, syncs cost nothing")
     p.add_argument("--warm-up", type=float, default=WARM_UP_S)
     p.add_argument("--warm-up-changes", type=int, default=WARM_UP_CHANGES)
+    p.add_argument("--uses", action="store_true", help="compares all recipes, each with one session")
     a = p.parse_args()
     print("Load of the machine before: %s\n" % " ".join("%.1f" % part for part in os.getloadavg()))
     prepare()
@@ -194,9 +251,10 @@ def main():
         server.start()
         everyone = []
         try:
-            everyone = programs(server, home, log)
-            others = share_of_others(everyone, lambda: measure(everyone, a))
-            tables(everyone)
+            everyone = users(server, home, log) if a.uses else programs(server, home, log)
+            others = share_of_others(everyone, lambda: (compare_uses if a.uses else measure)(everyone, a))
+            if not a.uses:
+                tables(everyone)
             print("\nA lone set takes %.2f ms, a lone get %.2f ms (p50). Others took %.0f percent of the "
                   "processors' time." % (lone(server, "set"), lone(server, "get"), others * 100))
         finally:
