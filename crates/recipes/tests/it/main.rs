@@ -3,9 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-mod cache_faults;
-mod cache_start;
 mod caches;
+mod costs;
 mod crowds;
 mod cuts;
 mod ensembles;
@@ -26,3 +25,4 @@ mod services;
 mod sessions;
 mod slow_server;
 mod support;
+mod table;

@@ -35,6 +35,8 @@ struct Plan {
     hold: Option<usize>,
     is_holding: bool,
     seen: usize,
+    /// Number of events that servers have sent.
+    notifications: usize,
     /// Whether the proxy refuses all connections after the cut.
     is_final: bool,
     /// Whether the proxy refuses all connections now.
@@ -144,6 +146,16 @@ impl Proxy {
         std::mem::take(&mut self.rules.plan.lock().seen)
     }
 
+    /// Returns the number of requests so far, without a new beginning.
+    pub(crate) fn seen(&self) -> usize {
+        self.rules.plan.lock().seen
+    }
+
+    /// Returns the number of events of watches since the last call.
+    pub(crate) fn count_notifications(&self) -> usize {
+        std::mem::take(&mut self.rules.plan.lock().notifications)
+    }
+
     /// Returns whether the request to be cut has arrived.
     pub(crate) fn has_cut(&self) -> bool {
         self.rules.plan.lock().cut.is_none()
@@ -199,7 +211,7 @@ async fn carry(client: TcpStream, server: TcpStream, rules: &Rules) {
     let unheard = Mutex::new(None);
     tokio::select! {
         _ = forth(from_client, to_server, rules, &unheard) => {}
-        _ = back(from_server, to_client, &unheard) => {}
+        _ = back(from_server, to_client, rules, &unheard) => {}
     }
 }
 
@@ -233,6 +245,7 @@ async fn forth(
 async fn back(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
+    rules: &Rules,
     unheard: &Mutex<Option<i32>>,
 ) -> std::io::Result<()> {
     to.write_all(&frame(&mut from).await?).await?;
@@ -241,10 +254,12 @@ async fn back(
         if *unheard.lock() == Some(xid(&reply)) {
             return Ok(());
         }
+        rules.plan.lock().notifications += usize::from(xid(&reply) == NOTIFICATION);
         to.write_all(&reply).await?;
     }
 }
 
+const NOTIFICATION: i32 = -1;
 const PING: i32 = -2;
 
 /// Reads one frame, including its length.

@@ -1,5 +1,7 @@
 //! Queues that are shared with Curator and kazoo. A holder must never find another holder inside.
 
+mod shared;
+
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;

@@ -1,5 +1,8 @@
 //! Comparison of a tree cache with its subtree.
 
+mod faults;
+mod start;
+
 use client::{Client, Create};
 use zoarium_recipes::{CacheScope, TreeCache};
 
