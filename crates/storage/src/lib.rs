@@ -70,7 +70,6 @@ pub mod snapshot;
 pub use disk::durable::make_durable;
 pub use disk::read_only::ReadOnly;
 pub use disk::real::RealDisk;
-pub use disk::switched::{SwitchedDisk, SwitchedFile};
 pub use disk::{DirEntry, Disk, DiskFile, DiskLock};
 pub use error::{ContentError, StorageError, io_error};
 pub use files::dirs::{DataDirs, OpenOptions};

@@ -5,6 +5,7 @@
 //! * [`Random`] returns the same numbers for the same seed.
 //! * [`linearizability`] checks the answers of one object to several clients.
 //! * `certificates` generates certificates for tests of TLS (with the feature of that name).
+//! * `faults` contains faults of a server in this process (with the feature of that name).
 //! * [`altered()`] makes random changes of a file's content.
 //! * [`recordings`] finds the recordings of Apache ZooKeeper, and [`vectors`] contains its data
 //!   directories.
@@ -13,6 +14,8 @@ mod altered;
 #[cfg(feature = "certificates")]
 pub mod certificates;
 mod disk;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod linearizability;
 mod random;
 pub mod recordings;

@@ -16,7 +16,6 @@
 mod accept;
 mod bind;
 mod connect;
-mod cuts;
 mod files_kept;
 mod options;
 pub mod sasl;
@@ -30,10 +29,9 @@ mod writer;
 
 pub use accept::{Accepting, Listener, accept_each};
 pub use bind::{bind, bind_everywhere, bind_ip};
-pub use connect::connector::Connector;
+pub use connect::connector::{Connecting, Connector, Interceptor};
 pub use connect::dial::{DialFailure, Patience, connect_first, connect_patiently};
 pub use connect::resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
-pub use cuts::{CutStream, Cuts};
 pub use files_kept::FilesKept;
 pub use options::SocketOptions;
 pub use stream::{Duplex, ReadHalf, Stream, WriteHalf};

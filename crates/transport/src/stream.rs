@@ -14,7 +14,6 @@ use tokio::net::tcp::OwnedReadHalf;
 #[cfg(feature = "tls")]
 use tokio_rustls::TlsStream;
 
-use crate::cuts::CutStream;
 #[cfg(feature = "tls")]
 use crate::tls::Records;
 use crate::tls::certificate::{Certificate, Chain};
@@ -33,8 +32,6 @@ pub enum Stream {
     /// may be plain.
     #[cfg(feature = "tls")]
     Tls(Box<TlsStream<Records>>),
-    /// Any stream to a server that can be cut off.
-    Cut(Box<CutStream>),
     /// A stream provided by the caller, which is neither TCP nor TLS from this crate.
     Brought(Box<dyn Duplex>),
 }
@@ -52,8 +49,6 @@ pub enum ReadHalf {
     /// Half of a TLS stream.
     #[cfg(feature = "tls")]
     Tls(tokio::io::ReadHalf<Box<TlsStream<Records>>>),
-    /// Half of a stream to a server that can be cut off.
-    Cut(tokio::io::ReadHalf<Box<CutStream>>),
     /// Half of a stream provided by the caller.
     Brought(tokio::io::ReadHalf<Box<dyn Duplex>>),
 }
@@ -66,8 +61,6 @@ pub enum WriteHalf {
     /// Half of a TLS stream.
     #[cfg(feature = "tls")]
     Tls(tokio::io::WriteHalf<Box<TlsStream<Records>>>),
-    /// Half of a stream to a server that can be cut off.
-    Cut(tokio::io::WriteHalf<Box<CutStream>>),
     /// Half of a stream provided by the caller.
     Brought(tokio::io::WriteHalf<Box<dyn Duplex>>),
 }
@@ -88,10 +81,6 @@ impl Stream {
                 let (read, write) = tokio::io::split(stream);
                 (ReadHalf::Tls(read), WriteHalf::Tls(write))
             }
-            Self::Cut(stream) => {
-                let (read, write) = tokio::io::split(stream);
-                (ReadHalf::Cut(read), WriteHalf::Cut(write))
-            }
             Self::Brought(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 (ReadHalf::Brought(read), WriteHalf::Brought(write))
@@ -109,7 +98,6 @@ impl Stream {
             Self::Plain(stream) => stream.peer_addr(),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.get_ref().0.tcp().peer_addr(),
-            Self::Cut(stream) => stream.inner().peer_addr(),
         }
     }
 
@@ -123,7 +111,6 @@ impl Stream {
             Self::Plain(stream) => stream.local_addr(),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.get_ref().0.tcp().local_addr(),
-            Self::Cut(stream) => stream.inner().local_addr(),
         }
     }
 
@@ -133,7 +120,6 @@ impl Stream {
             Self::Plain(_) | Self::Brought(_) => false,
             #[cfg(feature = "tls")]
             Self::Tls(_) => true,
-            Self::Cut(stream) => stream.inner().is_tls(),
         }
     }
 
@@ -146,7 +132,6 @@ impl Stream {
                 let shown = stream.get_ref().1.peer_certificates();
                 shown.unwrap_or_default().to_vec()
             }
-            Self::Cut(stream) => stream.inner().peer_chain(),
         }
     }
 
@@ -156,7 +141,6 @@ impl Stream {
             Self::Plain(_) | Self::Brought(_) => None,
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
-            Self::Cut(stream) => stream.inner().peer_certificate(),
         }
     }
 }
@@ -216,7 +200,6 @@ macro_rules! read_through {
                     Self::Tls(inner) => {
                         ignore_missing_close_notify(Pin::new(inner).poll_read(context, into))
                     }
-                    Self::Cut(inner) => Pin::new(inner).poll_read(context, into),
                     Self::Brought(inner) => Pin::new(inner).poll_read(context, into),
                 }
             }
@@ -236,7 +219,6 @@ macro_rules! write_through {
                     Self::Plain(inner) => Pin::new(inner).poll_write(context, bytes),
                     #[cfg(feature = "tls")]
                     Self::Tls(inner) => Pin::new(inner).poll_write(context, bytes),
-                    Self::Cut(inner) => Pin::new(inner).poll_write(context, bytes),
                     Self::Brought(inner) => Pin::new(inner).poll_write(context, bytes),
                 }
             }
@@ -250,7 +232,6 @@ macro_rules! write_through {
                     Self::Plain(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                     #[cfg(feature = "tls")]
                     Self::Tls(inner) => Pin::new(inner).poll_write_vectored(context, slices),
-                    Self::Cut(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                     Self::Brought(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                 }
             }
@@ -260,7 +241,6 @@ macro_rules! write_through {
                     Self::Plain(inner) => inner.is_write_vectored(),
                     #[cfg(feature = "tls")]
                     Self::Tls(inner) => inner.is_write_vectored(),
-                    Self::Cut(inner) => inner.is_write_vectored(),
                     Self::Brought(inner) => inner.is_write_vectored(),
                 }
             }
@@ -270,7 +250,6 @@ macro_rules! write_through {
                     Self::Plain(inner) => Pin::new(inner).poll_flush(context),
                     #[cfg(feature = "tls")]
                     Self::Tls(inner) => Pin::new(inner).poll_flush(context),
-                    Self::Cut(inner) => Pin::new(inner).poll_flush(context),
                     Self::Brought(inner) => Pin::new(inner).poll_flush(context),
                 }
             }
@@ -283,7 +262,6 @@ macro_rules! write_through {
                     Self::Plain(inner) => Pin::new(inner).poll_shutdown(context),
                     #[cfg(feature = "tls")]
                     Self::Tls(inner) => Pin::new(inner).poll_shutdown(context),
-                    Self::Cut(inner) => Pin::new(inner).poll_shutdown(context),
                     Self::Brought(inner) => Pin::new(inner).poll_shutdown(context),
                 }
             }

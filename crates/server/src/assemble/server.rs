@@ -13,8 +13,10 @@ use frontend::{Clients, log_state, stop_admitting};
 use proto::{Sid, Zxid};
 use recovery::LogEnd;
 use replica::{Input, Service};
+use storage::{Disk, RealDisk};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use transport::Interceptor;
 
 use super::core::CoreHandle;
 use super::inbox::ToCore;
@@ -22,7 +24,6 @@ use super::start;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
 use crate::failure::Failure;
-use crate::faults::Faults;
 use crate::limits;
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
@@ -69,15 +70,20 @@ impl Server {
     /// If the data directory cannot be used or recovered, or if an address cannot be bound. In that
     /// case nothing keeps running.
     pub async fn start(config: Arc<Config>) -> Result<Self, StartError> {
-        Self::start_with(config, Faults::default()).await
+        start::start(config, Arc::new(RealDisk), None).await
     }
 
-    /// Starts a server with faults that tests can inject.
+    /// Starts a server with another disk for its log and its snapshots, and with an interceptor of
+    /// its connections to other members. Tests inject faults with them.
     ///
     /// # Errors
-    /// If [`Self::start`] would fail.
-    pub async fn start_with(config: Arc<Config>, faults: Faults) -> Result<Self, StartError> {
-        start::start(config, faults).await
+    /// As [`Self::start`].
+    pub async fn start_with<D: Disk>(
+        config: Arc<Config>,
+        disk: D,
+        interceptor: Arc<dyn Interceptor>,
+    ) -> Result<Self, StartError> {
+        start::start(config, Arc::new(disk), Some(interceptor)).await
     }
 
     /// Returns the recovered data and the addresses of this server.
@@ -152,9 +158,9 @@ impl Server {
         self.core.send(ToCore::Block(Box::new(wait)));
     }
 
-    /// Ends the threads of a server as if its process had been killed: it answers no clients and
-    /// does not wait. Its disk must be off ([`Faults::switch_disk_off`]) and its runtime must have
-    /// ended, which closes its connections.
+    /// Ends the threads of a server as if its process had been killed: it does not answer clients
+    /// and does not wait. Its disk ([`Self::start_with`]) must refuse all changes, and its runtime
+    /// must have ended, which closes its connections.
     pub fn abandon(self) {
         self.core.send(ToCore::Input(Input::Shutdown));
         drop(self.core);

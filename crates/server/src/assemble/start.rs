@@ -19,13 +19,14 @@ use host::{
 use metrics::Metrics;
 use parking_lot::Mutex;
 use quorum::{LearnerLinks, MemberPorts};
-use recovery::{DurableLog, DurableLogSettings, LogEnd};
+use recovery::{DurableLogSettings, LogEnd};
 use replica::MemberStart;
 use replica::field_limits;
 use replica::members::MemberLists;
 use replica::session::SessionIds;
-use storage::{DataDirs, Epochs, LogSettings, SnapTrigger, SwitchedDisk};
+use storage::{DataDirs, Epochs, LogSettings, RealDisk, SnapTrigger};
 use tokio::net::TcpListener;
+use transport::Interceptor;
 
 use super::ahead;
 use super::core::{CoreHandle, CoreStart, CoreThread};
@@ -39,12 +40,11 @@ use super::tls::PortTls;
 use crate::disk::members::MembershipFiles;
 use crate::disk::recovery::{RecoveredTree, database_load, recover_at_start};
 use crate::disk::{
-    Disk, Errands, GroupCommit, LogFile, LogThread, SnapshotEnd, SnapshotParts, SnapshotRequests,
-    Snapshotter, Synced, SyncedSink, purge, snapshot_settings,
+    Disk, Errands, GroupCommit, LogFile, LogOnDisk, LogThread, SnapshotEnd, SnapshotParts,
+    SnapshotRequests, Snapshotter, Synced, SyncedSink, purge, snapshot_settings,
 };
 use crate::error::StartError;
 use crate::failure::Failure;
-use crate::faults::Faults;
 use crate::inbox::InputSink;
 use crate::recorder::{self, Feed, Sources};
 use crate::settings::{recovery_settings, tree_settings};
@@ -56,7 +56,6 @@ const DEFAULT_BACKLOG: i32 = 4096;
 
 /// Data directory and sockets for clients.
 struct Opened {
-    disk: Arc<SwitchedDisk>,
     dirs: DataDirs,
     operators: Operators,
     tls: PortTls,
@@ -88,12 +87,17 @@ struct Common {
     audit: Option<Arc<AuditWriter>>,
 }
 
-pub(crate) async fn start(config: Arc<Config>, faults: Faults) -> Result<Server, StartError> {
+/// Starts a server with its log and its snapshots on this disk.
+pub(crate) async fn start<D: storage::Disk>(
+    config: Arc<Config>,
+    disk: Arc<D>,
+    interceptor: Option<Arc<dyn Interceptor>>,
+) -> Result<Server, StartError> {
     let audit = match &config.audit {
         Some(settings) => Some(Arc::new(open_audit(settings)?)),
         None => None,
     };
-    let started = start_audited(config, faults, audit.clone()).await;
+    let started = start_audited(config, disk, interceptor, audit.clone()).await;
     if let Some(audit) = &audit {
         audit.log().server_started(started.is_err());
         if started.is_err() {
@@ -121,9 +125,10 @@ fn open_audit(settings: &AuditSettings) -> Result<AuditWriter, StartError> {
     })
 }
 
-async fn start_audited(
+async fn start_audited<D: storage::Disk>(
     config: Arc<Config>,
-    faults: Faults,
+    disk: Arc<D>,
+    interceptor: Option<Arc<dyn Interceptor>>,
     audit: Option<Arc<AuditWriter>>,
 ) -> Result<Server, StartError> {
     let unsupported = |refusal| StartError::Unsupported(Box::new(refusal));
@@ -131,15 +136,16 @@ async fn start_audited(
     kerberos::check_keys(&config).await?;
     let readers = Readers::default();
     let metrics = Arc::new(Metrics::default());
-    let opened = open(&config, faults, &metrics, &readers).await?;
-    let found = recover(&config, &opened)?;
+    let opened = open(&config, &*disk, interceptor, &metrics, &readers).await?;
+    let on_disk = start_files(&config, disk.clone(), opened.dirs.clone());
+    let found = recover(&config, &on_disk)?;
     let started = started(&config, &opened, &found);
     // The channel is unbounded because input is bounded at its source: clients by permits, members
     // by their read-ahead.
     let core = CoreHandle::new(Executor::new(executor_settings()));
     metrics.digest_mismatches_count.add(found.digest_mismatches);
     let settings = Settings::new(config.clone());
-    let files = begin_files(&settings, &opened, found)?;
+    let files = begin_files(&settings, on_disk, found)?;
     metrics.loaded(&database_load(&files.recovered));
     let state = files.state;
     let audit_log = audit.as_ref().map(|audit| audit.log().clone());
@@ -175,13 +181,14 @@ async fn start_audited(
         None => (None, None, None),
     };
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
-    let (log, on_disk) = common.log(snapshots.clone(), member_files, files.history);
-    let log_end = log.file.lock().history.end().clone();
-    // A standalone server is serving when this returns; a member is looking for a leader.
+    let log_end = files.history.end().clone();
+    let history = Box::new(files.history);
+    let (log, disk_queue) = common.log(snapshots.clone(), member_files, history);
+    // A standalone server serves when this returns; a member looks for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let host = ServerHost::new(
         common.clients.clone(),
-        (on_disk, Schedule::new(schedule_settings(&common.config))),
+        (disk_queue, Schedule::new(schedule_settings(&common.config))),
         ports,
         audit_log,
         feed,
@@ -196,26 +203,25 @@ async fn start_audited(
         spawn("snapshot", move || snapshotter.run())?,
     ]);
     common.serve_operators(snapshots, links, log_end.clone());
-    Ok(common.into_server(threads, (snapshot_end, log_end), started))
+    Ok(common.into_server(disk, threads, (snapshot_end, log_end), started))
 }
 
 /// Binds the socket before the data is loaded, so a second server fails immediately, and clients'
 /// requests wait in the kernel meanwhile.
 async fn open(
     config: &Arc<Config>,
-    faults: Faults,
+    disk: &impl storage::Disk,
+    interceptor: Option<Arc<dyn Interceptor>>,
     metrics: &Arc<Metrics>,
     readers: &Readers,
 ) -> Result<Opened, StartError> {
     blocking::files::set_mode(config.storage.file_mode);
-    let disk = Arc::new(faults.disk);
     let options = ahead::open_options(config);
-    let tls = PortTls::load(config, faults.cuts)?;
-    let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
+    let tls = PortTls::load(config, interceptor)?;
+    let dirs = DataDirs::open(disk, &config.data_dir, &config.data_log_dir, options)?;
     let operators = Operators::begin(config, &tls, metrics, readers).await?;
     let (plain, secure) = (&config.client.plain, &config.client.secure);
     Ok(Opened {
-        disk,
         dirs,
         operators,
         tls,
@@ -224,34 +230,37 @@ async fn open(
     })
 }
 
-fn recover(config: &Config, opened: &Opened) -> Result<RecoveredTree, StartError> {
-    let found = recover_at_start(config, &start_files(config, opened))?;
+fn recover<D: storage::Disk>(
+    config: &Config,
+    files: &StartFiles<D>,
+) -> Result<RecoveredTree, StartError> {
+    let found = recover_at_start(config, files)?;
     ahead::refuse(
         config,
         found.tree.unrecognised_ttls(),
         found.recovered.empty,
     )?;
     if config.ensemble.is_some() {
-        // This check must come before anything is written.
-        Epochs::look(&*opened.disk, &opened.dirs, found.recovered.last_zxid)?;
+        // Before anything is written.
+        Epochs::look(&*files.disk, &files.dirs, found.recovered.last_zxid)?;
     }
     Ok(found)
 }
 
-fn start_files(config: &Config, opened: &Opened) -> StartFiles<SwitchedDisk> {
+fn start_files<D: storage::Disk>(config: &Config, disk: Arc<D>, dirs: DataDirs) -> StartFiles<D> {
     StartFiles {
-        disk: opened.disk.clone(),
-        dirs: opened.dirs.clone(),
+        disk,
+        dirs,
         history: history_settings(config),
         snapshots: snapshot_settings(&config.storage),
     }
 }
 
-fn begin_files(
+fn begin_files<D: storage::Disk>(
     settings: &Settings,
-    opened: &Opened,
+    files: StartFiles<D>,
     found: RecoveredTree,
-) -> Result<StartedFiles<SwitchedDisk>, StartError> {
+) -> Result<StartedFiles<D>, StartError> {
     let config = &settings.config;
     let first_ids = getrandom::u64()
         .map_err(|error| StartError::Random(io::Error::other(error.to_string())))?;
@@ -261,8 +270,7 @@ fn begin_files(
         lists: MemberLists::new(config),
     };
     let trigger = || snap_trigger(config);
-    let begun = start_files(config, opened).begin(found, start, trigger, clock::session_ms)?;
-    Ok(begun)
+    Ok(files.begin(found, start, trigger, clock::session_ms)?)
 }
 
 fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
@@ -299,10 +307,10 @@ impl Common {
         CoreThread::begin(start).map_err(|error| StartError::Members(error.to_string()))
     }
 
-    fn snapshotter(
+    fn snapshotter<D: storage::Disk>(
         &self,
-        work: SnapshotWork<SwitchedDisk>,
-    ) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
+        work: SnapshotWork<D>,
+    ) -> (Snapshotter<D>, SnapshotRequests, SnapshotEnd) {
         let parts = SnapshotParts {
             state: self.state.clone(),
             metrics: self.metrics.clone(),
@@ -318,7 +326,8 @@ impl Common {
             return Ok(None);
         };
         let (dirs, limits) = (self.opened.dirs.clone(), field_limits(&self.config));
-        let sources = Sources::new(self.opened.disk.clone(), dirs, limits);
+        // The thread only reads these files.
+        let sources = Sources::new(Arc::new(RealDisk), dirs, limits);
         let started = recorder::start(keys, (sources, log_end), self.readers.clone());
         let (feed, thread) = started.map_err(|error| StartError::History(error.to_string()))?;
         Ok(Some((feed, thread)))
@@ -340,7 +349,7 @@ impl Common {
         &self,
         snapshots: SnapshotRequests,
         members: Option<MembershipFiles>,
-        history: DurableLog<SwitchedDisk>,
+        history: Box<dyn LogOnDisk>,
     ) -> (LogThread, Disk) {
         let (config, end) = (&self.config, history.appended());
         let file = Arc::new(Mutex::new(LogFile {
@@ -403,13 +412,13 @@ impl Common {
 
     fn into_server(
         self,
+        disk: Arc<impl storage::Disk>,
         threads: Vec<JoinHandle<()>>,
         (snapshot_end, log_end): (SnapshotEnd, Arc<LogEnd>),
         started: Started,
     ) -> Server {
         let config = &self.config;
         let Opened {
-            disk,
             dirs,
             tls,
             plain,

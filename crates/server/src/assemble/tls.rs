@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::{AdminScheme, ClientAuth, Config, Tls};
 use tokio::task::AbortHandle;
-use transport::Cuts;
+use transport::Interceptor;
 use transport::tls::{Acceptor, Connector, Endpoint, Gate, MemberCheck, TlsError, TlsSource};
 
 /// TLS for all ports. It is loaded once, because all ports of a kind use the same stores.
@@ -25,9 +25,9 @@ pub(super) struct PortTls {
     admin_unified: bool,
     /// Whether members use TLS among each other (`sslQuorum`).
     members_dial_tls: bool,
-    /// Simulated cuts between this process and other members.
-    cuts: Option<Arc<Cuts>>,
-    /// Sources whose files are watched for changes.
+    /// Interceptor of connections to other members.
+    interceptor: Option<Arc<dyn Interceptor>>,
+    /// Sources whose files are watched.
     watched: Vec<Arc<TlsSource>>,
 }
 
@@ -36,7 +36,10 @@ impl PortTls {
     ///
     /// # Errors
     /// If a store cannot be used.
-    pub(super) fn load(config: &Config, cuts: Option<Arc<Cuts>>) -> Result<Self, TlsError> {
+    pub(super) fn load(
+        config: &Config,
+        interceptor: Option<Arc<dyn Interceptor>>,
+    ) -> Result<Self, TlsError> {
         let client = &config.client;
         let wants_clients = client.secure.is_some() || client.port_unification;
         let clients = wants_clients.then(|| {
@@ -69,7 +72,7 @@ impl PortTls {
                 .chain(watched_admin)
                 .cloned()
                 .collect(),
-            cuts,
+            interceptor,
             admin,
             admin_unified: config.admin.scheme == AdminScheme::Both,
             clients,
@@ -168,8 +171,8 @@ impl PortTls {
             Some(check) => connector.with_member_check(check),
             None => connector,
         };
-        match self.cuts.clone() {
-            Some(cuts) => connector.with_cuts(cuts),
+        match self.interceptor.clone() {
+            Some(interceptor) => connector.with_interceptor(interceptor),
             None => connector,
         }
     }

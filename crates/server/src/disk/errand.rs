@@ -9,7 +9,8 @@ use crossbeam_channel::Sender;
 use host::Syncer;
 use parking_lot::Mutex;
 
-use super::log::{LogFile, LogGroup, SyncedSink, give_back};
+use super::group::{LogGroup, give_back};
+use super::log::{LogFile, SyncedSink};
 
 /// A group that is not on disk yet, and the log file for it.
 pub(crate) struct Errand {

@@ -1,15 +1,13 @@
 //! The thread that makes transactions durable.
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use host::{
-    Beside, DiskFailure, Group, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
+    Beside, DiskFailure, Done, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
 };
 use metrics::traces::Traces;
 use metrics::{LogTimes, Metrics, ServerStats};
@@ -17,8 +15,9 @@ use parking_lot::Mutex;
 use proto::Zxid;
 use recovery::{DurableLog, RecoveredTree};
 use replica::{DiskOrder, Input, MemberFile};
-use storage::{StorageError, SwitchedDisk};
+use storage::{Committed, Disk, StorageError};
 
+use super::group::{LogGroup, give_back};
 use super::members::MembershipFiles;
 use super::recovery::{database_load, log_recovered};
 use super::snapshot::SnapshotRequests;
@@ -27,97 +26,10 @@ use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::{clock, limits};
 
-/// Encoded transactions for the log.
-#[derive(Default)]
-pub(crate) struct LogGroup {
-    /// Short transactions, concatenated.
-    payloads: Vec<u8>,
-    records: Vec<(Zxid, Payload)>,
-    /// Total size of the long transactions, bytes.
-    long_bytes: usize,
-    /// Time at which the first transaction was queued, on a monotonic clock, ms.
-    queued_ms: u64,
-}
-
-/// Location of an encoded transaction.
-enum Payload {
-    /// A range of bytes in `payloads`.
-    Short(Range<usize>),
-    /// A shared buffer. Copies of all transactions that wait for a slow disk would double the
-    /// memory use.
-    Long(Bytes),
-}
-
-impl LogGroup {
-    /// Clears the group so that it can be reused.
-    pub(super) fn clear(&mut self) {
-        self.payloads.clear();
-        self.payloads.shrink_to(limits::LOG_GROUP_BYTES_KEPT_MAX);
-        self.records.clear();
-        self.records.shrink_to(limits::LOG_GROUP_TXNS_KEPT_MAX);
-        self.long_bytes = 0;
-    }
-
-    /// Adds an encoded transaction.
-    pub(super) fn push_bytes(&mut self, zxid: Zxid, payload: &[u8]) {
-        let start = self.payloads.len();
-        self.payloads.extend_from_slice(payload);
-        self.end(zxid, Payload::Short(start..self.payloads.len()));
-    }
-
-    /// Adds an encoded transaction whose buffer may be shared.
-    pub(super) fn push(&mut self, zxid: Zxid, payload: &Bytes) {
-        if payload.len() < limits::LOG_PAYLOAD_BYTES_SHARED {
-            return self.push_bytes(zxid, payload);
-        }
-        self.long_bytes += payload.len();
-        self.end(zxid, Payload::Long(payload.clone()));
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.payloads.len() + self.long_bytes
-    }
-
-    /// Returns the time since which its first transaction has been waiting, ms.
-    pub(super) fn since_ms(&self) -> i64 {
-        self.queued_ms.cast_signed()
-    }
-
-    /// Returns its last transaction.
-    pub(super) fn last(&self) -> Option<Zxid> {
-        self.records.last().map(|(zxid, _)| *zxid)
-    }
-
-    fn end(&mut self, zxid: Zxid, payload: Payload) {
-        if self.records.is_empty() {
-            self.queued_ms = clock::monotonic_ms();
-        }
-        self.records.push((zxid, payload));
-    }
-
-    fn payload<'a>(&'a self, payload: &'a Payload) -> &'a [u8] {
-        match payload {
-            Payload::Short(range) => self.payloads.get(range.clone()).unwrap_or_default(),
-            Payload::Long(bytes) => bytes,
-        }
-    }
-}
-
 /// Message to the log thread.
 pub(crate) type ToLog = ToDisk<LogGroup>;
 
-impl Group for LogGroup {
-    fn records(&self) -> impl Iterator<Item = (Zxid, &[u8])> {
-        let records = self.records.iter();
-        records.map(|(zxid, payload)| (*zxid, self.payload(payload)))
-    }
-}
-
-/// Report about a sync.
+/// Report of a sync.
 pub(crate) struct Synced {
     /// Thread that performed the sync.
     pub(crate) syncer: Syncer,
@@ -157,13 +69,6 @@ impl GroupCommit {
     }
 }
 
-/// Clears a group and returns it to the core.
-pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
-    group.clear();
-    // Fails only if the core has enough groups or has ended.
-    let _ = spent.try_send(group);
-}
-
 /// State of the log thread, which appends groups, syncs them, and reports to the core.
 pub(crate) struct LogThread {
     pub(crate) orders: Receiver<ToLog>,
@@ -181,13 +86,57 @@ pub(crate) struct LogThread {
     pub(crate) synced: SyncedSink,
 }
 
-/// Current log file, and the state that each write updates.
+/// A log on any kind of disk. Each call concerns a whole group, so the core and the log thread do
+/// not depend on the kind, and exist only once.
+pub(crate) trait LogOnDisk: Send {
+    /// Appends a group, and returns whether a snapshot is due.
+    fn append(&mut self, group: &LogGroup) -> Result<bool, StorageError>;
+
+    /// Makes all appended transactions durable.
+    fn sync(&mut self) -> Result<Committed, StorageError>;
+
+    /// Executes an order.
+    fn carry_out(
+        &mut self,
+        order: DiskOrder,
+        state: &ServerState,
+        beside: BesideLog<'_>,
+    ) -> Result<Done, DiskFailure>;
+
+    /// Returns the last appended transaction.
+    fn appended(&self) -> Zxid;
+}
+
+impl<D: Disk> LogOnDisk for DurableLog<D> {
+    fn append(&mut self, group: &LogGroup) -> Result<bool, StorageError> {
+        write_group(self, group, clock::seed)
+    }
+
+    fn sync(&mut self) -> Result<Committed, StorageError> {
+        sync(self).map(|(committed, _)| committed)
+    }
+
+    fn carry_out(
+        &mut self,
+        order: DiskOrder,
+        state: &ServerState,
+        mut beside: BesideLog<'_>,
+    ) -> Result<Done, DiskFailure> {
+        carry_out(self, order, state, &mut beside)
+    }
+
+    fn appended(&self) -> Zxid {
+        Self::appended(self)
+    }
+}
+
+/// The current log file, and the state that each write updates.
 pub(crate) struct LogFile {
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Arc<ServerStats>,
     pub(crate) core: InputSink,
-    pub(crate) history: DurableLog<SwitchedDisk>,
+    pub(crate) history: Box<dyn LogOnDisk>,
     pub(crate) snapshots: SnapshotRequests,
     /// Epoch files and member lists; `None` without an ensemble.
     pub(crate) members: Option<MembershipFiles>,
@@ -293,12 +242,12 @@ impl LogFile {
     fn carry_out(&mut self, order: DiskOrder) -> Result<(), DiskFailure> {
         let loads_or_cuts = matches!(order, DiskOrder::Reload { .. } | DiskOrder::TakeOver { .. });
         let files = loads_or_cuts.then(|| self.snapshots.hold_files());
-        let mut beside = BesideLog {
+        let beside = BesideLog {
             metrics: &self.metrics,
             members: self.members.as_mut(),
             begun: Instant::now(),
         };
-        let done = carry_out(&mut self.history, order, &*self.state, &mut beside)?;
+        let done = self.history.carry_out(order, &self.state, beside)?;
         drop(files);
         if let Some(input) = done.told {
             self.tell(input);
@@ -325,11 +274,11 @@ impl LogFile {
 
     fn append(&mut self, group: &LogGroup, times: &mut LogTimes) -> Result<usize, StorageError> {
         let begun_ms = clock::monotonic_ms();
-        if write_group(&mut self.history, group, clock::seed)? {
+        if self.history.append(group)? {
             self.snapshots.request();
         }
-        let appended = group.records.len();
-        let marks_ms = [group.queued_ms, begun_ms, clock::monotonic_ms()];
+        let appended = group.len();
+        let marks_ms = [group.queued_ms(), begun_ms, clock::monotonic_ms()];
         times.appended(&self.metrics, appended, marks_ms);
         Ok(appended)
     }
@@ -338,7 +287,7 @@ impl LogFile {
         let begun_ms = clock::monotonic_ms();
         let traces = self.traces.as_ref().filter(|traces| traces.awaits_sync());
         let begun_ns = traces.map(|_| clock::wall_ns());
-        let (committed, _) = sync(&mut self.history)?;
+        let committed = self.history.sync()?;
         if let Some((traces, begun_ns)) = traces.zip(begun_ns) {
             traces.synced(self.history.appended(), (begun_ns, clock::wall_ns()));
         }
@@ -360,8 +309,8 @@ impl LogFile {
     }
 }
 
-/// Work of the log thread that does not concern the log itself.
-struct BesideLog<'a> {
+/// Work of a log thread that does not concern the log itself.
+pub(crate) struct BesideLog<'a> {
     metrics: &'a Metrics,
     members: Option<&'a mut MembershipFiles>,
     begun: Instant,

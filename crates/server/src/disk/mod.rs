@@ -1,6 +1,7 @@
 //! The threads for the disk: one for log, epoch files and member lists, another for snapshots.
 
 mod errand;
+mod group;
 mod log;
 pub(crate) mod members;
 mod orders;
@@ -10,7 +11,7 @@ pub(crate) mod recovery;
 mod snapshot;
 
 pub(crate) use errand::Errands;
-pub(crate) use log::{GroupCommit, LogFile, LogThread, Synced, SyncedSink};
+pub(crate) use log::{GroupCommit, LogFile, LogOnDisk, LogThread, Synced, SyncedSink};
 pub(crate) use orders::Disk;
 pub(crate) use snapshot::{
     SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, snapshot_settings,

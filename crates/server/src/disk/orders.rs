@@ -12,7 +12,8 @@ use proto::Zxid;
 use replica::{DiskOrder, Input};
 
 use super::errand::{Errand, Errands};
-use super::log::{LogFile, LogGroup, Synced, ToLog};
+use super::group::LogGroup;
+use super::log::{LogFile, Synced, ToLog};
 use crate::clock;
 
 /// Queue of disk operations, in order.
@@ -112,7 +113,7 @@ impl Disk {
         WaitingGroup {
             txns: group.len(),
             bytes: group.bytes(),
-            since_ms: group.since_ms(),
+            since_ms: group.queued_ms().cast_signed(),
             follows_orders: !self.queue.is_at_group(),
             is_visitor_syncing: self.is_visitor_syncing,
             is_log_idle: self.handed == self.synced

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jute::Limits;
-use storage::{DataDirs, SwitchedDisk};
+use storage::{DataDirs, Disk};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Removes snapshots and logs that are no longer needed, first immediately and then after each
-/// interval `every`. Runs until aborted.
-pub(crate) async fn purge(
-    disk: Arc<SwitchedDisk>,
+/// Removes snapshots and logs that are no longer needed, immediately and after each interval
+/// `every`. Runs until aborted.
+pub(crate) async fn purge<D: Disk>(
+    disk: Arc<D>,
     dirs: DataDirs,
     limits: Limits,
     retain: usize,

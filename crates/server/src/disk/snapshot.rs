@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
 use recovery::SnapshotSettings;
 use replica::Synchronised;
-use storage::{Compression, Recovered, SnapshotFile, StorageError, SwitchedDisk};
+use storage::{Compression, Disk, Recovered, SnapshotFile, StorageError};
 use tokio::sync::oneshot;
 
 use super::pace::Pace;
@@ -214,18 +214,18 @@ pub(crate) fn snapshot_settings(storage: &config::Storage) -> SnapshotSettings {
 }
 
 /// Input and output of snapshots.
-pub(crate) struct SnapshotParts {
+pub(crate) struct SnapshotParts<D: Disk> {
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) work: SnapshotWork<SwitchedDisk>,
+    pub(crate) work: SnapshotWork<D>,
 }
 
 /// State of the snapshot thread, which writes the requested snapshots.
-pub(crate) struct Snapshotter {
+pub(crate) struct Snapshotter<D: Disk> {
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
     failure: Failure,
-    work: SnapshotWork<SwitchedDisk>,
+    work: SnapshotWork<D>,
     files: Arc<Mutex<()>>,
     abandoned: Arc<AtomicBool>,
     requests: Arc<Mailbox<Pending>>,
@@ -234,9 +234,9 @@ pub(crate) struct Snapshotter {
     _ended: Sender<()>,
 }
 
-impl Snapshotter {
+impl<D: Disk> Snapshotter<D> {
     pub(crate) fn new(
-        parts: SnapshotParts,
+        parts: SnapshotParts<D>,
         failure: Failure,
         core: InputSink,
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
@@ -375,8 +375,8 @@ impl Snapshotter {
     }
 }
 
-impl Drop for Snapshotter {
-    /// Drops the pending requests. Operators that wait receive an error.
+impl<D: Disk> Drop for Snapshotter<D> {
+    /// Drops the pending requests. Waiting operators receive an error.
     fn drop(&mut self) {
         self.requests.close();
     }

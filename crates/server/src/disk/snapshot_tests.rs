@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use replica::{Input, State as _};
-use storage::DataDirs;
+use storage::{DataDirs, RealDisk};
 
 use super::*;
 use crate::assemble::server::{Server, test_server};
@@ -12,7 +12,10 @@ use crate::assemble::server::{Server, test_server};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns a second snapshot thread for this server.
-fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
+fn snapshotter(
+    server: &Server,
+    dir: &Path,
+) -> (Snapshotter<RealDisk>, SnapshotRequests, SnapshotEnd) {
     snapshotter_for(server, dir, Arc::new(|_| {}))
 }
 
@@ -20,11 +23,8 @@ fn snapshotter_for(
     server: &Server,
     dir: &Path,
     core: InputSink,
-) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
-    let (disk, dirs) = (
-        Arc::new(SwitchedDisk::default()),
-        DataDirs::unlocked(dir, dir),
-    );
+) -> (Snapshotter<RealDisk>, SnapshotRequests, SnapshotEnd) {
+    let (disk, dirs) = (Arc::new(RealDisk), DataDirs::unlocked(dir, dir));
     let settings = snapshot_settings(&server.clients.settings.config.storage);
     Snapshotter::new(
         SnapshotParts {

@@ -20,13 +20,13 @@ use host::FillError;
 use proto::{Id, Zxid};
 use recovery::LogEnd;
 use rustix::process::{Pid, setpriority_process};
-use storage::SwitchedDisk;
+use storage::RealDisk;
 
 use super::feed::{Client, Feed, Group, Progress};
 use crate::{clock, limits};
 
-/// Files of the member that the thread reads.
-pub(crate) type Sources = host::Recorder<SwitchedDisk>;
+/// The member's files that the thread reads.
+pub(crate) type Sources = host::Recorder<RealDisk>;
 
 /// Starts the history thread. Returns the feed for its transactions and the thread.
 ///

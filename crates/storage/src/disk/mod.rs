@@ -7,7 +7,6 @@
 pub(crate) mod durable;
 pub(crate) mod read_only;
 pub(crate) mod real;
-pub(crate) mod switched;
 
 use std::fmt;
 use std::io;

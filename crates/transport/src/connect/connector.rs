@@ -2,14 +2,25 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
 
-use crate::cuts::Cuts;
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::Outgoing;
+
+/// A connection to another server that is being established.
+pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send + 'a>>;
+
+/// Changes outgoing connections, for example with faults that tests inject.
+pub trait Interceptor: Send + Sync {
+    /// Establishes a connection to the server at this address. `connecting` performs the TLS
+    /// handshake. The result may be another stream over its stream ([`Stream::Brought`]).
+    fn establish<'a>(&'a self, server: SocketAddr, connecting: Connecting<'a>) -> Connecting<'a>;
+}
 
 /// Converter of outgoing connections to [`Stream`]s.
 #[derive(Clone, Default)]
@@ -17,7 +28,7 @@ pub struct Connector {
     /// TLS for the connections; `None` for plain TCP.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Outgoing>,
-    cuts: Option<Arc<Cuts>>,
+    interceptor: Option<Arc<dyn Interceptor>>,
 }
 
 impl fmt::Debug for Connector {
@@ -37,10 +48,10 @@ impl Connector {
         Self::default()
     }
 
-    /// Adds simulated cuts, which can make servers unreachable.
+    /// Adds an interceptor of all connections.
     #[must_use]
-    pub fn with_cuts(mut self, cuts: Arc<Cuts>) -> Self {
-        self.cuts = Some(cuts);
+    pub fn with_interceptor(mut self, interceptor: Arc<dyn Interceptor>) -> Self {
+        self.interceptor = Some(interceptor);
         self
     }
 
@@ -76,13 +87,12 @@ impl Connector {
     /// # Errors
     /// If the handshake fails, or if hosts are checked and the certificate is for another host.
     pub async fn establish(&self, stream: TcpStream, hosts: &[&str]) -> io::Result<Stream> {
-        let Some(cuts) = &self.cuts else {
+        let Some(interceptor) = &self.interceptor else {
             return self.shake_hands(stream, hosts).await;
         };
-        let peer = stream.peer_addr()?;
-        cuts.wait_until_reachable(peer).await;
-        let stream = self.shake_hands(stream, hosts).await?;
-        Ok(cuts.hold(stream, peer))
+        let server = stream.peer_addr()?;
+        let connecting = Box::pin(self.shake_hands(stream, hosts));
+        interceptor.establish(server, connecting).await
     }
 
     #[cfg(feature = "tls")]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{Config, Notice, SystemProperties, finding};
-use server::Faults;
+use testkit::faults::Faults;
 
 use super::error::ServerError;
 use super::handle::Server;
@@ -30,7 +30,8 @@ pub struct ServerBuilder {
     port: u16,
     settings: Vec<(String, String)>,
     properties: SystemProperties,
-    faults: Faults,
+    /// Faults that tests can trigger.
+    faults: Option<Faults>,
     /// Whether unknown settings are refused.
     is_strict: bool,
 }
@@ -43,7 +44,7 @@ impl ServerBuilder {
             port: 0,
             settings: Vec::new(),
             properties: SystemProperties::new(),
-            faults: Faults::default(),
+            faults: None,
             is_strict: false,
         }
     }
@@ -91,7 +92,7 @@ impl ServerBuilder {
 
     /// Adds faults that tests can trigger.
     pub(crate) fn faults(mut self, faults: Faults) -> Self {
-        self.faults = faults;
+        self.faults = Some(faults);
         self
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use config::Config;
-use server::{Faults, Started};
+use server::Started;
+use testkit::faults::Faults;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::builder::ServerBuilder;
@@ -43,7 +44,10 @@ impl Server {
         ServerBuilder::new()
     }
 
-    pub(super) async fn host(config: Arc<Config>, faults: Faults) -> Result<Self, ServerError> {
+    pub(super) async fn host(
+        config: Arc<Config>,
+        faults: Option<Faults>,
+    ) -> Result<Self, ServerError> {
         let data_dir = config.data_dir.clone();
         let host = Host::spawn(config, faults).map_err(ServerError::Threads)?;
         let running = Running {

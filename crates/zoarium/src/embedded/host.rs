@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::Config;
-use server::{Faults, Service, Started};
+use server::{Service, Started};
+use testkit::faults::Faults;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -72,8 +73,8 @@ struct Ends {
 }
 
 impl Host {
-    pub(super) fn spawn(config: Arc<Config>, faults: Faults) -> io::Result<Self> {
-        // Number that distinguishes the threads of several servers.
+    pub(super) fn spawn(config: Arc<Config>, faults: Option<Faults>) -> io::Result<Self> {
+        // A number distinguishes the threads of several servers.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("zoarium-{number}");
@@ -102,7 +103,7 @@ impl Host {
     }
 }
 
-fn host(name: &str, config: Arc<Config>, faults: Faults, ends: Ends) {
+fn host(name: &str, config: Arc<Config>, faults: Option<Faults>, ends: Ends) {
     let Ends {
         requests,
         state,
@@ -146,12 +147,18 @@ enum End {
 
 async fn run(
     config: Arc<Config>,
-    faults: Faults,
+    faults: Option<Faults>,
     mut requests: Requests,
     state: &watch::Sender<State>,
     started: oneshot::Sender<Result<Started, ServerError>>,
 ) -> End {
-    let server = match server::Server::start_with(config, faults.clone()).await {
+    let starting = async {
+        match &faults {
+            Some(faults) => server::Server::start_with(config, faults.disk(), faults.cuts()).await,
+            None => server::Server::start(config).await,
+        }
+    };
+    let server = match starting.await {
         Ok(server) => server,
         Err(error) => {
             // If the start was cancelled, no task waits for the result.
@@ -166,7 +173,7 @@ async fn run(
         tokio::select! {
             told = &mut requests.stop => match told {
                 Ok(Ending::Kill) => {
-                    faults.switch_disk_off();
+                    faults.iter().for_each(Faults::switch_disk_off);
                     return End::Killed(Box::new(server));
                 }
                 // A stop was requested, or the handle was dropped.

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use blocking::files;
-use server::Faults;
+use testkit::faults::Faults;
 
 use super::ensemble::{Member, TestEnsemble};
 use super::ports;
@@ -110,7 +110,7 @@ impl TestEnsembleBuilder {
             let member = Member {
                 server: None,
                 builder: self.member_of(&data_dir, ports, &lines, id),
-                faults: Faults::new(),
+                faults: Faults::default(),
                 client: ports.client,
                 admin: self.has_admin_servers.then_some(ports.admin),
                 ports: [ports.quorum, ports.election],

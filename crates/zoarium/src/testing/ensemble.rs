@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use proto::SessionId;
-use server::Faults;
 use tempfile::TempDir;
+use testkit::faults::Faults;
 use tokio::time::{Instant, sleep};
 
 use super::builder::TestEnsembleBuilder;
@@ -128,7 +128,7 @@ impl TestEnsemble {
         if let Some(server) = member.server.take() {
             server.stop().await?;
         }
-        member.faults = Faults::new();
+        member.faults = Faults::default();
         let builder = member.builder.clone().faults(member.faults.clone());
         self.cut();
         let server = builder.begin().await?;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use proto::SessionId;
-use server::Faults;
 use tempfile::TempDir;
+use testkit::faults::Faults;
 
 use super::{expiry, ports};
 use crate::{Server, ServerBuilder, ServerError};
@@ -62,7 +62,7 @@ impl TestServer {
         let port = ports::free(1)?.first().map_or(0, |address| address.port());
         let builder = Server::builder().data_dir(directory.path()).port(port);
         let builder = set_up(of_tests(builder));
-        let faults = Faults::new();
+        let faults = Faults::default();
         let server = builder.clone().faults(faults.clone()).start().await?;
         Ok(Self {
             connect_string: server.connect_string(),
@@ -96,7 +96,7 @@ impl TestServer {
         if let Some(server) = self.server.take() {
             server.stop().await?;
         }
-        self.faults = Faults::new();
+        self.faults = Faults::default();
         let starting = self.builder.clone().faults(self.faults.clone()).start();
         self.server = Some(starting.await?);
         Ok(())

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::real::RealDisk;
-use crate::disk::{DirEntry, Disk, DiskFile, DiskLock};
+use storage::{DirEntry, Disk, DiskFile, DiskLock, RealDisk};
 
 /// The disk of this machine with a switch. After it is switched off, all changes are refused.
 ///

@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use crate::stream::Stream;
+use transport::{Connecting, Interceptor, Stream};
 
 /// Servers that this process cannot reach because of a simulated cut.
 ///
@@ -33,7 +32,7 @@ struct CutLink {
 
 /// A stream that waits during a cut.
 #[derive(Debug)]
-pub struct CutStream {
+struct CutStream {
     inner: Stream,
     line: Arc<CutLink>,
 }
@@ -56,17 +55,17 @@ impl Cuts {
     fn line(&self, server: SocketAddr) -> Arc<CutLink> {
         locked(&self.lines).entry(server).or_default().clone()
     }
+}
 
-    /// Waits until the server is reachable.
-    pub(crate) async fn wait_until_reachable(&self, server: SocketAddr) {
+impl Interceptor for Cuts {
+    /// Waits until the server is reachable before the TLS handshake.
+    fn establish<'a>(&'a self, server: SocketAddr, connecting: Connecting<'a>) -> Connecting<'a> {
         let line = self.line(server);
-        poll_fn(|context| line.poll_open(context)).await;
-    }
-
-    /// Wraps a stream to a server so that a cut affects it.
-    pub(crate) fn hold(&self, inner: Stream, server: SocketAddr) -> Stream {
-        let line = self.line(server);
-        Stream::Cut(Box::new(CutStream { inner, line }))
+        Box::pin(async move {
+            poll_fn(|context| line.poll_open(context)).await;
+            let inner = connecting.await?;
+            Ok(Stream::Brought(Box::new(CutStream { inner, line })))
+        })
     }
 }
 
@@ -88,10 +87,6 @@ impl CutLink {
 }
 
 impl CutStream {
-    pub(crate) fn inner(&self) -> &Stream {
-        &self.inner
-    }
-
     fn poll_inner(&mut self, context: &mut Context<'_>) -> Poll<Pin<&mut Stream>> {
         let open = self.line.poll_open(context);
         open.map(|()| Pin::new(&mut self.inner))
@@ -145,8 +140,9 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use tokio::time::timeout;
 
+    use transport::Connector;
+
     use super::*;
-    use crate::connect::connector::Connector;
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -155,7 +151,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let server = listener.local_addr().unwrap();
         let cuts = Arc::new(Cuts::default());
-        let connector = Connector::plain().with_cuts(cuts.clone());
+        let connector = Connector::plain().with_interceptor(cuts.clone());
         let dialled = TcpStream::connect(server).await.unwrap();
         let stream = connector.establish(dialled, &["localhost"]).await.unwrap();
         let (mut theirs, _) = listener.accept().await.unwrap();

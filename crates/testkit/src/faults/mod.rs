@@ -1,0 +1,48 @@
+//! Faults of the disk and the connections of a server in this process.
+
+mod cuts;
+mod disk;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use cuts::Cuts;
+pub use disk::{SwitchedDisk, SwitchedFile};
+
+/// Faults for one server, which is started with this disk and these cuts. Clones share their state.
+/// Use the value once: a disk that is off stays off.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    disk: SwitchedDisk,
+    cuts: Arc<Cuts>,
+}
+
+impl Faults {
+    /// Returns the server's disk.
+    pub fn disk(&self) -> SwitchedDisk {
+        self.disk.clone()
+    }
+
+    /// Returns the cuts of connections that the server opens.
+    pub fn cuts(&self) -> Arc<Cuts> {
+        self.cuts.clone()
+    }
+
+    /// Stops all writes to the server's disk: transactions and snapshots. Written data stays,
+    /// synced or not.
+    pub fn switch_disk_off(&self) {
+        self.disk.switch_off();
+    }
+
+    /// Delays each sync of a file by `delay`; zero ends the delay.
+    pub fn slow_disk_down(&self, delay: Duration) {
+        self.disk.slow_down(delay);
+    }
+
+    /// Blocks or unblocks both directions of the connections that the server opens to this port of
+    /// another server.
+    pub fn cut(&self, port: SocketAddr, is_cut: bool) {
+        self.cuts.set(port, is_cut);
+    }
+}
