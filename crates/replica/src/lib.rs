@@ -44,10 +44,10 @@ pub use connection::unordered::{
     SyncStep, UNDECODABLE, is_authenticated, refusal_of_undecodable, sync_step,
 };
 pub use elections::voting_lists::ElectorateError;
-pub use interface::effect::{Applied, DiskOrder, Effect, MemberFile, Port, Service, Synchronised};
+pub use interface::effect::{Applied, DiskOrder, Effect, Service, Synchronised};
 pub use interface::host::{Host, Now, State, Turn};
 pub use interface::input::{
-    ClientRequest, Input, LeaderEvent, LearnerEvent, Renewal, SyncRequest, Ticket,
+    ClientRequest, Input, LeaderEvent, LearnerEvent, Port, Renewal, SyncRequest, Ticket,
 };
 pub use interface::large_bytes::LargeBytes;
 pub use interface::note::{Note, Stage};
@@ -55,6 +55,7 @@ pub use interface::settings::{
     ContainerSettings, EnsembleSettings, ObserverSettings, ReplicaSettings, field_limits,
 };
 pub use interface::view::{Learners, Phase, RoleView, View};
+pub use members::files::MemberFile;
 pub use replica::{Replica, Start};
 pub use roles::kept_state::{Epochs, MemberStart};
 pub use session::handshake::{

@@ -8,9 +8,9 @@ use tree::{Event, Overlay};
 use zab::Record;
 
 use crate::elections::voting_lists::ElectorateError;
-use crate::interface::effect::{Port, Service};
+use crate::interface::effect::Service;
 use crate::interface::host::{Host, Now, State, Turn};
-use crate::interface::input::{ClientRequest, Input, LeaderEvent, LearnerEvent};
+use crate::interface::input::{ClientRequest, Input, LeaderEvent, LearnerEvent, Port};
 use crate::interface::settings::ReplicaSettings;
 use crate::order::containers::ContainerCheck;
 use crate::order::digests::Digests;

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use config::members::HostPort;
-use config::membership::Membership;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::txn::TxnRecord;
@@ -12,19 +11,11 @@ use tree::{Event, Generation, Outcome};
 use zab::Record;
 use zab::leader::{LinkFault, LinkId};
 
-use super::input::{Renewal, Ticket};
+use super::input::{Port, Renewal, Ticket};
 use super::large_bytes::LargeBytes;
 use super::view::View;
 use crate::elections::ElectionEffect;
-
-/// Port on which learners connect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Port {
-    /// The quorum port, for learners of this leader.
-    Learners,
-    /// The port `observerMasterPort`, for observers of this follower.
-    Observers,
-}
+use crate::members::files::MemberFile;
 
 /// Handling of clients' requests by this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,23 +31,7 @@ pub enum Service {
     ReadOnly = 3,
 }
 
-/// File that contains a member list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MemberFile {
-    /// The last list seen (`zoo.cfg.dynamic.next`). `None` removes the file.
-    LastSeen(Option<Membership>),
-    /// The committed list (`zoo.cfg.dynamic.<version>`, to which zoo.cfg refers).
-    Committed {
-        /// List to write.
-        list: Membership,
-        /// Whether the list contains this server's client address, which zoo.cfg must then omit.
-        has_client: bool,
-        /// Whether to remove the file with the last list seen.
-        removes_last_seen: bool,
-    },
-}
-
-/// Task for the disk, executed after all earlier appends.
+/// A task of the disk, executed after all earlier appends.
 #[derive(Debug)]
 pub enum DiskOrder {
     /// Make the promised epoch durable. `AcceptedEpochSaved` follows.

@@ -12,7 +12,6 @@ use tree::Tree;
 use zab::Record;
 use zab::leader::LinkId;
 
-use super::effect::Port;
 use super::large_bytes::LargeBytes;
 use crate::elections::ElectionInput;
 
@@ -24,6 +23,15 @@ impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "connection {}", self.0)
     }
+}
+
+/// The port on which learners connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Port {
+    /// Learners of this leader: the quorum port.
+    Learners,
+    /// Observers of this follower: `observerMasterPort`.
+    Observers,
 }
 
 /// A client's request for a transaction.

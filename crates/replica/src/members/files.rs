@@ -2,10 +2,26 @@
 //!
 //! Source: QuorumPeerConfig.writeDynamicConfig, editStaticConfig; AtomicFileWritingIdiom.
 
-use crate::interface::effect::MemberFile;
+use config::membership::Membership;
 
 /// Suffix of the file that contains the last list seen, next to zoo.cfg.
 const NEXT: &str = ".dynamic.next";
+
+/// A file with a member list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemberFile {
+    /// The last list seen (`zoo.cfg.dynamic.next`); `None` removes the file.
+    LastSeen(Option<Membership>),
+    /// The committed list (`zoo.cfg.dynamic.<version>`, named by zoo.cfg).
+    Committed {
+        /// The list.
+        list: Membership,
+        /// Whether the list contains this server's client address, so that zoo.cfg omits it.
+        has_client: bool,
+        /// Whether to remove the file of the last list seen.
+        removes_last_seen: bool,
+    },
+}
 
 /// Access to the files next to zoo.cfg, implemented by a host. Each write is atomic, and durable
 /// when the call returns.
@@ -63,8 +79,6 @@ impl MemberFile {
 
 #[cfg(test)]
 mod tests {
-    use config::membership::Membership;
-
     use super::*;
 
     /// Fake that records the completed steps and fails at one of them.

@@ -17,7 +17,7 @@
 //! Source: QuorumPeer.setLastSeenQuorumVerifier, setQuorumVerifier, processReconfig; Leader.lead.
 
 mod change;
-mod files;
+pub(crate) mod files;
 mod plan;
 pub(crate) mod stages;
 
@@ -32,12 +32,10 @@ use proto::{ConfigVersion, Epoch, Sid, Zxid};
 use zab::leader::{EpochConfig, NextConfig};
 
 pub use change::MembershipChange;
-pub use files::MemberFiles;
+pub use files::{MemberFile, MemberFiles};
 pub use plan::PlanFacts;
 
-use crate::interface::effect::MemberFile;
-
-/// Member lists of this server.
+/// The member lists of this server.
 #[derive(Debug)]
 pub struct MemberLists {
     me: Sid,

@@ -13,8 +13,9 @@ use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
 
 use super::{Leading, NextRole, OracleWatch, Role};
 use crate::forwarding::from_learners;
-use crate::interface::effect::{DiskOrder, Effect, Port, Service};
+use crate::interface::effect::{DiskOrder, Effect, Service};
 use crate::interface::host::{Host, State, Turn};
+use crate::interface::input::Port;
 use crate::interface::note::Note;
 use crate::limits;
 use crate::order::long_requests::Incoming;

@@ -22,6 +22,7 @@ pub(crate) mod master_choice;
 pub(crate) mod observer_master;
 pub(crate) mod read_only;
 pub(crate) mod transitions;
+mod view;
 
 use std::collections::VecDeque;
 

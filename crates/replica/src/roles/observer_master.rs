@@ -28,9 +28,9 @@ use zab::observer_master::{FollowerFacts, ObserverMaster};
 
 use super::master_choice::at_port;
 use super::{Learning, Role, SyncWaiter};
-use crate::interface::effect::{Effect, Port};
+use crate::interface::effect::Effect;
 use crate::interface::host::{Host, State, Turn};
-use crate::interface::input::LearnerEvent;
+use crate::interface::input::{LearnerEvent, Port};
 use crate::replica::Replica;
 
 /// Observers of this follower and their pending requests.

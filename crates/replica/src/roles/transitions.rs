@@ -5,8 +5,9 @@ use proto::{Epoch, Sid, Zxid};
 use tree::Tree;
 
 use super::{Draining, NextRole, Role};
-use crate::interface::effect::{DiskOrder, Effect, Port, Service};
+use crate::interface::effect::{DiskOrder, Effect, Service};
 use crate::interface::host::{Host, State, Turn};
+use crate::interface::input::Port;
 use crate::limits::LOOK_PAUSE_MS;
 use crate::replica::Replica;
 use crate::session::Sessions;
