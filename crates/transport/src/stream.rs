@@ -14,9 +14,9 @@ use tokio::net::tcp::OwnedReadHalf;
 #[cfg(feature = "tls")]
 use tokio_rustls::TlsStream;
 
+use crate::tls::certificates::subject::{Certificate, Chain};
 #[cfg(feature = "tls")]
-use crate::tls::Records;
-use crate::tls::certificate::{Certificate, Chain};
+use crate::tls::records::Records;
 use crate::writer::TcpWriter;
 
 /// A connected byte stream.

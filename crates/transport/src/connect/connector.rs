@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
-use crate::tls::Outgoing;
+use crate::tls::outgoing::Outgoing;
 
 /// A connection to another server that is being established.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send + 'a>>;

@@ -17,7 +17,7 @@ pub(super) mod server;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::NONCE_BYTES;
+use super::names::NONCE_BYTES;
 
 /// Maximum length of a token that a server accepts, bytes. Source:
 /// DigestMD5Server.MAX_RESPONSE_LENGTH.

@@ -2,7 +2,7 @@
 //!
 //! Source: DigestMD5Base.parseDirectives.
 
-use super::Refusal;
+use super::refusal::Refusal;
 
 /// Names and values, in the order of the token.
 pub(super) struct Directives(Vec<(String, Vec<u8>)>);

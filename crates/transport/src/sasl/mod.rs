@@ -11,6 +11,7 @@ mod digest_md5;
 #[cfg(feature = "sasl")]
 mod directives;
 pub mod gssapi;
+mod names;
 mod refusal;
 #[cfg(feature = "sasl")]
 mod response;
@@ -20,36 +21,5 @@ pub use config::{KerberosKey, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers,
 pub use digest_md5::client::{ClientExchange, ClientStep};
 #[cfg(feature = "sasl")]
 pub use digest_md5::server::{ServerExchange, ServerStep};
+pub use names::{CLIENTS, MEMBERS, NONCE_BYTES, Names};
 pub use refusal::Refusal;
-
-/// Number of random bytes at the start of an exchange. Source: DigestMD5Base.generateNonce.
-pub const NONCE_BYTES: usize = 30;
-
-/// Names that both sides include in the hash, so that a login for one purpose is not valid for
-/// another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names {
-    /// Name of the service.
-    pub service: &'static str,
-    /// Name of the server, which is also the realm.
-    pub server: &'static str,
-}
-
-/// Returns the names for clients. Source: ZooKeeperSaslServer.
-pub const CLIENTS: Names = Names {
-    service: "zookeeper",
-    server: "zk-sasl-md5",
-};
-
-/// Returns the names for members. Source: QuorumAuth.
-pub const MEMBERS: Names = Names {
-    service: "zookeeper-quorum",
-    server: "zk-quorum-sasl-md5",
-};
-
-#[cfg(feature = "sasl")]
-impl Names {
-    fn uri(self) -> String {
-        format!("{}/{}", self.service, self.server)
-    }
-}

@@ -173,19 +173,24 @@ impl Connector {
     }
 }
 
-/// Identities in certificates.
-pub mod certificate {
-    /// A certificate, which no plain stream presents.
-    pub type Certificate = super::Never;
+/// Certificates.
+pub(crate) mod certificates {
+    /// Identities in certificates.
+    pub mod subject {
+        /// A certificate, which no plain stream has.
+        pub type Certificate = crate::tls::Never;
 
-    /// Certificates that a peer has presented.
-    pub type Chain = Vec<Certificate>;
+        /// Certificates of a peer.
+        pub type Chain = Vec<Certificate>;
 
-    /// Returns the subject of a certificate.
-    pub fn subject(certificate: &Certificate) -> Option<String> {
-        match *certificate {}
+        /// Returns the subject of a certificate.
+        pub fn subject(certificate: &Certificate) -> Option<String> {
+            match *certificate {}
+        }
     }
 }
+
+pub use certificates::subject as certificate;
 
 /// Returns the subject of a chain that the client ports trust.
 ///

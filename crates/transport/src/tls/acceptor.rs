@@ -8,12 +8,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use super::HANDSHAKE_TIMEOUT;
 use super::certificates::hosts::{self, WrongHost};
 use super::certificates::member_check::{MemberCheck, NotAMember};
 use super::certificates::subject;
 use super::detect::{FirstByte, first};
-use super::gate::Gate;
+use super::gate::{Gate, HANDSHAKE_TIMEOUT};
 use super::records::Records;
 use super::store::source::TlsSource;
 use crate::connect::resolve::reverse;

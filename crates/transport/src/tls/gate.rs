@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -14,6 +15,9 @@ use log_limiter::LogLimiter;
 
 /// Maximum number of concurrent handshakes at a port. Each uses up to about ten kilobytes.
 pub const HANDSHAKES_MAX: usize = 1024;
+
+/// Maximum duration of a handshake from its first byte, as in Netty's SslHandler.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Limiter of a port's concurrent handshakes.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ mod context;
 mod detect;
 mod error;
 mod gate;
-mod outgoing;
-mod records;
+pub(crate) mod outgoing;
+pub(crate) mod records;
 mod rules;
 mod store;
 
@@ -28,9 +28,8 @@ pub use certificates::version1::verify_version1;
 pub use config::{Secret, Store, StoreFormat};
 pub use detect::looks_like_tls;
 pub use error::{StoreFault, TlsError};
-pub use gate::{Gate, HANDSHAKES_MAX};
+pub use gate::{Gate, HANDSHAKE_TIMEOUT, HANDSHAKES_MAX};
 pub use outgoing::ClientStores;
-pub(crate) use outgoing::Outgoing;
 pub use records::Records;
 pub use rules::Endpoint;
 pub use store::source::TlsSource;
@@ -41,8 +40,3 @@ pub use crate::connect::connector::Connector;
 
 /// Crates whose types occur in signatures.
 pub use {rustls, tokio_rustls};
-
-use std::time::Duration;
-
-/// Maximum duration of a handshake from its first byte, as in Netty's SslHandler.
-pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

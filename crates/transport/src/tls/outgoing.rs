@@ -11,11 +11,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::HANDSHAKE_TIMEOUT;
 use super::certificates::hosts;
 use super::certificates::member_check::MemberCheck;
 use super::context::outgoing;
 use super::error::TlsError;
+use super::gate::HANDSHAKE_TIMEOUT;
 use super::records::Records;
 use super::store::source::TlsSource;
 use crate::connect::connector::Connector;

@@ -7,8 +7,9 @@ use subtle::ConstantTimeEq;
 
 use super::{ALGORITHM, CHALLENGE_BYTES_MAX, CHARSET, nonce_text};
 use crate::sasl::directives::{Directives, put, put_quoted};
+use crate::sasl::names::{NONCE_BYTES, Names};
+use crate::sasl::refusal::Refusal;
 use crate::sasl::response::{NONCE_COUNT, Proof, QOP};
-use crate::sasl::{NONCE_BYTES, Names, Refusal};
 
 /// A login to one server. The first token for the server is empty.
 pub struct ClientExchange {

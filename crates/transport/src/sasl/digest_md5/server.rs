@@ -7,8 +7,9 @@ use subtle::ConstantTimeEq;
 
 use super::{ALGORITHM, CHARSET, RESPONSE_BYTES_MAX, nonce_text};
 use crate::sasl::directives::{Directives, put, put_quoted};
+use crate::sasl::names::{NONCE_BYTES, Names};
+use crate::sasl::refusal::Refusal;
 use crate::sasl::response::{Proof, QOP};
-use crate::sasl::{NONCE_BYTES, Names, Refusal};
 
 /// A login of one client.
 pub struct ServerExchange {

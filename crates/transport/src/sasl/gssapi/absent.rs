@@ -1,7 +1,9 @@
 //! Replacement of the library for builds that do not link it. Its types cannot be constructed.
 
+use super::accept::AcceptingExchange;
 use super::context::Context;
-use super::{AcceptingExchange, GssapiRefusal, InitiatingExchange};
+use super::initiate::InitiatingExchange;
+use super::refusal::GssapiRefusal;
 
 /// A type without values.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::fmt;
 use super::context::Context;
 use super::layers::{OFFER, read_choice};
 use super::library::Accepting;
-use super::{GssapiRefusal, TOKEN_BYTES_MAX};
+use super::refusal::{GssapiRefusal, TOKEN_BYTES_MAX};
 
 /// Maximum number of a client's tokens until the context is established. Kerberos needs one token.
 const TOKENS_MAX: u8 = 3;

@@ -1,6 +1,6 @@
 //! Interface through which the exchanges use a security context.
 
-use super::GssapiRefusal;
+use super::refusal::GssapiRefusal;
 
 /// Security context of one side (RFC 2743).
 pub(super) trait Context {

@@ -5,7 +5,7 @@ use std::fmt;
 use super::context::Context;
 use super::layers::choose;
 use super::library::Initiating;
-use super::{GssapiRefusal, TOKEN_BYTES_MAX};
+use super::refusal::{GssapiRefusal, TOKEN_BYTES_MAX};
 
 /// Maximum number of a server's tokens until the context is established. Kerberos needs one.
 const TOKENS_MAX: u8 = 3;

@@ -5,7 +5,7 @@
 //! client only: authorization identity in UTF-8, up to the end
 //! ```
 
-use super::GssapiRefusal;
+use super::refusal::GssapiRefusal;
 
 /// Value for no security layer after the login.
 const NO_LAYER: u8 = 1;

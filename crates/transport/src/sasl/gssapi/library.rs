@@ -9,8 +9,10 @@ use libgssapi::name::Name;
 use libgssapi::oid::{GSS_MECH_KRB5, GSS_NT_KRB5_PRINCIPAL, OidSet};
 use libgssapi::util::Buf;
 
+use super::accept::AcceptingExchange;
 use super::context::Context;
-use super::{AcceptingExchange, GssapiRefusal, InitiatingExchange};
+use super::initiate::InitiatingExchange;
+use super::refusal::GssapiRefusal;
 
 /// Key of a service, from the key tab named in `KRB5_KTNAME`. The file is read again for each
 /// login.

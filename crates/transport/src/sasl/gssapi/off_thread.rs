@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use tokio::sync::Semaphore;
 
-use super::GssapiRefusal;
+use super::refusal::GssapiRefusal;
 
 /// Concurrent steps of all logins in this process. Each uses a thread, which waits for a disk or,
 /// in a login by this process, for the KDC.

@@ -1,0 +1,74 @@
+//! Reasons why a login by Kerberos fails.
+
+use std::fmt;
+
+/// Maximum length of an accepted token. A ticket with all groups of a user has about ten thousand
+/// bytes.
+pub const TOKEN_BYTES_MAX: usize = 1 << 16;
+
+/// Reason why a login fails. Does not contain tokens or keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GssapiRefusal {
+    /// This build does not support Kerberos.
+    NotBuiltIn,
+    /// A token exceeds the maximum length of this mechanism.
+    TooLong {
+        /// Length of the token.
+        len: usize,
+        /// Maximum length.
+        len_max: usize,
+    },
+    /// A token is empty that must contain data.
+    Empty,
+    /// A token contains data where it must be empty.
+    NotEmpty,
+    /// Error of the library.
+    Library {
+        /// The failed operation.
+        doing: &'static str,
+        /// The library's message.
+        reason: String,
+    },
+    /// The wrapped message is too short, or the authorization identity is not text.
+    Malformed,
+    /// The client chooses a security layer that is not offered.
+    OtherLayer(u8),
+    /// The server requires a security layer.
+    NoLayer(u8),
+    /// The login exceeds the maximum number of tokens.
+    TooMany,
+    /// The exchange is already over.
+    Over,
+}
+
+impl fmt::Display for GssapiRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotBuiltIn => f.write_str("this build does not support Kerberos"),
+            Self::TooLong { len, len_max } => {
+                write!(f, "the token has {len} bytes, the limit is {len_max}")
+            }
+            Self::Empty => f.write_str("the token is empty"),
+            Self::NotEmpty => f.write_str("the client sent an unexpected token"),
+            Self::Library { doing, reason } => write!(f, "cannot {doing}: {reason}"),
+            Self::Malformed => f.write_str("the token that selects a security layer is malformed"),
+            Self::OtherLayer(bits) => {
+                write!(
+                    f,
+                    "the client selected the security layer bits {bits:#04x}, but this server supports only 0x01 (no security layer)"
+                )
+            }
+            Self::NoLayer(bits) => {
+                write!(
+                    f,
+                    "the server requires a security layer (bits {bits:#04x}), and this client does not support security layers"
+                )
+            }
+            Self::TooMany => f.write_str("too many tokens for one login"),
+            Self::Over => f.write_str("the login has already ended"),
+        }
+    }
+}
+
+impl std::error::Error for GssapiRefusal {}
