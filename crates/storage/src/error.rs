@@ -1,13 +1,12 @@
 //! Errors of files, each with the file, the position and a remedy.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use proto::{Epoch, Zxid};
 
 use crate::files::names::FileName;
-use crate::log::judge::Damage;
+use crate::log::damage::Damage;
 
 /// Reason why a [`State`](crate::State) refuses the content of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -322,46 +321,4 @@ pub fn io_error(
 /// Describes a log or snapshot in error messages.
 pub(crate) fn described(kind: &str, path: &Path) -> String {
     format!("{kind} {}", path.display())
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Checksum { stored, computed } => write!(
-                f,
-                "the stored checksum is {stored:#x}, but the record has checksum {computed:#x}"
-            ),
-            Self::Length { found, limit } => write!(
-                f,
-                "the record's length {found} is out of range (limit {limit})"
-            ),
-            Self::WrongLength { found, actual } => write!(
-                f,
-                "the record's length is {found}, but its checksum matches a record of {actual} \
-                 bytes"
-            ),
-            Self::EndByte { found } => write!(
-                f,
-                "the record's end byte is {found:#04x} instead of 0x42, although more records \
-                 follow or the checksum is correct"
-            ),
-            Self::Followed { offset, zxid } => write!(
-                f,
-                "the record is incomplete, but a complete record with zxid {zxid} follows at \
-                 offset {offset}"
-            ),
-            Self::Junk { offset } => {
-                write!(
-                    f,
-                    "no record begins at this offset, but bytes follow up to offset {offset}"
-                )
-            }
-            Self::Undecodable { reason } => {
-                write!(
-                    f,
-                    "the record's checksum is correct, but the record cannot be decoded: {reason}"
-                )
-            }
-        }
-    }
 }

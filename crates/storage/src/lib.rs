@@ -81,7 +81,8 @@ pub use files::untrusted::{is_untrusted, set_history_aside, untrusted_marker};
 pub use log::{
     Committed, LogCursor, LogPages, LogSettings, LogWriter, Payload, Unusable,
     chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
-    judge::{Damage, TornTail},
+    damage::Damage,
+    judge::TornTail,
     whole::is_log_whole,
 };
 pub use recovery::recover::{

@@ -25,7 +25,7 @@ use crate::disk::{Disk, DiskFile, read_full_at};
 use crate::error::{StorageError, io_error};
 use crate::files::dirs::DataDirs;
 use crate::files::names::list_logs;
-use crate::log::UNSYNCED_BYTES_MAX;
+use crate::log::format::UNSYNCED_BYTES_MAX;
 use crate::log::judge::last_nonzero_of;
 use crate::log::scan::read_at;
 use crate::recovery::recover::Recovered;

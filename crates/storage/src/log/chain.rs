@@ -8,7 +8,8 @@ use jute::{Decode, Limits, Reader};
 use proto::Zxid;
 use proto::txn::TxnRecord;
 
-use super::judge::{Damage, TornTail, Verdict, judge, judge_mismatch};
+use super::damage::Damage;
+use super::judge::{TornTail, Verdict, judge, judge_mismatch};
 use super::scan::{LogScanner, RawRecord, Scanned};
 use crate::disk::Disk;
 use crate::error::{StorageError, described};

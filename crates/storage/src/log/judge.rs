@@ -35,62 +35,14 @@ use jute::{Decode, Reader};
 use proto::Zxid;
 use proto::txn::TxnRecord;
 
+use super::damage::Damage;
+use super::format::{END_BYTE, FRAME_BYTES, PAYLOAD_BYTES_MIN, PREFIX_BYTES};
 use super::scan::{LogScanner, RawRecord, Stop};
-use super::{END_BYTE, FRAME_BYTES, PAYLOAD_BYTES_MIN, PREFIX_BYTES};
 use crate::checksum::Checksum;
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 
-/// Corruption of a record that cannot be the result of a crash. `Display` describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Damage {
-    /// The payload does not match the checksum in the record.
-    Checksum {
-        /// Checksum in the record.
-        stored: i64,
-        /// Checksum of the payload.
-        computed: u32,
-    },
-    /// The length is impossible for a record.
-    Length {
-        /// Content of the length field.
-        found: i32,
-        /// Largest accepted length.
-        limit: usize,
-    },
-    /// The length field is wrong, but the correct length is known.
-    WrongLength {
-        /// Content of the length field.
-        found: i32,
-        /// Length with which the checksum and the end byte are correct.
-        actual: u32,
-    },
-    /// The end byte is wrong although the record was written completely.
-    EndByte {
-        /// Content of the end byte.
-        found: u8,
-    },
-    /// A complete record follows this incomplete one.
-    Followed {
-        /// Offset of the complete record.
-        offset: u64,
-        /// Zxid of the complete record.
-        zxid: Zxid,
-    },
-    /// The bytes are not a record.
-    Junk {
-        /// Offset of the last nonzero byte.
-        offset: u64,
-    },
-    /// Framing and checksum are correct, but the payload cannot be decoded.
-    Undecodable {
-        /// Reason why decoding failed.
-        reason: String,
-    },
-}
-
-/// Beginning of a record that a crash left at the end of a log.
+/// The beginning of a record that a crash left at the end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TornTail {
     /// Offset of the torn record.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bytes::{Bytes, BytesMut};
 use jute::Limits;
 
-use super::{
+use super::format::{
     END_BYTE, FRAME_BYTES, HEADER_BYTES, HEADER_LEN, MAGIC, PAYLOAD_BYTES_MIN, PREFIX_BYTES,
 };
 use crate::checksum::Checksum;

@@ -25,8 +25,9 @@ use std::time::{Duration, Instant};
 
 use proto::Zxid;
 
+use super::format::{FRAME_BYTES, HEADER_BYTES, UNSYNCED_BYTES_MAX, file_header, put_record};
+use super::padding::Padding;
 use super::scan::{LogScanner, Scanned};
-use super::{FRAME_BYTES, HEADER_BYTES, Padding, UNSYNCED_BYTES_MAX, file_header, put_record};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
 use crate::files::dirs::DataDirs;

@@ -10,10 +10,9 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, described, io_error};
 use crate::files::dirs::DataDirs;
 use crate::files::names::{LogFile, SnapshotFile, list_logs, list_snapshots};
-use crate::log::chain::LoggedTxns;
+use crate::log::chain::{LoggedTxns, zxid_of};
 use crate::log::judge::{Verdict, judge, judge_mismatch};
 use crate::log::scan::{LogScanner, Scanned};
-use crate::log::zxid_of;
 use crate::snapshot::valid::is_valid;
 
 /// Result of [`truncate`].
