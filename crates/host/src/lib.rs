@@ -20,7 +20,6 @@
 mod clients;
 mod disk;
 mod effects;
-mod kept_tree;
 mod learners;
 mod packets;
 mod recorder;
@@ -33,7 +32,9 @@ pub use clients::{
     Answered, Connected, Connection, Delivering, Guarded, Registry, Serving, SessionStep, ToAnswer,
     answer_handshake, answer_sync, begin_session, deliver, judge_handshake,
 };
-pub use disk::{Beside, DiskFailure, DiskQueue, Done, Group, ToDisk, carry_out, sync, write_group};
+pub use disk::{
+    Beside, DiskFailure, DiskQueue, Done, LogGroup, ToDisk, carry_out, sync, write_group,
+};
 pub use effects::{CarryingOut, MemberLinks, carry_out_effect};
 pub use learners::read_log;
 pub use packets::{

@@ -40,19 +40,8 @@ pub(crate) const LOG_GROUPS_MAX: usize = 8;
 /// written.
 pub(crate) const LOG_GROUPS_KEPT: usize = 1;
 
-/// Size of transactions for which a reused group retains capacity, bytes: enough for a few hundred
-/// transactions that arrive together.
-pub(crate) const LOG_GROUP_BYTES_KEPT_MAX: usize = 256 << 10;
-
-/// Number of transactions for which a reused group retains capacity.
-pub(crate) const LOG_GROUP_TXNS_KEPT_MAX: usize = 1024;
-
-/// Minimum size of a transaction that is shared instead of copied while it waits for the log,
-/// bytes.
-pub(crate) const LOG_PAYLOAD_BYTES_SHARED: usize = 16 << 10;
-
-/// Time for which a stopping server waits for a snapshot. Most snapshots finish within this time,
-/// and service managers and container runtimes wait longer.
+/// Time that a stopping server waits for a snapshot. Most snapshots finish within this time, and
+/// service managers and container runtimes wait longer than this.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 
 /// Interval at which the log reports the lines that were suppressed in the previous minute.

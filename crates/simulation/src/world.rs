@@ -98,8 +98,8 @@ pub enum HeldWork {
 }
 
 impl HeldWork {
-    /// Returns the kind of the work if it can be held back.
-    pub(crate) fn of<T>(work: &ToDisk<T>) -> Option<Self> {
+    /// Returns the kind of the work, if it can be held back.
+    pub(crate) fn of(work: &ToDisk) -> Option<Self> {
         match work {
             ToDisk::Group(_) => Some(Self::Sync),
             ToDisk::Order(DiskOrder::SaveCurrentEpoch(_)) => Some(Self::SaveCurrent),

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use host::Syncer;
+use host::{LogGroup, Syncer};
 use parking_lot::Mutex;
 
-use super::group::{LogGroup, give_back};
-use super::log::{LogFile, SyncedSink};
+use super::log::{LogFile, SyncedSink, give_back};
 
 /// A group that is not on disk yet, and the log file for it.
 pub(crate) struct Errand {

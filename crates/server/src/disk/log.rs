@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use host::{
-    Beside, DiskFailure, Done, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
+    DiskFailure, Done, LogGroup, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
 };
 use metrics::traces::Traces;
 use metrics::{LogTimes, Metrics, ServerStats};
@@ -17,7 +17,6 @@ use recovery::{DurableLog, RecoveredTree};
 use replica::{DiskOrder, Input, MemberFile};
 use storage::{Committed, Disk, StorageError};
 
-use super::group::{LogGroup, give_back};
 use super::members::MembershipFiles;
 use super::recovery::{database_load, log_recovered};
 use super::snapshot::SnapshotRequests;
@@ -25,9 +24,6 @@ use crate::error::exit_code;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::{clock, limits};
-
-/// Message to the log thread.
-pub(crate) type ToLog = ToDisk<LogGroup>;
 
 /// Report of a sync.
 pub(crate) struct Synced {
@@ -69,11 +65,18 @@ impl GroupCommit {
     }
 }
 
+/// Clears a group and returns it to the core.
+pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
+    group.clear();
+    // Fails if the core has enough groups, or has ended.
+    let _ = spent.try_send(group);
+}
+
 /// State of the log thread, which appends groups, syncs them, and reports to the core.
 pub(crate) struct LogThread {
-    pub(crate) orders: Receiver<ToLog>,
-    /// Sender that returns empty groups. They are returned because memory that one thread allocates
-    /// and another frees is not immediately reused.
+    pub(crate) orders: Receiver<ToDisk>,
+    /// Sender that returns empty groups. Memory that one thread allocates and another frees is not
+    /// immediately reused.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
     /// The log file. It is shared with the core of a standalone server, which uses it only while
@@ -153,11 +156,11 @@ impl LogThread {
             blocking::mark("wait for the log file");
             let mut file = self.file.lock();
             let carried_out = match order {
-                ToLog::Group(group) => self.group(&mut file, group).map(|(after, synced)| {
+                ToDisk::Group(group) => self.group(&mut file, group).map(|(after, synced)| {
                     next = after;
                     Some(synced)
                 }),
-                ToLog::Order(order) => {
+                ToDisk::Order(order) => {
                     let done = file.carry_out(order);
                     self.orders_under_way.fetch_sub(1, Ordering::Release);
                     done.map(|()| None)
@@ -185,7 +188,7 @@ impl LogThread {
         &self,
         file: &mut LogFile,
         first: LogGroup,
-    ) -> Result<(Option<ToLog>, Synced), DiskFailure> {
+    ) -> Result<(Option<ToDisk>, Synced), DiskFailure> {
         let started = Instant::now();
         let mut times = LogTimes::default();
         let mut appended = file.append(&first, &mut times)?;
@@ -193,7 +196,7 @@ impl LogThread {
         let mut after = None;
         while appended < self.commit.batch_max {
             match self.next_of_group(started) {
-                Some(ToLog::Group(next)) => {
+                Some(ToDisk::Group(next)) => {
                     appended += file.append(&next, &mut times)?;
                     self.give_back(next);
                 }
@@ -211,8 +214,8 @@ impl LogThread {
         give_back(&self.spent, group);
     }
 
-    /// Returns the next order that arrives while the group that was started at `started` waits.
-    fn next_of_group(&self, started: Instant) -> Option<ToLog> {
+    /// Returns the next order for the group that was started at `started`.
+    fn next_of_group(&self, started: Instant) -> Option<ToDisk> {
         let left = self.commit.flush_delay.saturating_sub(started.elapsed());
         if left.is_zero() {
             return self.orders.try_recv().ok();

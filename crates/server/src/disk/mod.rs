@@ -1,7 +1,6 @@
 //! The threads for the disk: one for log, epoch files and member lists, another for snapshots.
 
 mod errand;
-mod group;
 mod log;
 pub(crate) mod members;
 mod orders;

@@ -6,27 +6,26 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
-use host::{DiskQueue, Schedule, Syncer, WaitingGroup};
+use host::{DiskQueue, LogGroup, Schedule, Syncer, ToDisk, WaitingGroup};
 use parking_lot::Mutex;
 use proto::Zxid;
 use replica::{DiskOrder, Input};
 
 use super::errand::{Errand, Errands};
-use super::group::LogGroup;
-use super::log::{LogFile, Synced, ToLog};
+use super::log::{LogFile, Synced};
 use crate::clock;
 
 /// Queue of disk operations, in order.
 pub(crate) struct Disk {
-    log: Sender<ToLog>,
+    log: Sender<ToDisk>,
     /// Empty groups that the log thread has written.
     spent: Receiver<LogGroup>,
     /// Sender that returns a visitor's group to `spent`.
     give_back: Sender<LogGroup>,
     file: Arc<Mutex<LogFile>>,
-    /// Orders for which the log thread's channel has no space yet.
-    queue: DiskQueue<LogGroup>,
-    /// Last record passed to the log thread or written by the core.
+    /// Orders that do not fit into the log thread's channel yet.
+    queue: DiskQueue,
+    /// The last record handed to the log thread or written by the core.
     handed: Zxid,
     /// Last transaction that is known to be on disk.
     synced: Zxid,
@@ -40,7 +39,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(
-        log: Sender<ToLog>,
+        log: Sender<ToDisk>,
         (give_back, spent): (Sender<LogGroup>, Receiver<LogGroup>),
         file: Arc<Mutex<LogFile>>,
         orders_under_way: Arc<AtomicUsize>,
@@ -73,12 +72,12 @@ impl Disk {
     }
 
     pub(crate) fn append(&mut self, zxid: Zxid, txn: &[u8]) {
-        self.queue.group.push_bytes(zxid, txn);
+        self.queue.group.push_bytes(zxid, txn, clock::monotonic_ms);
     }
 
     /// Appends a transaction whose buffer may be shared.
     pub(crate) fn append_shared(&mut self, zxid: Zxid, txn: &Bytes) {
-        self.queue.group.push(zxid, txn);
+        self.queue.group.push(zxid, txn, clock::monotonic_ms);
     }
 
     /// Queues an order after all appended transactions.
@@ -166,10 +165,10 @@ impl Disk {
             let (file, spent) = (self.file.clone(), self.give_back.clone());
             return self.errands.leave(Errand { file, group, spent });
         }
-        match self.send(ToLog::Group(group)) {
+        match self.send(ToDisk::Group(group)) {
             Ok(()) => self.handed = last,
-            Err(TrySendError::Full(ToLog::Group(group))) => self.queue.group = group,
-            // The log thread has ended. `DiskFailed` follows.
+            Err(TrySendError::Full(ToDisk::Group(group))) => self.queue.group = group,
+            // The log thread has ended; `DiskFailed` follows.
             Err(_) => {}
         }
     }
@@ -186,8 +185,8 @@ impl Disk {
         }
     }
 
-    fn send(&self, next: ToLog) -> Result<(), TrySendError<ToLog>> {
-        let orders = usize::from(matches!(next, ToLog::Order(_)));
+    fn send(&self, next: ToDisk) -> Result<(), TrySendError<ToDisk>> {
+        let orders = usize::from(matches!(next, ToDisk::Order(_)));
         self.orders_under_way.fetch_add(orders, Ordering::Relaxed);
         let sent = self.log.try_send(next);
         if sent.is_err() {

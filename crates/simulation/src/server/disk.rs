@@ -5,7 +5,6 @@ use recovery::DurableLog;
 use replica::{MemberFile, State};
 use storage::{StorageError, purge};
 use testkit::SimDisk;
-use zab::Record;
 
 use super::SimHost;
 use crate::checks::StepChecks;
@@ -17,9 +16,9 @@ use crate::world::HeldWork;
 pub struct DiskWork {
     /// Log of the server.
     pub history: DurableLog<SimDisk>,
-    pub(super) queue: DiskQueue<Vec<Record>>,
-    pub(super) at_work: Option<ToDisk<Vec<Record>>>,
-    /// Work of the snapshot thread.
+    pub(super) queue: DiskQueue,
+    pub(super) at_work: Option<ToDisk>,
+    /// The snapshot thread.
     pub snapshots: SnapshotWork<SimDisk>,
 }
 

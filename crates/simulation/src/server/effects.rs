@@ -1,7 +1,8 @@
 //! Effects of the replica, which are first reported to the checks and then executed.
 
 use host::{
-    Delivering as _, ServerState, ToAnswer, ToDisk, answer_sync, carry_out_effect, deliver,
+    Delivering as _, LogGroup, ServerState, ToAnswer, ToDisk, answer_sync, carry_out_effect,
+    deliver,
 };
 use proto::Zxid;
 use replica::{Applied, Effect, Host, Note, Service, State as _, Ticket};
@@ -33,7 +34,13 @@ impl<C: StepChecks> SimHost<C> {
     /// Reports the data that the server holds back after a turn.
     pub(super) fn show_held_back(&mut self) {
         let at_work = self.disk.at_work.iter().filter_map(ToDisk::group);
-        let unsynced = self.disk.queue.groups().chain(at_work).map(Vec::len).sum();
+        let unsynced = self
+            .disk
+            .queue
+            .groups()
+            .chain(at_work)
+            .map(LogGroup::len)
+            .sum();
         let held_back = HeldBack {
             unsynced,
             // The inputs wait for a thread, not for the core.

@@ -17,7 +17,9 @@ mod turns;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use host::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
+use host::{
+    CarryingOut, DiskQueue, LogGroup, Registry, ServerState, StartFiles, StartSettings, Wanted,
+};
 use replica::members::MemberLists;
 use replica::session::SessionIds;
 use replica::{DiskOrder, Input, Replica, Start};
@@ -179,7 +181,8 @@ impl<C: StepChecks> CarryingOut for SimHost<C> {
     }
 
     fn append(&mut self, record: Record) {
-        self.disk.queue.group.push(record);
+        let group = &mut self.disk.queue.group;
+        group.push(record.zxid, &record.txn, || 0);
     }
 
     fn flush_log(&mut self) {
@@ -187,7 +190,7 @@ impl<C: StepChecks> CarryingOut for SimHost<C> {
     }
 
     fn order(&mut self, order: DiskOrder) {
-        self.disk.queue.order(order, Vec::new);
+        self.disk.queue.order(order, LogGroup::default);
         self.start_order();
     }
 }

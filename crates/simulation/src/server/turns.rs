@@ -15,7 +15,6 @@ use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
 use replica::{Input, LeaderEvent, LearnerEvent, Replica, Turn};
 use storage::StorageError;
-use zab::Record;
 
 use super::answers::Answer;
 use super::{Server, SimHost};
@@ -184,7 +183,7 @@ impl<C: StepChecks> SimHost<C> {
         let now_ms = self.world.now_ms();
         WaitingGroup {
             txns: records.len(),
-            bytes: records.iter().map(|record| record.txn.len()).sum(),
+            bytes: records.bytes(),
             since_ms: self.core.gathers_since_ms.unwrap_or(now_ms),
             follows_orders: !self.disk.queue.is_at_group(),
             is_visitor_syncing: self.disk.at_work.is_some() && self.core.syncer == Syncer::Visitor,
@@ -210,9 +209,9 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Removes and returns the records that were appended last, unless they wait for more records
-    /// or for their flush.
-    pub(super) fn take_group(&mut self) -> Option<ToDisk<Vec<Record>>> {
+    /// Takes the records that were appended last, unless they wait for more records or for their
+    /// flush.
+    pub(super) fn take_group(&mut self) -> Option<ToDisk> {
         if self.core.busy == Some(Busy::Replying) {
             return None;
         }

@@ -3,47 +3,33 @@
 //! [`recovery::DurableLog`] manages the files themselves. The host decides which thread does the
 //! work, and when.
 
+mod group;
+mod kept_tree;
+
 use std::collections::VecDeque;
 use std::io;
 
-use proto::Zxid;
 use recovery::{DurableLog, RecoveredTree, Reloaded};
 use replica::{DiskOrder, Input, MemberFile, State};
 use storage::{Committed, Disk, StorageError};
-use zab::Record;
 
-use crate::Wanted;
-use crate::kept_tree::keep_tree;
+pub use group::LogGroup;
+use kept_tree::keep_tree;
 
-/// Records that are appended to the log together.
-pub trait Group: Default {
-    /// Returns the records, oldest first: their zxids and encoded transactions.
-    fn records(&self) -> impl Iterator<Item = (Zxid, &[u8])>;
-
-    /// Returns whether the group is empty.
-    fn is_empty(&self) -> bool {
-        self.records().next().is_none()
-    }
-}
-
-impl Group for Vec<Record> {
-    fn records(&self) -> impl Iterator<Item = (Zxid, &[u8])> {
-        self.iter().map(|record| (record.zxid, &*record.txn))
-    }
-}
+use crate::snapshot::work::Wanted;
 
 /// The next work for the disk.
 #[derive(Debug)]
-pub enum ToDisk<G> {
-    /// Append these records and sync the log.
-    Group(G),
+pub enum ToDisk {
+    /// Append these records, and sync.
+    Group(LogGroup),
     /// Execute another order.
     Order(DiskOrder),
 }
 
-impl<G> ToDisk<G> {
+impl ToDisk {
     /// Returns the records of a group; `None` for other work.
-    pub fn group(&self) -> Option<&G> {
+    pub fn group(&self) -> Option<&LogGroup> {
         match self {
             Self::Group(group) => Some(group),
             Self::Order(_) => None,
@@ -53,16 +39,16 @@ impl<G> ToDisk<G> {
 
 /// Work for the disk that has not been removed yet, in the order of requests.
 #[derive(Debug, Default)]
-pub struct DiskQueue<G> {
-    waiting: VecDeque<ToDisk<G>>,
+pub struct DiskQueue {
+    waiting: VecDeque<ToDisk>,
     /// Records appended after all waiting work.
-    pub group: G,
+    pub group: LogGroup,
 }
 
-impl<G: Group> DiskQueue<G> {
+impl DiskQueue {
     /// Appends an order after all appended records. `next` returns an empty group for later
     /// records.
-    pub fn order(&mut self, order: DiskOrder, next: impl FnOnce() -> G) {
+    pub fn order(&mut self, order: DiskOrder, next: impl FnOnce() -> LogGroup) {
         if !self.group.is_empty() {
             let group = std::mem::replace(&mut self.group, next());
             self.waiting.push_back(ToDisk::Group(group));
@@ -71,26 +57,26 @@ impl<G: Group> DiskQueue<G> {
     }
 
     /// Returns the waiting records, oldest first.
-    pub fn groups(&self) -> impl Iterator<Item = &G> {
+    pub fn groups(&self) -> impl Iterator<Item = &LogGroup> {
         let waiting = self.waiting.iter().filter_map(ToDisk::group);
         waiting.chain([&self.group])
     }
 
-    /// Removes and returns the next work, unless it is the newest group.
-    pub fn take_waiting(&mut self) -> Option<ToDisk<G>> {
+    /// Takes the next work, without the newest group.
+    pub fn take_waiting(&mut self) -> Option<ToDisk> {
         self.waiting.pop_front()
     }
 
-    /// Removes and returns the next work.
-    pub fn take(&mut self) -> Option<ToDisk<G>> {
+    /// Takes the next work.
+    pub fn take(&mut self) -> Option<ToDisk> {
         self.take_waiting().or_else(|| {
             let group = std::mem::take(&mut self.group);
             (!group.is_empty()).then_some(ToDisk::Group(group))
         })
     }
 
-    /// Puts back work that was removed.
-    pub fn put_back(&mut self, next: ToDisk<G>) {
+    /// Puts back work that was taken.
+    pub fn put_back(&mut self, next: ToDisk) {
         self.waiting.push_front(next);
     }
 
@@ -155,7 +141,7 @@ pub enum DiskFailure {
 /// If the disk fails.
 pub fn write_group<D: Disk>(
     history: &mut DurableLog<D>,
-    group: &impl Group,
+    group: &LogGroup,
     mut seed: impl FnMut() -> u64,
 ) -> Result<bool, StorageError> {
     let mut is_due = false;
@@ -240,25 +226,41 @@ pub fn carry_out<D: Disk>(
 
 #[cfg(test)]
 mod tests {
-    use proto::Epoch;
+    use proto::{Epoch, Zxid};
 
     use super::*;
 
-    fn record(zxid: i64) -> Record {
-        Record::new(Zxid(zxid), Vec::new())
+    fn push(queue: &mut DiskQueue, zxid: i64) {
+        queue.group.push_bytes(Zxid(zxid), b"txn", || 0);
     }
 
-    fn zxids(group: &Vec<Record>) -> Vec<i64> {
+    fn zxids(group: &LogGroup) -> Vec<i64> {
         group.records().map(|(zxid, _)| zxid.0).collect()
     }
 
     #[test]
+    fn a_group_copies_short_transactions_and_shares_long_ones() {
+        let mut group = LogGroup::default();
+        let long = bytes::Bytes::from(vec![7; 16 << 10]);
+        group.push(Zxid(1), &long.slice(1..), || 5);
+        group.push(Zxid(2), &long, || panic!("only the first is timed"));
+        assert_eq!((group.len(), group.bytes()), (2, (32 << 10) - 1));
+        assert_eq!((group.last(), group.queued_ms()), (Some(Zxid(2)), 5));
+        let is_shared = |payload: &[u8]| long.as_ptr_range().contains(&payload.as_ptr());
+        let shared: Vec<_> = group.records().map(|(_, txn)| is_shared(txn)).collect();
+        assert_eq!(shared, [false, true]);
+        group.clear();
+        assert!(group.is_empty() && group.records().next().is_none());
+    }
+
+    #[test]
     fn records_are_written_before_later_orders() {
-        let mut queue = DiskQueue::<Vec<Record>>::default();
-        queue.order(DiskOrder::SaveAcceptedEpoch(Epoch(1)), Vec::new);
-        queue.group.extend([record(1), record(2)]);
-        queue.order(DiskOrder::Reload { keep: None }, Vec::new);
-        queue.group.push(record(3));
+        let mut queue = DiskQueue::default();
+        queue.order(DiskOrder::SaveAcceptedEpoch(Epoch(1)), LogGroup::default);
+        push(&mut queue, 1);
+        push(&mut queue, 2);
+        queue.order(DiskOrder::Reload { keep: None }, LogGroup::default);
+        push(&mut queue, 3);
         let groups: Vec<_> = queue.groups().map(zxids).collect();
         assert_eq!(groups, [vec![1, 2], vec![3]]);
         assert!(!queue.is_at_group());
