@@ -32,9 +32,7 @@ pub use clients::{
     Answered, Connected, Connection, Delivering, Guarded, Registry, Serving, SessionStep, ToAnswer,
     answer_handshake, answer_sync, begin_session, deliver, judge_handshake,
 };
-pub use disk::{
-    Beside, DiskFailure, DiskQueue, Done, LogGroup, ToDisk, carry_out, sync, write_group,
-};
+pub use disk::{DiskFailure, DiskQueue, Done, LogGroup, ToDisk, carry_out, sync, write_group};
 pub use effects::{CarryingOut, MemberLinks, carry_out_effect};
 pub use learners::read_log;
 pub use packets::{

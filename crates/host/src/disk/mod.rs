@@ -86,25 +86,6 @@ impl DiskQueue {
     }
 }
 
-/// Files and state of the host, except the log and the snapshots.
-pub trait Beside {
-    /// Writes the files next to zoo.cfg.
-    ///
-    /// # Errors
-    /// If the files cannot be written.
-    fn write_members(&mut self, file: &MemberFile) -> io::Result<()>;
-
-    /// Reports that the log and the snapshots have been loaded again.
-    fn loaded(&mut self, _found: &RecoveredTree) {}
-}
-
-/// Implementation for a host without other state.
-impl<F: FnMut(&MemberFile) -> io::Result<()>> Beside for F {
-    fn write_members(&mut self, file: &MemberFile) -> io::Result<()> {
-        self(file)
-    }
-}
-
 /// Results of an executed order.
 #[derive(Debug, Default)]
 pub struct Done {
@@ -161,8 +142,9 @@ pub fn sync<D: Disk>(history: &mut DurableLog<D>) -> Result<(Committed, Input), 
     Ok((committed, Input::Synced(history.appended())))
 }
 
-/// Executes an order. During [`DiskOrder::Reload`] and [`DiskOrder::TakeOver`], the caller must
-/// prevent snapshots from receiving their final names.
+/// Executes an order. `write_members` writes the files next to zoo.cfg, and `loaded` is called when
+/// the log and the snapshots were loaded again. During [`DiskOrder::Reload`] and
+/// [`DiskOrder::TakeOver`], the caller must prevent snapshots from receiving their final names.
 ///
 /// # Errors
 /// If the disk fails.
@@ -170,7 +152,8 @@ pub fn carry_out<D: Disk>(
     history: &mut DurableLog<D>,
     order: DiskOrder,
     state: &impl State,
-    beside: &mut impl Beside,
+    write_members: impl FnOnce(&MemberFile) -> io::Result<()>,
+    loaded: impl FnOnce(&RecoveredTree),
 ) -> Result<Done, DiskFailure> {
     Ok(match order {
         DiskOrder::SaveAcceptedEpoch(epoch) => {
@@ -181,7 +164,7 @@ pub fn carry_out<D: Disk>(
             history.save_current_epoch(epoch)?;
             Done::from(Input::CurrentEpochSaved(epoch))
         }
-        DiskOrder::SaveMembers { file, is_required } => match beside.write_members(&file) {
+        DiskOrder::SaveMembers { file, is_required } => match write_members(&file) {
             Ok(()) => Done::default(),
             Err(error) => {
                 tracing::error!(err = %error, "cannot write the member list");
@@ -198,7 +181,7 @@ pub fn carry_out<D: Disk>(
                 Input::Reloaded { tree: None, end }
             }
             Reloaded::Loaded { found, end } => {
-                beside.loaded(&found);
+                loaded(&found);
                 let tree = Some(Box::new(found.tree));
                 Input::Reloaded { tree, end }
             }

@@ -1,6 +1,5 @@
 //! The thread that makes transactions durable.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -103,7 +102,8 @@ pub(crate) trait LogOnDisk: Send {
         &mut self,
         order: DiskOrder,
         state: &ServerState,
-        beside: BesideLog<'_>,
+        members: Option<&mut MembershipFiles>,
+        metrics: &Metrics,
     ) -> Result<Done, DiskFailure>;
 
     /// Returns the last appended transaction.
@@ -123,9 +123,19 @@ impl<D: Disk> LogOnDisk for DurableLog<D> {
         &mut self,
         order: DiskOrder,
         state: &ServerState,
-        mut beside: BesideLog<'_>,
+        members: Option<&mut MembershipFiles>,
+        metrics: &Metrics,
     ) -> Result<Done, DiskFailure> {
-        carry_out(self, order, state, &mut beside)
+        let begun = Instant::now();
+        let write_members = |file: &MemberFile| match members {
+            Some(members) => members.write(file),
+            None => Ok(()),
+        };
+        let loaded = |found: &RecoveredTree| {
+            log_recovered(found, begun);
+            metrics.loaded(&database_load(&found.recovered));
+        };
+        carry_out(self, order, state, write_members, loaded)
     }
 
     fn appended(&self) -> Zxid {
@@ -245,12 +255,10 @@ impl LogFile {
     fn carry_out(&mut self, order: DiskOrder) -> Result<(), DiskFailure> {
         let loads_or_cuts = matches!(order, DiskOrder::Reload { .. } | DiskOrder::TakeOver { .. });
         let files = loads_or_cuts.then(|| self.snapshots.hold_files());
-        let beside = BesideLog {
-            metrics: &self.metrics,
-            members: self.members.as_mut(),
-            begun: Instant::now(),
-        };
-        let done = self.history.carry_out(order, &self.state, beside)?;
+        let members = self.members.as_mut();
+        let done = self
+            .history
+            .carry_out(order, &self.state, members, &self.metrics)?;
         drop(files);
         if let Some(input) = done.told {
             self.tell(input);
@@ -309,26 +317,5 @@ impl LogFile {
             txns: committed.txns as usize,
             took: committed.sync_time,
         })
-    }
-}
-
-/// Work of a log thread that does not concern the log itself.
-pub(crate) struct BesideLog<'a> {
-    metrics: &'a Metrics,
-    members: Option<&'a mut MembershipFiles>,
-    begun: Instant,
-}
-
-impl Beside for BesideLog<'_> {
-    fn write_members(&mut self, file: &MemberFile) -> io::Result<()> {
-        match &mut self.members {
-            Some(members) => members.write(file),
-            None => Ok(()),
-        }
-    }
-
-    fn loaded(&mut self, found: &RecoveredTree) {
-        log_recovered(found, self.begun);
-        self.metrics.loaded(&database_load(&found.recovered));
     }
 }

@@ -66,11 +66,13 @@ impl<C: StepChecks> SimHost<C> {
     fn carry_out(&mut self) -> Result<(), DiskFailure> {
         let history = &mut self.disk.history;
         let disk = history.disk().clone();
-        let members = &mut |file: &MemberFile| member_files::write(&disk, file);
+        let write_members = |file: &MemberFile| member_files::write(&disk, file);
         let done = match self.disk.at_work.take() {
             None => return Ok(()),
             Some(ToDisk::Group(group)) => self.sync_group(group.len())?,
-            Some(ToDisk::Order(order)) => carry_out(history, order, &*self.state, members)?,
+            Some(ToDisk::Order(order)) => {
+                carry_out(history, order, &*self.state, write_members, |_| ())?
+            }
         };
         self.inputs.extend(done.told);
         if let Some(wanted) = done.snapshot {
