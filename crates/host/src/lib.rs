@@ -4,8 +4,7 @@
 //! does not depend on them, so the simulator runs the shipped code:
 //!
 //! - [`StartFiles`]: the start of a server.
-//! - [`ServerState`]: the state that the replica borrows and that connections read.
-//! - [`carry_out_effect`]: the assignment of effects to the parts of a host.
+//! - [`ServerState`]: the state that the replica borrows and connections read.
 //! - [`Registry`], [`begin_session`] and [`deliver`]: clients.
 //! - [`carry_out`]: work on the files.
 //! - [`SnapshotWork`]: snapshots, written in the background.
@@ -19,7 +18,6 @@
 
 mod clients;
 mod disk;
-mod effects;
 mod learners;
 mod packets;
 mod recorder;
@@ -30,10 +28,9 @@ mod state;
 
 pub use clients::{
     Answered, Connected, Connection, Delivering, Guarded, Registry, Serving, SessionStep, ToAnswer,
-    answer_handshake, answer_sync, begin_session, deliver, judge_handshake,
+    answer_handshake, answer_renewal, answer_sync, begin_session, deliver, judge_handshake,
 };
 pub use disk::{DiskFailure, DiskQueue, Done, LogGroup, ToDisk, carry_out, sync, write_group};
-pub use effects::{CarryingOut, MemberLinks, carry_out_effect};
 pub use learners::read_log;
 pub use packets::{
     LinkName, LinkReader, LinkWriter, NextWrite, PacketBatch, PacketBuffer, PacketFault,

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::members::HostPort;
-use host::MemberLinks;
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use replica::elections::ElectionEffect;
-use replica::{Input, LeaderEvent, Port};
+use replica::{Effect, Input, LeaderEvent, Port};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use transport::tls::MemberCheck;
@@ -119,10 +117,62 @@ impl MemberPorts {
         let leader = self.leader.as_ref();
         leader.is_some_and(|leader| leader.attempt() == attempt)
     }
-}
 
-impl MemberLinks for MemberPorts {
-    fn listen(&mut self, port: Port, attempt: u64, addresses: Vec<HostPort>) {
+    /// Executes an effect on the connections to other members. Packets may wait for
+    /// [`Self::flush`].
+    pub fn carry_out(&mut self, effect: Effect) {
+        if effect.follows_packets() {
+            self.flush();
+        }
+        match effect {
+            Effect::Send { port, to, packet } => self.send(port, to, packet),
+            Effect::SendToLeader(packet) => self.send_to_leader(packet),
+            Effect::Listen {
+                port,
+                attempt,
+                addresses,
+            } => self.listen(port, attempt, addresses),
+            Effect::StopListening { port, hands_over } => self.stop_listening(port, hands_over),
+            Effect::SendSnapshot { port, to, zxid } => self.send_snapshot(port, to, zxid),
+            Effect::ReadLog { to, from, upto } => self.learners.read_log(to, from, upto),
+            Effect::CloseLink { port, link, fault } => self.close_link(port, link, &fault),
+            Effect::Dial {
+                attempt,
+                addresses,
+                pause_ms,
+            } => self.dial(attempt, addresses, pause_ms),
+            Effect::ReceiveSnapshot => self.receive_snapshot(),
+            Effect::HangUp => self.leader = None,
+            Effect::Election(effect) => self.mesh.carry_out(effect),
+            Effect::SetMemberHosts(hosts) => self.set_member_hosts(hosts),
+            Effect::AskOracle => self.ask_oracle(),
+            // The server executes these effects itself.
+            Effect::Append(_)
+            | Effect::Flush
+            | Effect::Disk(_)
+            | Effect::Serve(_)
+            | Effect::StopServing
+            | Effect::CloseClient(_)
+            | Effect::CloseSession(_)
+            | Effect::Release { .. }
+            | Effect::Renewed { .. }
+            | Effect::Stop
+            | Effect::Show(_) => {}
+        }
+    }
+
+    /// Sends the packets that wait.
+    pub fn flush(&mut self) {
+        self.learners.flush();
+        if let Some(port) = &self.observers {
+            port.flush();
+        }
+        if let Some(leader) = &mut self.leader {
+            leader.flush();
+        }
+    }
+
+    fn listen(&self, port: Port, attempt: u64, addresses: Vec<HostPort>) {
         let on_all_ips = self.listen_on_all_ips;
         if let Some(port) = self.port(port) {
             let listen = ListenSettings {
@@ -133,7 +183,7 @@ impl MemberLinks for MemberPorts {
         }
     }
 
-    fn stop_listening(&mut self, port: Port, hands_over: bool) {
+    fn stop_listening(&self, port: Port, hands_over: bool) {
         match self.port(port) {
             Some(port) if hands_over => port.hand_over(),
             Some(port) => port.close_all(),
@@ -141,23 +191,19 @@ impl MemberLinks for MemberPorts {
         }
     }
 
-    fn send(&mut self, port: Port, to: LinkId, packet: LeaderPacket) {
+    fn send(&self, port: Port, to: LinkId, packet: LeaderPacket) {
         if let Some(port) = self.port(port) {
             port.send(to, packet);
         }
     }
 
-    fn send_snapshot(&mut self, port: Port, to: LinkId, zxid: Zxid) {
+    fn send_snapshot(&self, port: Port, to: LinkId, zxid: Zxid) {
         if let Some(port) = self.port(port) {
             port.send_snapshot(to, zxid);
         }
     }
 
-    fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid) {
-        self.learners.read_log(to, from, upto);
-    }
-
-    fn close_link(&mut self, port: Port, link: LinkId, fault: &LinkFault) {
+    fn close_link(&self, port: Port, link: LinkId, fault: &LinkFault) {
         if let Some(port) = self.port(port) {
             port.close(link, fault);
         }
@@ -174,39 +220,21 @@ impl MemberLinks for MemberPorts {
         }
     }
 
-    fn receive_snapshot(&mut self) {
+    fn receive_snapshot(&self) {
         if let Some(leader) = &self.leader {
             leader.receive_snapshot();
         }
     }
 
-    fn hang_up(&mut self) {
-        self.leader = None;
-    }
-
-    fn elect(&mut self, effect: ElectionEffect) {
-        self.mesh.carry_out(effect);
-    }
-
-    fn set_member_hosts(&mut self, hosts: Vec<String>) {
+    fn set_member_hosts(&self, hosts: Vec<String>) {
         if let Some(check) = &self.member_check {
             check.set_hosts(hosts);
         }
     }
 
-    fn ask_oracle(&mut self) {
+    fn ask_oracle(&self) {
         if let Some(oracle) = &self.oracle {
             oracle.ask();
-        }
-    }
-
-    fn flush(&mut self) {
-        self.learners.flush();
-        if let Some(port) = &self.observers {
-            port.flush();
-        }
-        if let Some(leader) = &mut self.leader {
-            leader.flush();
         }
     }
 }

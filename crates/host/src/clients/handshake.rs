@@ -1,5 +1,7 @@
 //! Handshakes, until the connection serves a session.
 
+use std::sync::Arc;
+
 use proto::SessionId;
 use proto::connect::ConnectRequest;
 use replica::{
@@ -106,9 +108,22 @@ fn renew_session<C: Connected>(
     SessionStep::Told(session)
 }
 
-/// Sends the connection its session with the timeout in ms. Without a session, refuses the client
-/// and ends the connection. `new_style` states whether the client sent the read-only byte and
-/// expects it back.
+/// Sends the leader's answer to a returning client. Returns the client's connection, which the
+/// caller wakes.
+pub fn answer_renewal<C: Connected>(
+    registry: &Registry<C>,
+    renewal: &Renewal,
+    is_valid: bool,
+) -> Option<Arc<C>> {
+    let connection = registry.of(renewal.ticket)?;
+    let session = is_valid.then_some((renewal.session, renewal.timeout_ms));
+    answer_handshake(registry, &*connection, session, renewal.new_style);
+    Some(connection)
+}
+
+/// Sends the connection its session, with its timeout in ms. Without a session, it refuses the
+/// client and ends the connection. `new_style` states whether the client sent the read-only byte
+/// and expects it back.
 pub fn answer_handshake<C: Connected>(
     registry: &Registry<C>,
     connection: &C,

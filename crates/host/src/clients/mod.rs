@@ -14,6 +14,8 @@ mod tests;
 
 pub use connection::{Connection, Guarded};
 pub use delivery::{Answered, Delivering, ToAnswer, answer_sync, deliver};
-pub use handshake::{SessionStep, answer_handshake, begin_session, judge_handshake};
+pub use handshake::{
+    SessionStep, answer_handshake, answer_renewal, begin_session, judge_handshake,
+};
 pub use registry::Registry;
 pub use serving::{Connected, Serving};

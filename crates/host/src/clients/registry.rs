@@ -121,7 +121,14 @@ impl<C: Connected> Registry<C> {
         self.len() == 0
     }
 
-    /// Ends the connection that serves `session`, if any, without sending anything.
+    /// Ends the connection with this number, if it exists, without sending anything.
+    pub fn close(&self, ticket: Ticket) {
+        if let Some(connection) = self.of(ticket) {
+            connection.close();
+        }
+    }
+
+    /// Ends the connection that serves `session`, if there is one, without sending anything.
     pub fn close_session(&self, session: SessionId) {
         if let Some(connection) = self.of_session(session) {
             connection.close();

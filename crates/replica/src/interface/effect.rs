@@ -193,6 +193,19 @@ pub enum Effect {
     Show(View),
 }
 
+impl Effect {
+    /// Returns whether the host must first send the packets that wait for a flush.
+    pub fn follows_packets(&self) -> bool {
+        matches!(
+            self,
+            Self::StopListening { .. }
+                | Self::SendSnapshot { .. }
+                | Self::ReadLog { .. }
+                | Self::CloseLink { .. }
+        )
+    }
+}
+
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

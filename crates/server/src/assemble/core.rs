@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use executor::{Channel, Executor, Machine, Queue as _};
 use frontend::{ClientMessage, Clients, Connection};
-use host::{Runner, WaitingWork, carry_out_effect};
-use replica::{ClientRequest, Effect, ElectorateError, Input, Now, Replica, Start, Turn};
+use host::{Runner, WaitingWork};
+use replica::{ClientRequest, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::host::ServerHost;
 use super::inbox::{ToCore, Visitor};
@@ -127,7 +127,7 @@ impl CoreThread {
             }
         }
         if self.host.schedule.end_turn() {
-            carry_out_effect(&mut self.host, Effect::Flush);
+            self.host.flush();
             self.sync_due();
         }
     }
@@ -205,7 +205,7 @@ impl CoreThread {
         };
         step(&mut self.replica, &mut turn);
         if self.host.schedule.end_step() {
-            carry_out_effect(&mut self.host, Effect::Flush);
+            self.host.flush();
         }
         self.host.end_turn();
         self.host.schedule.note_role(self.replica.may_sync_late());

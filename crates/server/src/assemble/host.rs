@@ -3,19 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use frontend::{AuditTrail, ClientMessage, Clients, Connection, Delivery, Registry, note_renewal};
+use frontend::{AuditTrail, ClientMessage, Clients, Connection, Delivery, note_renewal};
 use hashbrown::HashMap;
-use host::{CarryingOut, FlushAt, Schedule, ServerState, carry_out_effect};
+use host::{Connected as _, FlushAt, Schedule, ServerState, answer_renewal};
 use metrics::audit::AuditLog;
-use proto::{SessionId, Zxid};
+use proto::Zxid;
 use quorum::MemberPorts;
 use replica::{
-    Applied, ClientRequest, DiskOrder, Effect, Host, Input, LargeBytes, Note, Now, Renewal,
-    Service, Ticket, View,
+    Applied, ClientRequest, Effect, Host, Input, LargeBytes, Note, Now, Renewal, Service, Ticket,
 };
 use tokio::sync::oneshot;
 use tree::Tree;
-use zab::Record;
 
 use super::inbox::ToCore;
 use super::measure::Measures;
@@ -190,33 +188,13 @@ impl ServerHost {
     }
 }
 
-impl CarryingOut for ServerHost {
-    type Connection = Connection;
-    type Links = MemberPorts;
-
-    fn registry(&self) -> &Registry {
-        &self.clients.registry
-    }
-
-    fn links(&mut self) -> Option<&mut MemberPorts> {
-        self.ports.as_mut()
-    }
-
-    fn append(&mut self, record: Record) {
-        trace_append(&self.clients, record.zxid);
-        self.disk.append_shared(record.zxid, &record.txn);
-    }
-
-    fn flush_log(&mut self) {
+impl ServerHost {
+    /// Sends the packets that wait, and passes all appended records to the disk.
+    pub(super) fn flush(&mut self) {
+        if let Some(ports) = &mut self.ports {
+            ports.flush();
+        }
         self.disk.flush(&mut self.schedule);
-    }
-
-    fn order(&mut self, order: DiskOrder) {
-        self.disk.order(order);
-    }
-
-    fn stop(&mut self) {
-        self.failure.report(EXIT_OTHER_DATA);
     }
 
     fn serve(&mut self, service: Service) {
@@ -230,20 +208,13 @@ impl CarryingOut for ServerHost {
         }
     }
 
-    fn stop_serving(&mut self) {
-        self.clients.stop_serving();
-    }
-
-    fn renewed(&self, to: &Connection, renewal: &Renewal, session: Option<(SessionId, i32)>) {
-        note_renewal(&self.clients, to, renewal.session, session);
-    }
-
-    fn release(&mut self, requests: usize, large_bytes: LargeBytes) {
-        self.give_back(requests, large_bytes);
-    }
-
-    fn show(&mut self, view: View) {
-        self.measures.show(view);
+    fn answer_renewal(&self, renewal: &Renewal, is_valid: bool) {
+        let answered = answer_renewal(&self.clients.registry, renewal, is_valid);
+        if let Some(connection) = answered {
+            let session = is_valid.then_some((renewal.session, renewal.timeout_ms));
+            note_renewal(&self.clients, &connection, renewal.session, session);
+            connection.wake();
+        }
     }
 }
 
@@ -251,9 +222,33 @@ impl Host for ServerHost {
     type State = ServerState;
 
     fn effect(&mut self, effect: Effect) {
-        let is_flush = matches!(effect, Effect::Flush);
-        if !is_flush || self.schedule.flush() == FlushAt::Now {
-            carry_out_effect(self, effect);
+        match effect {
+            Effect::Append(record) => {
+                trace_append(&self.clients, record.zxid);
+                self.disk.append_shared(record.zxid, &record.txn);
+            }
+            Effect::Flush => {
+                if self.schedule.flush() == FlushAt::Now {
+                    self.flush();
+                }
+            }
+            Effect::Disk(order) => self.disk.order(order),
+            Effect::Serve(service) => self.serve(service),
+            Effect::StopServing => self.clients.stop_serving(),
+            Effect::CloseClient(ticket) => self.clients.registry.close(ticket),
+            Effect::CloseSession(session) => self.clients.registry.close_session(session),
+            Effect::Release {
+                requests,
+                large_bytes,
+            } => self.give_back(requests, large_bytes),
+            Effect::Renewed { renewal, is_valid } => self.answer_renewal(&renewal, is_valid),
+            Effect::Show(view) => self.measures.show(view),
+            Effect::Stop => self.failure.report(EXIT_OTHER_DATA),
+            other => {
+                if let Some(ports) = &mut self.ports {
+                    ports.carry_out(other);
+                }
+            }
         }
     }
 

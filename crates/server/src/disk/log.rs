@@ -19,10 +19,10 @@ use storage::{Committed, Disk, StorageError};
 use super::members::MembershipFiles;
 use super::recovery::{database_load, log_recovered};
 use super::snapshot::SnapshotRequests;
+use crate::clock;
 use crate::error::exit_code;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
-use crate::{clock, limits};
 
 /// Report of a sync.
 pub(crate) struct Synced {

@@ -1,8 +1,7 @@
 //! Effects of the replica, which are first reported to the checks and then executed.
 
 use host::{
-    Delivering as _, LogGroup, ServerState, ToAnswer, ToDisk, answer_sync, carry_out_effect,
-    deliver,
+    Delivering as _, LogGroup, ServerState, ToAnswer, ToDisk, answer_renewal, answer_sync, deliver,
 };
 use proto::Zxid;
 use replica::{Applied, Effect, Host, Note, Service, State as _, Ticket};
@@ -29,6 +28,56 @@ impl<C: StepChecks> SimHost<C> {
     fn show_effect(&mut self, effect: &Effect) {
         let (tree, disk) = (self.state.tree(), self.disk.history.disk());
         self.observed.effect(effect, &tree, disk, &mut self.world);
+    }
+
+    fn execute(&mut self, effect: Effect) {
+        match effect {
+            Effect::Append(record) => {
+                let group = &mut self.disk.queue.group;
+                group.push(record.zxid, &record.txn, || 0);
+            }
+            Effect::Flush => {
+                if self.flushes_now() {
+                    self.flush_packets();
+                    self.offer_group();
+                }
+            }
+            Effect::Disk(order) => {
+                self.disk.queue.order(order, LogGroup::default);
+                self.start_order();
+            }
+            Effect::Listen { port, .. } => {
+                self.members.listens.insert(port);
+            }
+            Effect::StopListening { port, hands_over } => self.stop_listening(port, hands_over),
+            Effect::Send { to, packet, .. } => self.core.stage(to.0, packet.into()),
+            Effect::SendSnapshot { to, zxid, .. } => self.send_snapshot(to.0, zxid),
+            Effect::ReadLog { to, from, upto } => self.read_log(to, from, upto),
+            Effect::CloseLink { link, .. } => self.drop_link(link.0),
+            Effect::Dial {
+                attempt,
+                addresses,
+                pause_ms,
+            } => self.dial(attempt, &addresses, pause_ms),
+            Effect::SendToLeader(packet) => self.core.stage(self.members.leader, packet.into()),
+            Effect::ReceiveSnapshot => self.receive_snapshot(),
+            Effect::HangUp => self.drop_link(self.members.leader),
+            Effect::Election(effect) => self.elect(effect),
+            Effect::AskOracle => self.world.ask_oracle(self.process),
+            Effect::Serve(service) => self.clients.serve(service),
+            Effect::StopServing => self.clients.stop_serving(),
+            Effect::CloseClient(ticket) => self.clients.close(ticket),
+            Effect::CloseSession(session) => self.clients.close_session(session),
+            Effect::Renewed { renewal, is_valid } => {
+                answer_renewal(&self.clients, &renewal, is_valid);
+            }
+            Effect::Stop => {
+                let reason = "the server's data differs from the data of other servers";
+                self.ended = Some(reason.to_owned());
+            }
+            // The simulated server has no slots for requests, no TLS and no operators.
+            Effect::Release { .. } | Effect::SetMemberHosts(_) | Effect::Show(_) => {}
+        }
     }
 
     /// Reports the data that the server holds back after a turn.
@@ -70,9 +119,10 @@ impl<C: StepChecks> Host for SimHost<C> {
     fn effect(&mut self, effect: Effect) {
         if self.ended.is_none() {
             self.show_effect(&effect);
-            if !matches!(effect, Effect::Flush) || self.flushes_now() {
-                carry_out_effect(self, effect);
+            if effect.follows_packets() {
+                self.flush_packets();
             }
+            self.execute(effect);
         }
     }
 

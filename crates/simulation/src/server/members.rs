@@ -5,16 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::members::HostPort;
 use election::links::ConnectionId;
-use host::{
-    LinkName, LinkReader, LinkWriter, MemberLinks, PacketBuffer, PacketQueue, Piece, read_log,
-};
+use host::{LinkName, LinkReader, LinkWriter, PacketBuffer, PacketQueue, Piece, read_log};
 use proto::Zxid;
-use proto::leader::LeaderPacket;
-use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
 use replica::Input;
 use replica::elections::{ElectionEffect, ElectionInput};
-use zab::leader::{LinkFault, LinkId};
+use zab::leader::LinkId;
 
 use super::SimHost;
 use super::pace::{self, BACKLOG_MAX, LINK_BOUNDS};
@@ -31,7 +27,7 @@ pub(crate) struct Members {
     pub(super) listens: BTreeSet<replica::Port>,
     links: BTreeMap<u64, MemberLink>,
     /// Last connection to a leader.
-    leader: u64,
+    pub(super) leader: u64,
 }
 
 /// A connection, or an attempt to connect.
@@ -135,7 +131,7 @@ impl<C: StepChecks> SimHost<C> {
         self.drop_link(number);
     }
 
-    fn drop_link(&mut self, number: u64) {
+    pub(super) fn drop_link(&mut self, number: u64) {
         self.members.links.remove(&number);
         self.world.close(self.process, number);
     }
@@ -208,14 +204,8 @@ impl<C: StepChecks> SimHost<C> {
         let port = replica::Port::Learners;
         self.inputs.push_back(Input::Learner(port, event));
     }
-}
 
-impl<C: StepChecks> MemberLinks for SimHost<C> {
-    fn listen(&mut self, port: replica::Port, _: u64, _: Vec<HostPort>) {
-        self.members.listens.insert(port);
-    }
-
-    fn stop_listening(&mut self, port: replica::Port, hands_over: bool) {
+    pub(super) fn stop_listening(&mut self, port: replica::Port, hands_over: bool) {
         self.members.listens.remove(&port);
         let is_here = |of| matches!(of, LinkName::Learner(by, _) if by == port);
         let links = self.members.links.iter_mut();
@@ -230,29 +220,21 @@ impl<C: StepChecks> MemberLinks for SimHost<C> {
         }
     }
 
-    fn send(&mut self, _: replica::Port, LinkId(to): LinkId, packet: LeaderPacket) {
-        self.core.stage(to, packet.into());
-    }
-
-    fn send_snapshot(&mut self, _: replica::Port, LinkId(to): LinkId, zxid: Zxid) {
+    pub(super) fn send_snapshot(&mut self, to: u64, zxid: Zxid) {
         if let Some(link) = self.members.links.get_mut(&to) {
             link.queue.push_snapshot(zxid, self.state.tree_bytes());
             self.write_to(to, BACKLOG_MAX);
         }
     }
 
-    fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid) {
+    pub(super) fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid) {
         let delay = self.world.read_delay();
         let read = move |host: &mut Self| host.read_page(to, from, upto);
         self.world.start_on_disk(self.process, delay, read);
     }
 
-    fn close_link(&mut self, _: replica::Port, LinkId(link): LinkId, _: &LinkFault) {
-        self.drop_link(link);
-    }
-
-    fn dial(&mut self, attempt: u64, addresses: Vec<HostPort>, pause_ms: u64) {
-        self.hang_up();
+    pub(super) fn dial(&mut self, attempt: u64, addresses: &[HostPort], pause_ms: u64) {
+        self.drop_link(self.members.leader);
         if let Some((server, port)) = addresses.first().and_then(server_at) {
             let patience = DialAttempts::Tries(i64::try_from(pause_ms).unwrap_or(0) * MS);
             let port = Port::Members(port);
@@ -264,11 +246,7 @@ impl<C: StepChecks> MemberLinks for SimHost<C> {
         }
     }
 
-    fn send_to_leader(&mut self, packet: LearnerPacket) {
-        self.core.stage(self.members.leader, packet.into());
-    }
-
-    fn receive_snapshot(&mut self) {
+    pub(super) fn receive_snapshot(&mut self) {
         let leader = self.members.leader;
         if let Some(link) = self.members.links.get_mut(&leader) {
             link.is_waiting = false;
@@ -277,11 +255,7 @@ impl<C: StepChecks> MemberLinks for SimHost<C> {
         }
     }
 
-    fn hang_up(&mut self) {
-        self.drop_link(self.members.leader);
-    }
-
-    fn elect(&mut self, effect: ElectionEffect) {
+    pub(super) fn elect(&mut self, effect: ElectionEffect) {
         match effect {
             ElectionEffect::Listen(_) | ElectionEffect::AskOracle | ElectionEffect::Keep { .. } => {
             }
@@ -303,11 +277,8 @@ impl<C: StepChecks> MemberLinks for SimHost<C> {
         }
     }
 
-    fn ask_oracle(&mut self) {
-        self.world.ask_oracle(self.process);
-    }
-
-    fn flush(&mut self) {
+    /// Sends the packets that wait for a flush.
+    pub(super) fn flush_packets(&mut self) {
         for (to, packet) in self.core.take_staged() {
             self.send_packet(to, packet);
         }

@@ -17,15 +17,12 @@ mod turns;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use host::{
-    CarryingOut, DiskQueue, LogGroup, Registry, ServerState, StartFiles, StartSettings, Wanted,
-};
+use host::{DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
 use replica::members::MemberLists;
 use replica::session::SessionIds;
-use replica::{DiskOrder, Input, Replica, Start};
+use replica::{Input, Replica, Start};
 use storage::{DataDirs, OpenOptions, SnapTrigger, StorageError};
 use testkit::SimDisk;
-use zab::Record;
 
 use crate::checks::StepChecks;
 use crate::configured::{
@@ -160,37 +157,5 @@ impl<C: StepChecks> Server<C> {
             Port::Members(port) => self.host.hear_member(port, end.number, heard),
             Port::Client => self.host.hear_client(end.number, heard),
         }
-    }
-}
-
-/// The simulated server has no slots for requests, and its operators do not use these outputs.
-impl<C: StepChecks> CarryingOut for SimHost<C> {
-    type Connection = Connection;
-    type Links = Self;
-
-    fn registry(&self) -> &Registry<Connection> {
-        &self.clients
-    }
-
-    fn links(&mut self) -> Option<&mut Self> {
-        Some(self)
-    }
-
-    fn stop(&mut self) {
-        self.ended = Some("the server's data differs from the data of other servers".to_owned());
-    }
-
-    fn append(&mut self, record: Record) {
-        let group = &mut self.disk.queue.group;
-        group.push(record.zxid, &record.txn, || 0);
-    }
-
-    fn flush_log(&mut self) {
-        self.offer_group();
-    }
-
-    fn order(&mut self, order: DiskOrder) {
-        self.disk.queue.order(order, LogGroup::default);
-        self.start_order();
     }
 }

@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use host::{
-    CarryingOut as _, Done, FlushAt, MemberLinks as _, Runner, Schedule, ScheduleSettings, Syncer,
-    ToDisk, WaitingGroup, WaitingWork, sync,
+    Done, FlushAt, Runner, Schedule, ScheduleSettings, Syncer, ToDisk, WaitingGroup, WaitingWork,
+    sync,
 };
 use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
@@ -162,8 +162,8 @@ impl<C: StepChecks> SimHost<C> {
 
     /// Executes a deferred flush.
     fn flush_deferred(&mut self) {
-        self.flush();
-        self.flush_log();
+        self.flush_packets();
+        self.offer_group();
         self.sync_due();
     }
 
