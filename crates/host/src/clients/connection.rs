@@ -16,13 +16,14 @@ pub struct Connection<S> {
     state: Mutex<S>,
 }
 
-/// State guarded by a connection's lock.
-pub trait Guarded {
-    /// Data that the host keeps with a waiting read.
-    type Note;
-
+/// State guarded by the lock of a connection that does not have its own task. `N` is the host's data
+/// about a waiting read.
+#[derive(Debug)]
+pub struct Guarded<N, S> {
     /// Requests without a reply, and frames for the socket.
-    fn client(&mut self) -> &mut ClientConnection<Self::Note>;
+    pub client: ClientConnection<N>,
+    /// The other state.
+    pub own: S,
 }
 
 impl<S> Connection<S> {
@@ -49,16 +50,16 @@ impl<S> Deref for Connection<S> {
     }
 }
 
-/// Does nothing. This suits a host that checks all connections after each event.
-impl<S: Guarded> Connected for Connection<S> {
-    type Note = S::Note;
+/// For a host that checks all connections after each event.
+impl<N, S> Connected for Connection<Guarded<N, S>> {
+    type Note = N;
 
     fn serving(&self) -> &Serving {
         self
     }
 
-    fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<S::Note>) -> T) -> T {
-        step(self.lock().client())
+    fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<N>) -> T) -> T {
+        step(&mut self.lock().client)
     }
 
     fn wake(&self) {}

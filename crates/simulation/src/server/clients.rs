@@ -27,12 +27,11 @@ use crate::checks::{ProcessChecks as _, StepChecks};
 use crate::configured::{CLIENT_ADDRESS, connection_rules, handshake_rules};
 use crate::network::{LinkEvent, Message};
 
-pub(super) type Connection = host::Connection<Waiting>;
+pub(super) type Connection = host::Connection<Guarded<(), Waiting>>;
 
 /// Pending work of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Waiting {
-    pub(super) client: ClientConnection<()>,
     /// Requests that are not handled yet.
     pub(super) incoming: VecDeque<Incoming<()>>,
     is_greeted: bool,
@@ -40,16 +39,7 @@ pub struct Waiting {
     is_scheduled: bool,
 }
 
-/// All connections are checked after each turn.
-impl Guarded for Waiting {
-    type Note = ();
-
-    fn client(&mut self) -> &mut ClientConnection<()> {
-        &mut self.client
-    }
-}
-
-/// Effects that the requests of a connection have.
+/// Effects of the requests of a connection.
 struct Requests<'a> {
     state: &'a ServerState,
     inputs: &'a mut VecDeque<Input>,
@@ -86,13 +76,11 @@ impl<C: StepChecks> SimHost<C> {
     pub(super) fn hear_client(&mut self, number: u64, heard: LinkEvent) {
         match (heard, self.clients.of(Ticket(number))) {
             (LinkEvent::Accepted, _) => {
-                let waiting = Waiting {
+                let state = Guarded {
                     client: ClientConnection::new([ip_id(CLIENT_ADDRESS)].into()),
-                    incoming: VecDeque::new(),
-                    is_greeted: false,
-                    is_scheduled: false,
+                    own: Waiting::default(),
                 };
-                let connection = Connection::new(WatcherId(number), waiting);
+                let connection = Connection::new(WatcherId(number), state);
                 self.clients.insert(Arc::new(connection));
             }
             (LinkEvent::Closed, Some(connection)) => self.forget_client(&connection),
@@ -132,7 +120,7 @@ impl<C: StepChecks> SimHost<C> {
     }
 
     fn take_frame(&mut self, connection: &Connection, frame: Bytes) {
-        let is_greeted = std::mem::replace(&mut connection.lock().is_greeted, true);
+        let is_greeted = std::mem::replace(&mut connection.lock().own.is_greeted, true);
         let goes_on = if is_greeted {
             self.take_request(connection, frame)
         } else {
@@ -146,7 +134,7 @@ impl<C: StepChecks> SimHost<C> {
     /// Decodes and queues a request. Drops it without a reply after the end of the session.
     fn take_request(&mut self, connection: &Connection, frame: Bytes) -> bool {
         let decoded = {
-            let incoming = &mut connection.lock().incoming;
+            let incoming = &mut connection.lock().own.incoming;
             decode_into(incoming, frame, testkit::LIMITS, ())
         };
         let now_ms = self.world.now_ms();
@@ -165,10 +153,10 @@ impl<C: StepChecks> SimHost<C> {
         let (state, inputs) = (&*self.state, &mut self.inputs);
         let next = state.take_requests(connection, |tree| {
             let of = &mut *connection.lock();
-            of.is_scheduled = false;
+            of.own.is_scheduled = false;
             let responder = state.responder(tree, connection, 0, testkit::LIMITS);
             let requests = &mut Requests { state, inputs };
-            responder.take(&mut of.client, &mut of.incoming, rules, pace, requests)
+            responder.take(&mut of.client, &mut of.own.incoming, rules, pace, requests)
         });
         // The connection continues when a reply is sent.
         if !matches!(next, None | Some(Resume::Wait | Resume::Close)) {
@@ -179,8 +167,8 @@ impl<C: StepChecks> SimHost<C> {
     /// Schedules another turn if the connection has work.
     fn schedule_client(&mut self, connection: &Connection) {
         let of = &mut *connection.lock();
-        let is_due = of.client.has_left_over() || !of.incoming.is_empty();
-        if is_due && !std::mem::replace(&mut of.is_scheduled, true) {
+        let is_due = of.client.has_left_over() || !of.own.incoming.is_empty();
+        if is_due && !std::mem::replace(&mut of.own.is_scheduled, true) {
             let delay = self.world.random.range(10, 2000);
             let ticket = connection.ticket();
             self.world.start(self.process, delay, move |host| {

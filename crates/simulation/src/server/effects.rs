@@ -7,7 +7,7 @@ use proto::Zxid;
 use replica::{Applied, Effect, Host, Note, Service, State as _, Ticket};
 use tree::Tree;
 
-use super::{Server, SimHost, Waiting};
+use super::{Server, SimHost};
 use crate::checks::{HeldBack, ProcessChecks as _, StepChecks};
 use crate::configured::sid_of;
 
@@ -103,9 +103,10 @@ impl<C: StepChecks> SimHost<C> {
                 None => self.unflushed(),
             },
             requests: {
-                let of = |waiting: &Waiting| waiting.client.waiting() + waiting.incoming.len();
                 let clients = self.clients.all();
-                clients.iter().map(|client| of(&client.lock())).sum()
+                let states = clients.iter().map(|client| client.lock());
+                let of = states.map(|state| state.client.waiting() + state.own.incoming.len());
+                of.sum()
             },
         };
         let sid = sid_of(self.process.server);

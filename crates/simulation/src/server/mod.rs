@@ -32,7 +32,7 @@ use crate::network::{ConnectionEnd, LinkEvent, Port, Process};
 use crate::queue::Micros;
 use crate::world::World;
 pub use answers::{Answer, Answers, Times};
-use clients::{Connection, Waiting};
+use clients::Connection;
 pub use disk::DiskWork;
 use members::Members;
 use turns::Core;
