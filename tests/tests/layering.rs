@@ -527,7 +527,7 @@ fn shipped_crates_have_a_bounded_number_of_lines() {
 
 /// Lines of the simulated host, which moves bytes and time, comments included. To be lowered
 /// only.
-const SIMULATED_HOST_LINES_MAX: usize = 1532;
+const SIMULATED_HOST_LINES_MAX: usize = 1531;
 
 #[test]
 fn the_simulated_host_stays_small() {

@@ -4,7 +4,7 @@
 //! does not depend on them, so the simulator runs the shipped code:
 //!
 //! - [`StartFiles`]: the start of a server.
-//! - [`ServerState`]: the state that the replica borrows and connections read.
+//! - [`ServerState`]: the state that the replica borrows and that connections read.
 //! - [`Registry`], [`begin_session`] and [`deliver`]: clients.
 //! - [`carry_out`]: work on the files.
 //! - [`SnapshotWork`]: snapshots, written in the background.

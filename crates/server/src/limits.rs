@@ -40,8 +40,8 @@ pub(crate) const LOG_GROUPS_MAX: usize = 8;
 /// written.
 pub(crate) const LOG_GROUPS_KEPT: usize = 1;
 
-/// Time that a stopping server waits for a snapshot. Most snapshots finish within this time, and
-/// service managers and container runtimes wait longer than this.
+/// Time for which a stopping server waits for a snapshot. Most snapshots finish within this time,
+/// and service managers and container runtimes wait longer.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 
 /// Interval at which the log reports the lines that were suppressed in the previous minute.

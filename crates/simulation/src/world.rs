@@ -66,7 +66,7 @@ pub enum Event<C: StepChecks> {
         /// Process of the server.
         process: Process,
     },
-    /// A stopped server starts.
+    /// A stopped server has to start.
     Start {
         /// Index of the server.
         server: usize,
@@ -98,7 +98,7 @@ pub enum HeldWork {
 }
 
 impl HeldWork {
-    /// Returns the kind of the work, if it can be held back.
+    /// Returns the kind of the work if it can be held back.
     pub(crate) fn of(work: &ToDisk) -> Option<Self> {
         match work {
             ToDisk::Group(_) => Some(Self::Sync),

@@ -121,9 +121,9 @@ pub fn answer_renewal<C: Connected>(
     Some(connection)
 }
 
-/// Sends the connection its session, with its timeout in ms. Without a session, it refuses the
-/// client and ends the connection. `new_style` states whether the client sent the read-only byte
-/// and expects it back.
+/// Sends the connection its session with the timeout in ms. Without a session, refuses the client
+/// and ends the connection. `new_style` states whether the client sent the read-only byte and
+/// expects it back.
 pub fn answer_handshake<C: Connected>(
     registry: &Registry<C>,
     connection: &C,

@@ -128,7 +128,7 @@ impl<C: Connected> Registry<C> {
         }
     }
 
-    /// Ends the connection that serves `session`, if there is one, without sending anything.
+    /// Ends the connection that serves `session`, if any, without sending anything.
     pub fn close_session(&self, session: SessionId) {
         if let Some(connection) = self.of_session(session) {
             connection.close();

@@ -5,14 +5,15 @@ use std::ops::Range;
 use bytes::Bytes;
 use proto::Zxid;
 
-/// Bytes of transactions for which a reused group keeps capacity: a few hundred transactions that
-/// arrive together.
+/// Size of transactions for which a reused group retains capacity, bytes: enough for a few hundred
+/// transactions that arrive together.
 const BYTES_KEPT_MAX: usize = 256 << 10;
 
-/// Number of transactions for which a reused group keeps capacity.
+/// Number of transactions for which a reused group retains capacity.
 const TXNS_KEPT_MAX: usize = 1024;
 
-/// Minimum bytes of a transaction that is shared, not copied, while it waits for the log.
+/// Minimum size of a transaction that is shared instead of copied while it waits for the log,
+/// bytes.
 const PAYLOAD_BYTES_SHARED: usize = 16 << 10;
 
 /// Encoded transactions that go to the log together.
@@ -21,24 +22,24 @@ pub struct LogGroup {
     /// Short transactions, concatenated.
     payloads: Vec<u8>,
     records: Vec<(Zxid, Payload)>,
-    /// Bytes of the long transactions.
+    /// Total size of the long transactions, bytes.
     long_bytes: usize,
-    /// Time at which the first transaction was queued, monotonic ms.
+    /// Time at which the first transaction was queued, on a monotonic clock, ms.
     queued_ms: u64,
 }
 
-/// Location of a transaction.
+/// Location of an encoded transaction.
 #[derive(Debug)]
 enum Payload {
-    /// A range of `payloads`.
+    /// A range of bytes in `payloads`.
     Short(Range<usize>),
     /// A shared buffer. Copies of all transactions that wait for a slow disk would double the
-    /// memory.
+    /// memory use.
     Long(Bytes),
 }
 
 impl LogGroup {
-    /// Clears the group for reuse.
+    /// Clears the group so that it can be reused.
     pub fn clear(&mut self) {
         self.payloads.clear();
         self.payloads.shrink_to(BYTES_KEPT_MAX);

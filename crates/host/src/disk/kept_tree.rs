@@ -22,8 +22,8 @@ const SETTINGS: SnapshotSettings = SnapshotSettings {
     serialize_last_zxid: true,
 };
 
-/// Writes the tree as a snapshot into its own directory next to `version-2`. The tree does not
-/// change meanwhile, because a role is not active.
+/// Writes the tree as a snapshot into a separate directory next to `version-2`. The tree does not
+/// change meanwhile, because no role is active.
 pub(super) fn keep_tree<D: Disk>(
     history: &DurableLog<D>,
     state: &impl State,

@@ -21,7 +21,7 @@ use crate::snapshot::work::Wanted;
 /// The next work for the disk.
 #[derive(Debug)]
 pub enum ToDisk {
-    /// Append these records, and sync.
+    /// Append these records and sync the log.
     Group(LogGroup),
     /// Execute another order.
     Order(DiskOrder),
@@ -62,12 +62,12 @@ impl DiskQueue {
         waiting.chain([&self.group])
     }
 
-    /// Takes the next work, without the newest group.
+    /// Removes and returns the next work, unless it is the newest group.
     pub fn take_waiting(&mut self) -> Option<ToDisk> {
         self.waiting.pop_front()
     }
 
-    /// Takes the next work.
+    /// Removes and returns the next work.
     pub fn take(&mut self) -> Option<ToDisk> {
         self.take_waiting().or_else(|| {
             let group = std::mem::take(&mut self.group);
@@ -75,7 +75,7 @@ impl DiskQueue {
         })
     }
 
-    /// Puts back work that was taken.
+    /// Puts back work that was removed.
     pub fn put_back(&mut self, next: ToDisk) {
         self.waiting.push_front(next);
     }

@@ -31,7 +31,7 @@ pub enum Service {
     ReadOnly = 3,
 }
 
-/// A task of the disk, executed after all earlier appends.
+/// Task for the disk, executed after all earlier appends.
 #[derive(Debug)]
 pub enum DiskOrder {
     /// Make the promised epoch durable. `AcceptedEpochSaved` follows.

@@ -25,12 +25,12 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// The port on which learners connect.
+/// Port on which learners connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
-    /// Learners of this leader: the quorum port.
+    /// The quorum port, for learners of this leader.
     Learners,
-    /// Observers of this follower: `observerMasterPort`.
+    /// The port `observerMasterPort`, for observers of this follower.
     Observers,
 }
 

@@ -7,18 +7,18 @@ use config::membership::Membership;
 /// Suffix of the file that contains the last list seen, next to zoo.cfg.
 const NEXT: &str = ".dynamic.next";
 
-/// A file with a member list.
+/// File that contains a member list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberFile {
-    /// The last list seen (`zoo.cfg.dynamic.next`); `None` removes the file.
+    /// The last list seen (`zoo.cfg.dynamic.next`). `None` removes the file.
     LastSeen(Option<Membership>),
-    /// The committed list (`zoo.cfg.dynamic.<version>`, named by zoo.cfg).
+    /// The committed list (`zoo.cfg.dynamic.<version>`, to which zoo.cfg refers).
     Committed {
-        /// The list.
+        /// List to write.
         list: Membership,
-        /// Whether the list contains this server's client address, so that zoo.cfg omits it.
+        /// Whether the list contains this server's client address, which zoo.cfg must then omit.
         has_client: bool,
-        /// Whether to remove the file of the last list seen.
+        /// Whether to remove the file with the last list seen.
         removes_last_seen: bool,
     },
 }

@@ -35,7 +35,7 @@ pub use change::MembershipChange;
 pub use files::{MemberFile, MemberFiles};
 pub use plan::PlanFacts;
 
-/// The member lists of this server.
+/// Member lists of this server.
 #[derive(Debug)]
 pub struct MemberLists {
     me: Sid,

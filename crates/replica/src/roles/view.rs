@@ -16,7 +16,7 @@ use crate::members::MemberLists;
 use crate::replica::Replica;
 
 impl<H: Host> Replica<H> {
-    /// Shows the role to operators.
+    /// Sends the current role to the host, for operators.
     pub(crate) fn show(&mut self, turn: &mut Turn<'_, H>) {
         self.is_view_stale = false;
         if let Some(view) = self.view() {
@@ -30,8 +30,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Returns whether its log counts in elections: its files contain everything that it may have
-    /// acknowledged.
+    /// Returns whether its log counts in elections, because its files contain everything that it
+    /// may have acknowledged.
     pub fn is_trusted(&self) -> bool {
         self.member.as_ref().is_none_or(|member| member.is_trusted)
     }
@@ -41,7 +41,7 @@ impl<H: Host> Replica<H> {
         self.member.as_ref().map(|member| member.candidate())
     }
 
-    /// Returns the member lists in use; `None` without an ensemble.
+    /// Returns the current member lists; `None` without an ensemble.
     pub fn lists(&self) -> Option<&MemberLists> {
         self.member.as_ref().map(|member| &member.lists)
     }

@@ -77,7 +77,7 @@ impl Server {
     /// its connections to other members. Tests inject faults with them.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// If [`Self::start`] would fail.
     pub async fn start_with<D: Disk>(
         config: Arc<Config>,
         disk: D,

@@ -184,7 +184,7 @@ async fn start_audited<D: storage::Disk>(
     let log_end = files.history.end().clone();
     let history = Box::new(files.history);
     let (log, disk_queue) = common.log(snapshots.clone(), member_files, history);
-    // A standalone server serves when this returns; a member looks for a leader.
+    // A standalone server is serving when this returns; a member is looking for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let host = ServerHost::new(
         common.clients.clone(),
@@ -241,7 +241,7 @@ fn recover<D: storage::Disk>(
         found.recovered.empty,
     )?;
     if config.ensemble.is_some() {
-        // Before anything is written.
+        // This check must come before anything is written.
         Epochs::look(&*files.disk, &files.dirs, found.recovered.last_zxid)?;
     }
     Ok(found)

@@ -27,7 +27,7 @@ pub(super) struct PortTls {
     members_dial_tls: bool,
     /// Interceptor of connections to other members.
     interceptor: Option<Arc<dyn Interceptor>>,
-    /// Sources whose files are watched.
+    /// Sources whose files are watched for changes.
     watched: Vec<Arc<TlsSource>>,
 }
 

@@ -24,7 +24,7 @@ use crate::error::exit_code;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 
-/// Report of a sync.
+/// Report about a sync.
 pub(crate) struct Synced {
     /// Thread that performed the sync.
     pub(crate) syncer: Syncer,
@@ -67,15 +67,15 @@ impl GroupCommit {
 /// Clears a group and returns it to the core.
 pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
     group.clear();
-    // Fails if the core has enough groups, or has ended.
+    // Fails only if the core has enough groups or has ended.
     let _ = spent.try_send(group);
 }
 
 /// State of the log thread, which appends groups, syncs them, and reports to the core.
 pub(crate) struct LogThread {
     pub(crate) orders: Receiver<ToDisk>,
-    /// Sender that returns empty groups. Memory that one thread allocates and another frees is not
-    /// immediately reused.
+    /// Sender that returns empty groups. They are returned because memory that one thread allocates
+    /// and another frees is not immediately reused.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
     /// The log file. It is shared with the core of a standalone server, which uses it only while
@@ -143,7 +143,7 @@ impl<D: Disk> LogOnDisk for DurableLog<D> {
     }
 }
 
-/// The current log file, and the state that each write updates.
+/// Current log file, and the state that each write updates.
 pub(crate) struct LogFile {
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
@@ -224,7 +224,7 @@ impl LogThread {
         give_back(&self.spent, group);
     }
 
-    /// Returns the next order for the group that was started at `started`.
+    /// Returns the next order that arrives while the group that was started at `started` waits.
     fn next_of_group(&self, started: Instant) -> Option<ToDisk> {
         let left = self.commit.flush_delay.saturating_sub(started.elapsed());
         if left.is_zero() {

@@ -23,9 +23,9 @@ pub(crate) struct Disk {
     /// Sender that returns a visitor's group to `spent`.
     give_back: Sender<LogGroup>,
     file: Arc<Mutex<LogFile>>,
-    /// Orders that do not fit into the log thread's channel yet.
+    /// Orders for which the log thread's channel has no space yet.
     queue: DiskQueue,
-    /// The last record handed to the log thread or written by the core.
+    /// Last record passed to the log thread or written by the core.
     handed: Zxid,
     /// Last transaction that is known to be on disk.
     synced: Zxid,
@@ -168,7 +168,7 @@ impl Disk {
         match self.send(ToDisk::Group(group)) {
             Ok(()) => self.handed = last,
             Err(TrySendError::Full(ToDisk::Group(group))) => self.queue.group = group,
-            // The log thread has ended; `DiskFailed` follows.
+            // The log thread has ended. `DiskFailed` follows.
             Err(_) => {}
         }
     }

@@ -7,8 +7,8 @@ use jute::Limits;
 use storage::{DataDirs, Disk};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Removes snapshots and logs that are no longer needed, immediately and after each interval
-/// `every`. Runs until aborted.
+/// Removes snapshots and logs that are no longer needed, first immediately and then after each
+/// interval `every`. Runs until aborted.
 pub(crate) async fn purge<D: Disk>(
     disk: Arc<D>,
     dirs: DataDirs,

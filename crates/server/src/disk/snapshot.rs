@@ -376,7 +376,7 @@ impl<D: Disk> Snapshotter<D> {
 }
 
 impl<D: Disk> Drop for Snapshotter<D> {
-    /// Drops the pending requests. Waiting operators receive an error.
+    /// Drops the pending requests. Operators that wait receive an error.
     fn drop(&mut self) {
         self.requests.close();
     }

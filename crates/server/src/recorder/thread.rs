@@ -25,7 +25,7 @@ use storage::RealDisk;
 use super::feed::{Client, Feed, Group, Progress};
 use crate::{clock, limits};
 
-/// The member's files that the thread reads.
+/// Files of the member that the thread reads.
 pub(crate) type Sources = host::Recorder<RealDisk>;
 
 /// Starts the history thread. Returns the feed for its transactions and the thread.

@@ -39,7 +39,7 @@ pub struct Waiting {
     is_scheduled: bool,
 }
 
-/// Effects of the requests of a connection.
+/// Effects that the requests of a connection have.
 struct Requests<'a> {
     state: &'a ServerState,
     inputs: &'a mut VecDeque<Input>,

@@ -18,7 +18,7 @@ pub struct DiskWork {
     pub history: DurableLog<SimDisk>,
     pub(super) queue: DiskQueue,
     pub(super) at_work: Option<ToDisk>,
-    /// The snapshot thread.
+    /// Work of the snapshot thread.
     pub snapshots: SnapshotWork<SimDisk>,
 }
 

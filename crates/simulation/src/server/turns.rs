@@ -209,8 +209,8 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Takes the records that were appended last, unless they wait for more records or for their
-    /// flush.
+    /// Removes and returns the records that were appended last, unless they wait for more records
+    /// or for their flush.
     pub(super) fn take_group(&mut self) -> Option<ToDisk> {
         if self.core.busy == Some(Busy::Replying) {
             return None;

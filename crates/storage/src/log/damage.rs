@@ -4,7 +4,7 @@ use std::fmt;
 
 use proto::Zxid;
 
-/// Corruption of a record that no crash explains. `Display` describes it.
+/// Corruption of a record that cannot be the result of a crash. `Display` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
@@ -22,7 +22,7 @@ pub enum Damage {
         /// Largest accepted length.
         limit: usize,
     },
-    /// The length field is wrong, and the correct length is known.
+    /// The length field is wrong, but the correct length is known.
     WrongLength {
         /// Content of the length field.
         found: i32,
@@ -41,9 +41,9 @@ pub enum Damage {
         /// Zxid of the complete record.
         zxid: Zxid,
     },
-    /// Bytes that are not a record.
+    /// The bytes are not a record.
     Junk {
-        /// Offset of the last byte other than zero.
+        /// Offset of the last nonzero byte.
         offset: u64,
     },
     /// Framing and checksum are correct, but the payload cannot be decoded.

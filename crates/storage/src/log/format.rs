@@ -2,7 +2,7 @@
 
 use crate::checksum::Checksum;
 
-/// Magic bytes of a log.
+/// Magic bytes at the start of a log.
 pub(crate) const MAGIC: [u8; 4] = *b"ZKLG";
 /// The only version that exists. Readers do not check it.
 const VERSION: i32 = 2;
@@ -14,12 +14,12 @@ pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 pub const PREFIX_BYTES: usize = 12;
 /// Byte that ends a record.
 pub(crate) const END_BYTE: u8 = b'B';
-/// Largest number of bytes that are written before they are synced, unless a single record is
+/// Maximum number of bytes that are written before they are synced, unless a single record is
 /// longer. A crash or a failed sync can only corrupt this many bytes at the end of the newest file.
 pub const UNSYNCED_BYTES_MAX: usize = 8 << 20;
-/// Bytes of a record in addition to its payload.
+/// Length of a record without its payload, bytes.
 pub const FRAME_BYTES: usize = PREFIX_BYTES + 1;
-/// Length of the shortest payload, a bare transaction header.
+/// Length of the shortest payload, which is a bare transaction header.
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 32;
 
 /// Returns the 16-byte header of a log file.
@@ -30,7 +30,7 @@ pub fn file_header() -> [u8; HEADER_LEN] {
     header
 }
 
-/// Appends a record: the frame and the encoded transaction.
+/// Appends a record, which consists of the frame and the encoded transaction.
 ///
 /// # Panics
 /// If the payload is longer than 2^31-1 bytes, which no transaction is.

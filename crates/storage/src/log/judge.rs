@@ -42,7 +42,7 @@ use crate::checksum::Checksum;
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 
-/// The beginning of a record that a crash left at the end of a log.
+/// Beginning of a record that a crash left at the end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TornTail {
     /// Offset of the torn record.

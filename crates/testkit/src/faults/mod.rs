@@ -29,13 +29,13 @@ impl Faults {
         self.cuts.clone()
     }
 
-    /// Stops all writes to the server's disk: transactions and snapshots. Written data stays,
-    /// synced or not.
+    /// Stops all writes to the server's disk, of transactions and of snapshots. Data that was
+    /// written remains, synced or not.
     pub fn switch_disk_off(&self) {
         self.disk.switch_off();
     }
 
-    /// Delays each sync of a file by `delay`; zero ends the delay.
+    /// Delays each sync of a file by `delay`. Zero ends the delay.
     pub fn slow_disk_down(&self, delay: Duration) {
         self.disk.slow_down(delay);
     }

@@ -74,7 +74,7 @@ struct Ends {
 
 impl Host {
     pub(super) fn spawn(config: Arc<Config>, faults: Option<Faults>) -> io::Result<Self> {
-        // A number distinguishes the threads of several servers.
+        // Number that distinguishes the threads of several servers.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("zoarium-{number}");

@@ -44,7 +44,7 @@ pub use refusal::{GssapiRefusal, TOKEN_BYTES_MAX};
 /// Whether this build supports Kerberos logins.
 pub const IS_BUILT_IN: bool = cfg!(feature = "gssapi");
 
-/// Returns the environment variables for the library. It reads them each time it is used, so they
+/// Returns the environment variables for the library, which reads them each time it is used. They
 /// must be set when the process starts.
 pub fn environment(
     accepts_with: Option<&Path>,

@@ -2,35 +2,35 @@
 
 use std::fmt;
 
-/// Maximum length of an accepted token. A ticket with all groups of a user has about ten thousand
-/// bytes.
+/// Maximum length of an accepted token, bytes. A ticket with all groups of a user takes about ten
+/// thousand bytes.
 pub const TOKEN_BYTES_MAX: usize = 1 << 16;
 
-/// Reason why a login fails. Does not contain tokens or keys.
+/// Reason why a login fails. Contains neither tokens nor keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GssapiRefusal {
     /// This build does not support Kerberos.
     NotBuiltIn,
-    /// A token exceeds the maximum length of this mechanism.
+    /// A token exceeds this mechanism's maximum length.
     TooLong {
-        /// Length of the token.
+        /// Length of the token, bytes.
         len: usize,
-        /// Maximum length.
+        /// Maximum length, bytes.
         len_max: usize,
     },
-    /// A token is empty that must contain data.
+    /// A token that must contain data is empty.
     Empty,
-    /// A token contains data where it must be empty.
+    /// A token that must be empty contains data.
     NotEmpty,
-    /// Error of the library.
+    /// The library returned an error.
     Library {
-        /// The failed operation.
+        /// Failed operation.
         doing: &'static str,
-        /// The library's message.
+        /// Message from the library.
         reason: String,
     },
-    /// The wrapped message is too short, or the authorization identity is not text.
+    /// The wrapped message is too short, or the authorization identity is not valid text.
     Malformed,
     /// The client chooses a security layer that is not offered.
     OtherLayer(u8),
