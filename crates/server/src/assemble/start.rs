@@ -147,11 +147,10 @@ async fn start_audited<D: storage::Disk>(
     let settings = Settings::new(config.clone());
     let files = begin_files(&settings, on_disk, found)?;
     metrics.loaded(&database_load(&files.recovered));
-    let state = files.state;
     let audit_log = audit.as_ref().map(|audit| audit.log().clone());
     let clients = Clients::new(
         settings,
-        state.clone(),
+        files.state.clone(),
         Arc::new(ClientInbox(core.clone())),
         metrics.clone(),
         audit_log.clone(),
@@ -160,7 +159,7 @@ async fn start_audited<D: storage::Disk>(
     let common = Common {
         config,
         opened,
-        state,
+        state: files.state,
         metrics,
         clients: Arc::new(clients),
         failure: Failure::default(),
@@ -182,8 +181,7 @@ async fn start_audited<D: storage::Disk>(
     };
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
     let log_end = files.history.end().clone();
-    let history = Box::new(files.history);
-    let (log, disk_queue) = common.log(snapshots.clone(), member_files, history);
+    let (log, disk_queue) = common.log(snapshots.clone(), member_files, Box::new(files.history));
     // A standalone server is serving when this returns; a member is looking for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let host = ServerHost::new(
