@@ -194,6 +194,20 @@ impl Browser {
         self.order("goog/cdp/execute", &body);
     }
 
+    /// Sets the size of the window, as that of a phone.
+    pub fn size(&self, width: u32, height: u32) {
+        let parameters = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
+        });
+        let body = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": parameters });
+        self.order("goog/cdp/execute", &body);
+    }
+
+    /// Goes back to the address before.
+    pub fn back(&self) {
+        self.order("back", &json!({}));
+    }
+
     /// Returns the errors that the browser has logged since the last call.
     pub fn complaints(&self) -> Vec<String> {
         let lines = self.order("se/log", &json!({ "type": "browser" }));

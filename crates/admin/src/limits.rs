@@ -122,6 +122,12 @@ pub(crate) const FIGURES_HOUR: usize = 60 * FIGURES_PER_MINUTE;
 /// Number of minutes in the last day. All series together take 320 KiB.
 pub(crate) const FIGURES_DAY: usize = 24 * 60;
 
+/// Bytes of another member's answer with figures.
+pub(crate) const FIGURES_BYTES_MAX: usize = 1 << 20;
+
+/// Concurrent queries of the figures of other members; others wait.
+pub(crate) const FIGURES_QUERIES_MAX: usize = 4;
+
 /// Maximum number of open pages per member.
 pub(crate) const VISITS_MAX: usize = 128;
 
@@ -142,6 +148,10 @@ pub(crate) const DATA_BYTES_PIECE: usize = 1 << 20;
 
 /// Number of children in a page.
 pub(crate) const CHILDREN_PAGE: usize = 200;
+
+/// Long lists of children that sessions keep for their further pages. A list of a million children
+/// has about 50 MiB.
+pub(crate) const CHILDREN_LISTS_MAX: usize = 2;
 
 /// Number of sessions in a page.
 pub(crate) const SESSIONS_PAGE: usize = 100;

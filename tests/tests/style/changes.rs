@@ -31,7 +31,7 @@ const KINDS: &[(&str, &str, usize)] = &[
     ("TLS setting", "tls-setting", 5),
     ("section of a snapshot", "snapshot-section", 12),
     ("recipe", "recipe", 2),
-    ("console page", "console-page", 4),
+    ("console page", "console-page", 3),
     ("command", "command", 4),
 ];
 

@@ -218,7 +218,7 @@ impl Console {
         }
         let is_read = head.method == Method::GET || head.method == Method::HEAD;
         let path = head.uri.path();
-        if is_read && let Some(file) = assets::find(path) {
+        if is_read && let Some(file) = assets::find(path, &head.headers) {
             return Ok(Outcome::Answer(file));
         }
         if !is_from_here(&head.headers) {
@@ -466,6 +466,21 @@ impl Asked<'_> {
         }
     }
 
+    fn children_page(&self) -> Result<shown::ChildrenPage<'_>, Refusal> {
+        let text = |name: &str| self.parameter(name).filter(|text| !text.is_empty());
+        let start = match (text("after"), text("at"), text("skip")) {
+            (Some(name), None, None) => shown::Start::After(name),
+            (None, Some(name), None) => shown::Start::PageOf(name),
+            (None, None, skip) => {
+                let skip = skip.unwrap_or("0").parse();
+                shown::Start::Skip(skip.map_err(|_| wrong("`skip` is not a number"))?)
+            }
+            _ => return Err(wrong("only one of `after`, `at` and `skip` is permitted")),
+        };
+        let like = text("like").unwrap_or_default();
+        Ok(shown::ChildrenPage { start, like })
+    }
+
     async fn read(
         &self,
         session: &ZnodeSession,
@@ -477,10 +492,7 @@ impl Asked<'_> {
             "node" => shown::znode(session, path, ids).await,
             "stat" => shown::stat(session, path, ids).await,
             "children" => {
-                let page = shown::ChildrenPage {
-                    after: self.parameter("after").unwrap_or_default(),
-                    like: self.parameter("like").unwrap_or_default(),
-                };
+                let page = self.children_page()?;
                 shown::children(session, path, page, ids).await
             }
             _ => {

@@ -6,15 +6,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use client::frame::{put_request, split_reply};
 use client::{Code, Error, Handshake, LossReason, RawConnection};
-use jute::{Decode, Encode, Limits, Reader};
+use jute::{Decode, Encode, Limits, Reader, Str};
+use parking_lot::Mutex;
 use proto::connect::AuthPacket;
-use proto::{OpCode, Xid};
+use proto::request::PathWatchRequest;
+use proto::response::{GetChildren2Response, StatResponse};
+use proto::{OpCode, Stat, Xid};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::visits::Login;
-use crate::limits::{REPLY_BYTES_MAX, REPLY_PATIENCE, SESSION_IDLE, SESSION_TIMEOUT_MS};
+use crate::limits::{
+    CHILDREN_LISTS_MAX, CHILDREN_PAGE, REPLY_BYTES_MAX, REPLY_PATIENCE, SESSION_IDLE,
+    SESSION_TIMEOUT_MS,
+};
+
+/// Permits of the lists that sessions keep, of all servers in this process.
+static LISTS: Semaphore = Semaphore::const_new(CHILDREN_LISTS_MAX);
 
 /// Reason why a request was not executed, or its result is unknown.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -42,6 +51,22 @@ pub(crate) enum Fault {
 #[derive(Debug)]
 pub(crate) struct ZnodeSession {
     calls: mpsc::Sender<Call>,
+    /// The last long list of children. It ends with the session.
+    listed: Listed,
+}
+
+type Listed = Arc<Mutex<Option<Arc<Children>>>>;
+
+/// The children of a znode.
+#[derive(Debug)]
+pub(crate) struct Children {
+    path: String,
+    /// Stat of the znode.
+    pub(crate) stat: Stat,
+    /// Names in their order.
+    pub(crate) names: Vec<Str>,
+    /// Permit of a list that is kept.
+    _kept: Option<SemaphorePermit<'static>>,
 }
 
 #[derive(Debug)]
@@ -64,8 +89,9 @@ impl ZnodeSession {
         })??;
         // A visitor sends only a few requests at a time.
         let (calls, inbox) = mpsc::channel(8);
-        tokio::spawn(serve(connection, inbox));
-        Ok(Self { calls })
+        let listed = Listed::default();
+        tokio::spawn(serve(connection, inbox, listed.clone()));
+        Ok(Self { calls, listed })
     }
 
     /// Sends a request and decodes its reply.
@@ -80,6 +106,49 @@ impl ZnodeSession {
     /// Sends a request that has no record.
     pub(crate) async fn ask_plain<T: Decode>(&self, op: OpCode) -> Result<T, Fault> {
         decode(self.call(op, Bytes::new()).await?)
+    }
+
+    /// Returns the children of a znode. A long list is kept for the requests of its further pages.
+    /// Each use checks that the znode, its children and its ACL are unchanged.
+    pub(crate) async fn children(&self, path: &str) -> Result<Arc<Children>, Fault> {
+        let request = PathWatchRequest {
+            path: Some(path.into()),
+            watch: false,
+        };
+        let kept = self.listed.lock().clone();
+        if let Some(kept) = kept.filter(|kept| kept.path == path) {
+            let now: StatResponse = self.ask(OpCode::Exists, &request).await?;
+            if has_same_children(&kept.stat, &now.stat) {
+                return Ok(kept);
+            }
+        }
+        let read: GetChildren2Response = self.ask(OpCode::GetChildren2, &request).await?;
+        let stat = read.stat;
+        let sorting = blocking::run(move || {
+            let mut names = read.children;
+            names.sort_unstable();
+            names
+        });
+        let failed = |error: tokio::task::JoinError| Fault::Answer(error.to_string());
+        let names: Vec<Str> = sorting.await.map_err(failed)?;
+        // The list that is replaced returns its permit first.
+        *self.listed.lock() = None;
+        let is_long = names.len() > CHILDREN_PAGE;
+        let permit = is_long.then(|| LISTS.try_acquire().ok()).flatten();
+        let is_kept = permit.is_some();
+        let listed = Arc::new(Children {
+            path: path.to_owned(),
+            stat,
+            names,
+            _kept: permit,
+        });
+        if is_kept {
+            *self.listed.lock() = Some(listed.clone());
+            if !self.is_open() {
+                *self.listed.lock() = None;
+            }
+        }
+        Ok(listed)
     }
 
     /// Returns whether requests can still be sent.
@@ -99,6 +168,12 @@ impl ZnodeSession {
         self.calls.send(call).await.map_err(|_| Fault::Unsent)?;
         answer.await.unwrap_or(Err(Fault::Unsent))
     }
+}
+
+/// Returns whether two states of a znode have the same children and the same ACL.
+fn has_same_children(one: &Stat, other: &Stat) -> bool {
+    let state = |stat: &Stat| (stat.czxid, stat.pzxid, stat.cversion, stat.aversion);
+    state(one) == state(other)
 }
 
 fn decode<T: Decode>(body: Bytes) -> Result<T, Fault> {
@@ -137,7 +212,15 @@ where
 }
 
 /// Serves calls until no sender remains or the connection ends, and then closes the session.
-async fn serve<S>(mut connection: RawConnection<S>, mut calls: mpsc::Receiver<Call>)
+async fn serve<S>(connection: RawConnection<S>, calls: mpsc::Receiver<Call>, listed: Listed)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    serve_calls(connection, calls).await;
+    *listed.lock() = None;
+}
+
+async fn serve_calls<S>(mut connection: RawConnection<S>, mut calls: mpsc::Receiver<Call>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {

@@ -8,10 +8,12 @@ use config::Config;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use metrics::recent_log::RECENT_LOG;
+use proto::Sid;
 use serde_json::json;
 use transport::tls::known_to_clients;
 
-use super::Admin;
+use super::members::QueryError;
+use super::{Admin, figures};
 use crate::answer::{Answer, Object, written};
 use crate::commands::{self, Call};
 use crate::console::{
@@ -98,6 +100,11 @@ impl Admin {
                 self.look_at_sessions((page, whole_ids), activity.begin())
                     .await
             }
+            Outcome::Command("figures", parameters, _)
+                if parameters.iter().any(|(name, _)| name == "member") =>
+            {
+                self.figures_of_member(&parameters).await
+            }
             Outcome::Command(command, parameters, login) => {
                 let asked = (command, parameters, activity.begin());
                 let told = self.ask_command(asked, login, &visitor);
@@ -109,6 +116,30 @@ impl Admin {
             Outcome::Log(login) => self.show_log(&login, &visitor),
         };
         respond(Console::finished(answer))
+    }
+
+    /// Returns the kept figures of another member.
+    async fn figures_of_member(&self, parameters: &[(String, String)]) -> Answer {
+        let refused = |status, text: &str| Answer::json(status, &Object::new().with("error", text));
+        let named = parameters.iter().find(|(name, _)| name == "member");
+        let Some(sid) = named.and_then(|(_, id)| id.parse().ok()).map(Sid) else {
+            return refused(
+                StatusCode::BAD_REQUEST,
+                "`member` is not the id of a member",
+            );
+        };
+        let (Some(watcher), Some(served)) = (self.watcher.get(), self.served.get()) else {
+            return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
+        };
+        let role = served.view.role();
+        let command = figures::request(parameters);
+        let found = watcher.figures(sid, role.members.as_deref(), &command);
+        match found.await {
+            Ok(figures) => written(StatusCode::OK, "figures", figures),
+            Err(QueryError::Unreachable(reason) | QueryError::Refused(reason)) => {
+                refused(StatusCode::BAD_GATEWAY, &reason)
+            }
+        }
     }
 
     /// Returns the state of the ensemble, which a task maintains.

@@ -88,6 +88,25 @@ fn shows_events(state: &Value) {
     }
 }
 
+/// Checks that a console shows the kept figures of another member, and of no other address.
+fn shows_figures_of_others(visit: &Visit) {
+    let ask = |query: &str| visit.ask("GET", &format!("/console/figures?{query}"), None);
+    let kept = wait_for("figures of another member", LIMIT, || {
+        let kept = found(&ask("member=2&series=reads,connections"));
+        let values = kept["series"]["connections"].as_array()?.clone();
+        values.iter().any(Value::is_number).then_some(kept)
+    });
+    let series = kept["series"].as_object().expect("series");
+    assert_eq!(series.len(), 2, "{kept:#}");
+    assert_eq!(ask("member=9").status, 502);
+    assert_eq!(
+        ask("member=1").status,
+        502,
+        "the member itself needs no query"
+    );
+    assert_eq!(ask("member=127.0.0.1:80").status, 400);
+}
+
 #[test]
 fn each_member_shows_a_killed_member_and_a_lost_quorum() {
     let Some((mut ensemble, ports)) = prepared() else {
@@ -113,6 +132,7 @@ fn each_member_shows_a_killed_member_and_a_lost_quorum() {
         let is_own = member(&state, 1)["is_own"] == true;
         assert!(is_own || member(&state, 1)["admin"] == *admin, "{state:#}");
     }
+    shows_figures_of_others(&visits[0]);
     assert_eq!(status(&ensemble, 1), HEALTHY);
 
     ensemble.member_mut(2).kill();

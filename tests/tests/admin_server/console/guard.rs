@@ -50,6 +50,11 @@ fn every_answer_has_a_content_security_policy() {
         assert_eq!(answer.header("access-control-allow-origin"), None);
         assert_eq!(answer.header("set-cookie"), None);
     }
+    let gzip = [("Accept-Encoding", "gzip")];
+    let packed = send(site.port, "GET", "/", &gzip, None);
+    assert_eq!(packed.header("content-security-policy"), Some(POLICY));
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert_eq!(packed.header("vary"), Some("accept-encoding"));
     let page = answers[0].text();
     assert_eq!(
         answers[0].header("content-type"),

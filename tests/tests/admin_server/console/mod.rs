@@ -1,10 +1,15 @@
 //! The web console: access control, permissions of visitors, and its use in a browser.
 
 mod browser;
+mod editor;
 mod ensemble;
 mod find;
 mod guard;
+mod lists;
+mod manage;
 mod outages;
+mod screenshots;
+mod vendored;
 mod znodes;
 
 use std::net::{Ipv4Addr, SocketAddr};

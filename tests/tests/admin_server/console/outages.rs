@@ -26,20 +26,39 @@ fn role(name: &str) -> String {
     format!("document.getElementById('role').textContent === '{name}'")
 }
 
-/// Selects text and focuses a link in the table of members. Both remain during several updates.
-fn updates_keep_focus_and_selection(browser: &Browser) {
+/// Selects text, focuses a link in the table of members, and scrolls. All of it remains during 30 updates.
+fn updates_keep_focus_selection_and_scroll(browser: &Browser) {
+    browser.wait(&format!("({})?.textContent.includes('leader')", row(3)));
     let prepare = format!(
-        "const row = {}; window.cell = row.cells[2].firstChild; window.link = row.querySelector('a');\
-         window.link.focus(); getSelection().selectAllChildren(window.cell);\
+        "performance.setResourceTimingBufferSize(10_000);\
+         const row = {}; window.cell = row.cells[2].firstChild; window.link = row.querySelector('a');\
+         window.link.focus({{ preventScroll: true }}); getSelection().selectAllChildren(row.cells[2]);\
+         scrollTo(0, 150); window.top_ = scrollY;\
          window.looks = () => performance.getEntriesByName(`${{location.origin}}/console/ensemble`).length;\
-         window.first = window.looks(); return Boolean(window.link);",
+         window.first = window.looks(); return Boolean(window.link) && scrollY > 0;",
         row(3)
     );
     assert_eq!(browser.run(&prepare, &[]), true);
-    browser.wait("window.looks() >= window.first + 3");
+    for updates in [10, 20, 30] {
+        browser.wait(&format!("window.looks() >= window.first + {updates}"));
+    }
     let kept = "return document.activeElement === window.link && window.cell.isConnected \
-                && getSelection().toString() === window.cell.textContent";
+                && getSelection().toString() === window.cell.textContent && scrollY === window.top_";
     assert_eq!(browser.run(kept, &[]), true);
+}
+
+/// Overlays the figures of all members in each chart.
+fn charts_show_all_members(browser: &Browser, axe: &str) {
+    let choose = "const whose = document.querySelectorAll('main select')[1]; whose.value = 'all';\
+        whose.dispatchEvent(new Event('change'));";
+    browser.run(choose, &[]);
+    browser.wait(
+        "[...document.querySelectorAll('.chart')].length === 8\
+         && [...document.querySelectorAll('.chart')].every((one) => [1, 2, 3]\
+         .every((id) => one.ariaLabel.includes(`of server ${id} `)))",
+    );
+    browser.wait("/connections of server 2 [0-9]/.test(document.querySelector('[aria-label^=\"Connections and queue:\"]').ariaLabel)");
+    check(browser, axe, "charts of all members");
 }
 
 #[test]
@@ -60,8 +79,8 @@ fn a_browser_shows_outages_and_their_end() {
     let healthy = says("Healthy (3 of 3 voters in sync, tolerates 1 failure)");
     browser.wait(&healthy);
     browser.wait(&role("follower"));
-    browser.wait(&format!("({})?.textContent.includes('leader')", row(3)));
-    updates_keep_focus_and_selection(&browser);
+    updates_keep_focus_selection_and_scroll(&browser);
+    charts_show_all_members(&browser, &axe);
 
     // Another view shows the verdict, too.
     browser.click("Sessions");

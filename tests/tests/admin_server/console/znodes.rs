@@ -252,6 +252,20 @@ fn long_answers_come_in_parts() {
     }
     let all: Vec<String> = (0..450).map(|number| format!("{number:04}")).collect();
     assert_eq!(names, all);
+    // A page begins at a number of children, or contains a name.
+    let page = |place: &str| {
+        let target = format!("/console/children?path=/many&{place}");
+        let page = found(&visit.ask("GET", &target, None));
+        let names = page["children"].as_array().expect("children");
+        (page["skip"].clone(), names.len(), names[0]["name"].clone())
+    };
+    assert_eq!(page("skip=400"), (json!(400), 50, json!("0400")));
+    assert_eq!(page("at=0399"), (json!(200), 200, json!("0200")));
+    assert_eq!(page("like=44&skip=8"), (json!(8), 6, json!("0444")));
+    for wrong in ["skip=x", "skip=1&at=0399"] {
+        let target = format!("/console/children?path=/many&{wrong}");
+        is(&visit.ask("GET", &target, None), 400, "BadArguments");
+    }
     let node = found(&visit.ask("GET", "/console/node?path=/many", None));
     assert_eq!(
         (&node["data_is_cut"], &node["stat"]["data_length"]),
@@ -266,6 +280,23 @@ fn long_answers_come_in_parts() {
             .body
             .is_empty()
     );
+    kept_list_follows_changes(&mut session, &visit);
+}
+
+/// The list that a session keeps is not shown after a change, or after the permission has ended.
+fn kept_list_follows_changes(session: &mut RawSession, visit: &Visit) {
+    let child = create("/many/0000a", Vec::new(), flags::PERSISTENT);
+    let answer = session.call(&Request::Write(child)).expect("an answer");
+    assert_eq!(answer.err, 0);
+    let target = "/console/children?path=/many&at=0000a";
+    let page = found(&visit.ask("GET", target, None));
+    assert_eq!((&page["skip"], &page["total"]), (&json!(0), &json!(451)));
+    assert_eq!(page["children"][1]["name"], "0000a");
+    let nobody = [Acl::new(perms::READ, "ip", "10.0.0.1")];
+    let answer = session.call(&Request::Write(set_acl("/many", &nobody, -1)));
+    assert_eq!(answer.expect("an answer").err, 0);
+    let target = "/console/children?path=/many&skip=200";
+    is(&visit.ask("GET", target, None), 403, "NoAuth");
 }
 
 /// The history shows to a visitor the same data as the commands show to the same identity.

@@ -144,6 +144,7 @@ impl Kept {
 
     /// Returns the rows of the last `range` (`hour` or `day`) after the row with the number
     /// `after`.
+    /// `series` contains the names of the returned series, separated by commas; the default is all.
     fn to_json(&self, call: &Call, now_ms: i64) -> Value {
         let is_day = call.parameter("range") == Some("day");
         let after = call.parameter("after").and_then(|after| after.parse().ok());
@@ -151,9 +152,11 @@ impl Kept {
         let step = if is_day { FIGURES_MINUTE } else { FIGURES_STEP };
         let first = after.unwrap_or(0);
         let rows: Vec<&Row> = ring.after(first).collect();
-        let series = NAMES.iter().enumerate().map(|(at, name)| {
-            let values = rows.iter().filter_map(|row| row.get(at));
-            let values = values.map(|value| rounded(*value));
+        let wanted = call.parameter("series");
+        let chosen = NAMES.iter().enumerate();
+        let chosen = chosen.filter(|(_, name)| is_wanted(wanted, name));
+        let series = chosen.map(|(at, name)| {
+            let values = rows.iter().map(|row| rounded(row[at]));
             ((*name).to_owned(), values.collect::<Value>())
         });
         json!({
@@ -164,6 +167,36 @@ impl Kept {
             "series": series.collect::<Map<String, Value>>(),
         })
     }
+}
+
+/// Returns whether a list of names contains this name. Without a list, all names are wanted.
+fn is_wanted(list: Option<&str>, name: &str) -> bool {
+    list.is_none_or(|list| list.split(',').any(|wanted| wanted == name))
+}
+
+/// Returns the command with the valid ones of a visitor's parameters, for another member.
+pub(super) fn request(parameters: &[(String, String)]) -> String {
+    let text = |name: &str| {
+        let found = parameters.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    let range = if text("range") == Some("day") {
+        "day"
+    } else {
+        "hour"
+    };
+    let after: usize = text("after")
+        .and_then(|after| after.parse().ok())
+        .unwrap_or(0);
+    let wanted = text("series");
+    let series: Vec<&str> = NAMES
+        .into_iter()
+        .filter(|name| is_wanted(wanted, name))
+        .collect();
+    format!(
+        "{COMMAND}?range={range}&after={after}&series={}",
+        series.join(",")
+    )
 }
 
 /// Returns a value with three decimals, or null if it is missing.
@@ -317,6 +350,25 @@ mod tests {
         assert_eq!(values(&kept, "day", 2 * FIGURES_DAY).len(), FIGURES_DAY);
         let rows = kept.hour.rows.capacity() + kept.day.rows.capacity() + kept.minute.capacity();
         assert!(rows * size_of::<Row>() <= 1 << 20, "{rows}");
+    }
+
+    #[test]
+    fn only_valid_parameters_reach_another_member() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let parameters = [
+            pair("range", "day&x=1"),
+            pair("after", "7 HTTP/1.1"),
+            pair("series", "reads,\r\nwrites,writes"),
+        ];
+        let found = request(&parameters);
+        assert_eq!(found, "figures?range=hour&after=0&series=reads,writes");
+        let found = request(&[
+            pair("range", "day"),
+            pair("after", "7"),
+            pair("series", "x"),
+        ]);
+        assert_eq!(found, "figures?range=day&after=7&series=");
+        assert!(request(&[]).ends_with("tls_handshakes"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use proto::Sid;
 use serde_json::{Value, json};
 
 pub(super) use self::observed::Own;
-pub(super) use self::query::Running;
+pub(super) use self::query::{QueryError, Running};
 pub(super) use self::watcher::{OwnReport, Watcher};
 use crate::answer::{set, written};
 use crate::commands::Command;

@@ -37,7 +37,7 @@ impl Drop for Running {
 
 /// Reason why a query failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum QueryError {
+pub(crate) enum QueryError {
     /// The port does not accept connections, or does not answer in time.
     Unreachable(String),
     /// A server is listening, but does not answer the query.
@@ -50,8 +50,19 @@ pub(super) async fn get(
     path: &str,
     connector: &Connector,
 ) -> Result<Value, QueryError> {
+    get_up_to(MEMBER_ANSWER_BYTES_MAX, port, path, connector).await
+}
+
+/// Does the same for an answer with at most this number of bytes.
+pub(super) async fn get_up_to(
+    bytes_max: usize,
+    port: &HostPort,
+    path: &str,
+    connector: &Connector,
+) -> Result<Value, QueryError> {
     let stream = connected(port).await?;
-    let answered = timeout(MEMBER_ANSWER_TIME, answer(stream, port, path, connector)).await;
+    let answering = answer(stream, bytes_max, port, path, connector);
+    let answered = timeout(MEMBER_ANSWER_TIME, answering).await;
     answered.unwrap_or_else(|_| Err(QueryError::Unreachable("no answer in time".to_owned())))
 }
 
@@ -68,6 +79,7 @@ async fn connected(port: &HostPort) -> Result<TcpStream, QueryError> {
 
 async fn answer(
     stream: TcpStream,
+    bytes_max: usize,
     port: &HostPort,
     path: &str,
     connector: &Connector,
@@ -96,7 +108,7 @@ async fn answer(
         .map_err(|error| QueryError::Refused(error.to_string()))?;
     let response = sender.send_request(request).await.map_err(other)?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), MEMBER_ANSWER_BYTES_MAX).collect();
+    let body = Limited::new(response.into_body(), bytes_max).collect();
     let body = body
         .await
         .map_err(|error| QueryError::Refused(format!("the answer is invalid: {error}")))?

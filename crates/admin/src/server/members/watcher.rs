@@ -1,7 +1,8 @@
 //! Task that queries all members and maintains the state of the ensemble for the console.
 //!
-//! Visitors only read the last state, so they cannot make this server connect to other servers. The
-//! task sends each member at most one query at a time, to the address from the configuration.
+//! Visitors only read the last state, so they do not cause these queries. The task sends each member
+//! at most one query at a time, to the address from the configuration. The figures of another member
+//! are queried for a visitor, at most four at a time, at the same address.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,10 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::members::HostPort;
+use config::membership::Membership;
 use parking_lot::Mutex;
 use proto::Sid;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use transport::tls::Connector;
@@ -23,7 +25,7 @@ use super::query::{self, QueryError, Running};
 use super::report::{self, Report};
 use crate::answer::set;
 use crate::commands::NOT_SERVING;
-use crate::limits::MEMBER_REPORT_TIME;
+use crate::limits::{FIGURES_BYTES_MAX, FIGURES_QUERIES_MAX, MEMBER_REPORT_TIME};
 use crate::served::Pending;
 
 /// Interval between queries while a page is open.
@@ -44,6 +46,10 @@ pub(crate) type OwnReport = Box<dyn Fn() -> Pending<Option<Own>> + Send + Sync>;
 #[derive(Debug)]
 pub(crate) struct Watcher {
     shared: Arc<Shared>,
+    ports: AdminPorts,
+    connector: Connector,
+    /// Permits of queries for visitors.
+    figures: Semaphore,
     _task: Running,
 }
 
@@ -77,9 +83,13 @@ impl Watcher {
             running: JoinSet::new(),
             in_flight: BTreeMap::new(),
         };
-        let task = Running::begin(watch(ports, queries, own, shared.clone()));
+        let connector = queries.connector.clone();
+        let task = Running::begin(watch(ports.clone(), queries, own, shared.clone()));
         Self {
             shared,
+            ports,
+            connector,
+            figures: Semaphore::new(FIGURES_QUERIES_MAX),
             _task: task,
         }
     }
@@ -104,6 +114,22 @@ impl Watcher {
         let age_ms = u64::try_from(age_ms).unwrap_or(u64::MAX);
         set(&mut state, "age", json!(age_ms));
         Some(state)
+    }
+
+    /// Returns the kept figures of another member, as `command` requests them.
+    pub(crate) async fn figures(
+        &self,
+        sid: Sid,
+        members: Option<&Membership>,
+        command: &str,
+    ) -> Result<Value, QueryError> {
+        let unknown = || QueryError::Refused(format!("server {sid} is not another member"));
+        let others = self.ports.of_others(members);
+        let port = others.get(&sid).ok_or_else(unknown)?;
+        let closed = |_| QueryError::Refused("this server is stopping".to_owned());
+        let _permit = self.figures.acquire().await.map_err(closed)?;
+        let path = format!("{}/{command}", self.ports.path());
+        query::get_up_to(FIGURES_BYTES_MAX, port, &path, &self.connector).await
     }
 }
 

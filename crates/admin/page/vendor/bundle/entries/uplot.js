@@ -1,0 +1,3 @@
+// Charts of the console.
+
+export { default as uPlot } from "uplot";

@@ -1,0 +1,3 @@
+// Validation and formatting of YAML.
+
+export { parseAllDocuments } from "yaml";
