@@ -48,8 +48,8 @@ impl Answer {
         Self::found(Object::new())
     }
 
-    /// Creates the answer to a command that reports an error itself. In it, `error` comes before
-    /// `command`.
+    /// Creates the answer to a command that reports an error itself. In this answer, `error`
+    /// precedes `command`.
     pub(crate) fn error(error: impl Into<String>) -> Self {
         Self::found(Object::new().with("error", error.into()))
     }

@@ -44,12 +44,11 @@ impl RollingFile {
         })
     }
 
-    /// Appends a line. The line is accepted even on error, and may be in memory until
-    /// [`Self::flush`].
+    /// Appends a line. The line may be in memory until [`Self::flush`].
     ///
     /// # Errors
     /// If the file cannot be renamed, in which case the line goes to the old file, or if the
-    /// buffered text cannot be written.
+    /// buffered text cannot be written, in which case the text is lost.
     pub(super) fn append(&mut self, line: &str) -> io::Result<()> {
         let rolled = if self.bytes + self.gathered.len() as u64 >= self.bytes_max {
             self.flush().and_then(|()| self.roll())

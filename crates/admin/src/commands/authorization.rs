@@ -1,4 +1,4 @@
-//! Authentication of requests by the header `Authorization`.
+//! Authentication of requests with the `Authorization` header.
 
 use http::StatusCode;
 use metrics::view::AdminView;

@@ -137,8 +137,8 @@ impl Command {
             || self.name == "set_trace_mask"
     }
 
-    /// Returns whether the command is missing in Apache ZooKeeper, so that existing tools do not
-    /// call it.
+    /// Returns whether Apache ZooKeeper lacks the command. Existing tools do not call such a
+    /// command.
     pub(crate) fn is_our_own(&self) -> bool {
         !self.is_listed || self.name.starts_with("history/")
     }

@@ -112,7 +112,7 @@ fn totals(view: &dyn AdminView, mode: Mode) -> Object {
 }
 
 /// Returns the inner statistics. In Java, their order depends on the JVM and differs between
-/// processes. This function uses the order of the recordings of members.
+/// processes. This function uses the order that was recorded from Java members.
 fn inner_stats(view: &dyn AdminView, mode: Mode) -> Object {
     let figures = view.stats().get(view.now().monotonic_ms);
     let (state, sizes) = (view.state(), view.directory_sizes());

@@ -23,8 +23,8 @@ impl Commands {
         }
     }
 
-    /// Adds a command, which takes precedence over another command with this name. Its name may
-    /// contain slashes.
+    /// Adds a command. It takes precedence over an existing command with the same name. Its name
+    /// may contain slashes.
     pub(crate) fn add(&mut self, command: Command) {
         self.commands.insert(0, command);
     }

@@ -256,7 +256,7 @@ impl Console {
             }
             (method, what) => {
                 // The limit includes the rest of the request. The member closes the connection if a
-                // request exceeds it.
+                // request exceeds the limit.
                 let path_bytes = asked.parameter("path").map_or(0, str::len);
                 if body.len() + path_bytes + REQUEST_BYTES_AROUND > self.settings.data_bytes_max {
                     return Err(too_large(self.settings.data_bytes_max));

@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::limits;
 
-/// Minimum age of a connection that may be closed. The first bytes from a younger one may still be
-/// in transit.
+/// Minimum age of a connection that may be closed. The first bytes from a younger connection may
+/// still be in transit.
 const AGE_MIN: Duration = Duration::from_millis(50);
 
 /// Interval between checks for slow clients while requests wait for a slot.

@@ -112,7 +112,7 @@ pub struct BindError {
     pub source: io::Error,
 }
 
-/// Listens and answers.
+/// Listens on the port and answers requests.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
@@ -233,7 +233,8 @@ async fn speaks_tls(stream: &Stream) -> bool {
     bytes.get(..len).is_some_and(looks_like_tls)
 }
 
-/// Returns the fault of the received bytes. Disconnects and timeouts are not faults.
+/// Returns the error text if the peer sent invalid HTTP. Other errors, such as disconnects and
+/// timeouts, are only logged at debug level.
 fn wrong(error: &hyper::Error, peer: SocketAddr) -> Option<String> {
     if error.is_parse() {
         return Some(error.to_string());

@@ -38,7 +38,7 @@ pub struct Exporter {
 /// Port of the exporter.
 pub type ExporterTask = PortTask<Exporter>;
 
-/// Listens and answers if the exporter is configured.
+/// Listens on the port and answers requests if the exporter is configured.
 ///
 /// # Errors
 /// If the server cannot listen on the address.

@@ -29,7 +29,7 @@ pub struct Health {
 /// Port for probes.
 pub type HealthTask = PortTask<Health>;
 
-/// Listens and answers if the port is configured.
+/// Listens on the port and answers requests if the port is configured.
 ///
 /// # Errors
 /// If the server cannot listen on the address.

@@ -254,8 +254,8 @@ impl Feed {
     }
 }
 
-/// Returns whether there are more changes to send. A page ends before a hole, and a reader that
-/// waited at the hole would wait until the next write.
+/// Returns whether to request another page immediately. This includes a page that ends before a
+/// hole, because the next page reports the hole.
 fn has_more(page: &FeedPage) -> bool {
     page.has_more || page.position < Position::after(page.head)
 }

@@ -1,8 +1,8 @@
 //! `history/*`: queries of this member's change history.
 //!
-//! Callers see the changes of znodes that they may read now and were allowed to read at that time.
-//! Without the header `Authorization`, these are the znodes that `world:anyone` may read. Only
-//! super users see secrets (hashes of passwords in ACLs, the member list).
+//! Callers see the changes of znodes that they may read now and were allowed to read at the time of
+//! the change. Without the `Authorization` header, these are the znodes that `world:anyone` may
+//! read. Only super users see secrets (hashes of passwords in ACLs, the member list).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,7 +137,8 @@ pub(super) fn not_open(name: &str) -> Answer {
     written(StatusCode::SERVICE_UNAVAILABLE, name, error)
 }
 
-/// Returns the answer for an invalid or unanswerable query, with the available range.
+/// Returns the answer for a failed query. If the requested changes are no longer stored,
+/// `resume_after` is the transaction after which changes are available again.
 pub(super) fn refused(name: &str, error: &AskError) -> Answer {
     let mut fields = json!({ "error": error.to_string() });
     let status = match error {

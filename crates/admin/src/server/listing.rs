@@ -1,7 +1,8 @@
 //! Listings of client state, written in parts at the pace of the client.
 //!
 //! The first part is written immediately, and most listings consist of one part. The server
-//! continues one long listing at a time, and its parts use the memory of the long replies.
+//! continues only one long listing at a time. Its parts reserve memory that is shared with long
+//! replies.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `backup/log`: the transactions after a given one, for backups. Apache ZooKeeper has no similar
-//! command.
+//! `backup/log`: the transactions after a given transaction, for backups. Apache ZooKeeper has no
+//! similar command.
 //!
 //! `after` (`0x1a`) is the last transaction of the caller. The answer is a log file. It begins with
 //! the record of that transaction, so that the caller can compare it with its own record. All later

@@ -105,7 +105,7 @@ pub struct Parts {
     pub secrets_hash: String,
 }
 
-/// Listens and answers if the admin server is enabled.
+/// Listens on the port and answers requests if the admin server is enabled.
 ///
 /// # Errors
 /// If the server cannot listen on the address.
@@ -192,8 +192,8 @@ impl Admin {
         let _ = self.served.set(served);
     }
 
-    /// Starts querying the other members, which `connector` reaches: for the console, and to
-    /// compare the session secret files.
+    /// Starts the queries to the other members over `connector`: for the console, and for the
+    /// comparison of the session secret files.
     pub fn query_members(self: &Arc<Self>, connector: Connector) {
         let sessions = &self.config.sessions;
         // Each is set only once, at the start.

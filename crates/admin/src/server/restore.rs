@@ -46,8 +46,7 @@ struct SnapshotSettings {
 const UPLOAD: &str = "unfinished.restore";
 
 impl Admin {
-    /// Restores an upload. The checks are in Java's order, and the upload is received only after
-    /// them.
+    /// Restores an upload. The checks are in Java's order and precede the receipt of the upload.
     pub(super) async fn restore(
         &self,
         served: &Served,
@@ -152,8 +151,8 @@ async fn load_and_replace(
     Ok(zxid)
 }
 
-/// File that is removed before another restore may begin. [`Upload::remove`] removes it before the
-/// answer. If the client has disconnected, dropping the value removes it.
+/// Uploaded file, which is removed before another restore may begin. [`Upload::remove`] removes it
+/// before the answer. If the client has disconnected, dropping the value removes it.
 struct Upload {
     path: PathBuf,
     workers: Workers,
