@@ -59,8 +59,8 @@ impl Held {
         self.of_all.free().max(HELD_BYTES_OF_EACH).min(max)
     }
 
-    /// Returns the limit on bytes that are produced in advance and can be delayed, which is at most
-    /// `max`.
+    /// Returns the number of bytes that the connection may produce in advance, which is at most
+    /// `max`. The result may be small, because these bytes can also be produced later.
     #[inline]
     pub fn allowed_ahead(&self, max: usize) -> usize {
         self.of_all.free().max(STEP).min(max)

@@ -23,8 +23,8 @@ pub struct LargeRequests {
 /// Large request in progress. Dropping it releases its reservations.
 #[derive(Debug)]
 pub struct LargeRequest {
-    /// Boxed because nearly every request is small, and space for this field is moved with each of
-    /// them.
+    /// Boxed to keep this type small. It is moved with each request, and nearly every request is
+    /// small.
     requests: Box<LargeRequests>,
     taken: LargeBytes,
 }
@@ -88,8 +88,8 @@ impl LargeRequests {
         }))
     }
 
-    /// Releases reservations that [`LargeRequest::into_bytes`] returned, for one request or the sum
-    /// for several.
+    /// Releases reservations that [`LargeRequest::into_bytes`] returned. `taken` may be the sum for
+    /// several requests.
     pub fn give_back(&self, taken: LargeBytes) {
         let LargeBytes { counted, room } = taken;
         if counted > 0 {

@@ -2,9 +2,9 @@
 
 use tokio::sync::Semaphore;
 
-/// Permits for requests, one for each request between its connection and its reply.
+/// Permits for requests. Each request holds one from its submission until its reply.
 ///
-/// A connection takes the permits before it submits requests, and stops reading while no permits
+/// A connection acquires the permits before it submits requests, and stops reading while no permits
 /// are available. The client sees only TCP back-pressure. The core releases the permits with the
 /// replies.
 #[derive(Debug)]

@@ -69,9 +69,9 @@ impl SharedRoom {
         self.free.add_permits(bytes);
     }
 
-    /// Resolves when a client has held a reservation of `bytes` for too long and others wait. At
-    /// the time of the call, the client has held the reservation for `held_for`. `sleep` waits for
-    /// a time.
+    /// Resolves when a client has held a reservation of `bytes` for too long and others wait.
+    /// `held_for` is the time for which the client has already held it. `sleep` waits for a given
+    /// time.
     pub async fn wanted_back<S: Future<Output = ()>>(
         &self,
         bytes: usize,

@@ -1,8 +1,8 @@
 //! Watches and ephemerals held by the connections that share a budget.
 //!
-//! A connection updates its own count when it requests more. The counts of other connections are
-//! refreshed periodically, because watches fire, ephemerals are deleted, and sessions end without a
-//! message.
+//! A connection updates its own count when it requests more watches or ephemerals. The counts of
+//! other connections are refreshed periodically, because watches fire, ephemerals are deleted, and
+//! sessions end without a message.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -14,8 +14,8 @@ use tree::WatcherId;
 /// Maximum age of the counts when a connection requests more.
 const COUNTED_EVERY_MS: u64 = 100;
 
-/// Maximum number of sessions without a connection whose ephemerals are still counted. Above this
-/// number, the session that disconnected first is forgotten.
+/// Maximum number of disconnected sessions, per address or identity, whose ephemerals are counted.
+/// Above this number, the session that disconnected first is no longer counted.
 const DEPARTED_MAX: usize = 10_000;
 
 /// Watches and ephemerals held for one address or identity.
@@ -78,8 +78,8 @@ impl HeldBy {
         self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
     }
 
-    /// Admits a connection's request to hold more. Returns the bound if the request would exceed
-    /// one.
+    /// Admits a connection's request for more watches or ephemerals. Returns the bound if the
+    /// request would exceed one.
     pub(super) fn judge(
         &mut self,
         connection: WatcherId,

@@ -53,8 +53,8 @@ const MINUTE_MS: u64 = 60_000;
 const TURNS_PER_SECOND: u32 = 10;
 
 impl Turn<'_> {
-    /// Pays and returns 0 if the share is not in debt. Otherwise returns the time in ms until the
-    /// debt is paid.
+    /// Charges `cost` to the share and returns 0 if the share is not in debt. Otherwise charges
+    /// nothing and returns the time in ms until the debt is paid.
     pub fn pay(&self, cost: Cost, now_ms: u64) -> u64 {
         self.account.lock().pay(cost, now_ms)
     }
@@ -169,8 +169,8 @@ impl Share {
         self.held.as_ref().map(|held| look(&mut held.lock()))
     }
 
-    /// Returns whether an unused share is equivalent to a new one, because it is not in debt and
-    /// holds nothing.
+    /// Returns whether an unused share is equivalent to a new one. This is the case if it is not in
+    /// debt and holds nothing.
     pub(super) fn is_as_new(&self, now_ms: u64) -> bool {
         let has_left = self.with_held(|held| held.has_left(now_ms));
         has_left != Some(true) && self.account.lock().is_full(now_ms)
@@ -178,8 +178,8 @@ impl Share {
 }
 
 impl Account {
-    /// Pays and returns 0 if the account is not in debt. Otherwise returns the time in ms until the
-    /// debt is paid.
+    /// Charges `cost` to the account and returns 0 if the account is not in debt. Otherwise charges
+    /// nothing and returns the time in ms until the debt is paid.
     fn pay(&mut self, cost: Cost, now_ms: u64) -> u64 {
         let rates = [self.requests.as_mut(), self.bytes.as_mut()];
         let waits = rates.into_iter().flatten().map(|rate| rate.wait_ms(now_ms));
