@@ -17,7 +17,8 @@ impl Progress {
         Self::within("")
     }
 
-    /// Returns a progress bar for part of a larger task, which the bar names first.
+    /// Returns a progress bar for part of a larger task. The name of the larger task precedes the
+    /// name of each stage.
     pub fn within(whole: &str) -> Self {
         let bar = ProgressBar::new(1);
         if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {

@@ -79,6 +79,8 @@ impl Process {
 pub(crate) struct Processes(Vec<Process>);
 
 impl Processes {
+    /// Returns the processes with these ids.
+    ///
     /// # Errors
     /// If a process does not exist.
     pub(crate) fn new(pids: &[u32]) -> Result<Self> {

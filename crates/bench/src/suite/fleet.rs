@@ -121,7 +121,7 @@ impl Fleet {
     }
 
     /// Measures, in turns, each started side whose number of members satisfies `is_meant`. Returns
-    /// the seconds for each side, which are empty for a side that is not measured.
+    /// the measured seconds of each side. The list of a side that is not measured is empty.
     pub(super) fn in_turns(
         &mut self,
         kind: EventKind,

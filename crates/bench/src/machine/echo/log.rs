@@ -31,9 +31,9 @@ enum LogRole {
 }
 
 impl Log {
-    /// Creates an unnamed file in `dir`, and one for each follower, which is connected over
-    /// loopback. Starts the threads that write the files until the process ends. Returns the log of
-    /// the leader, and the logs of followers with clients.
+    /// Creates an unnamed file in `dir`, and a further file for each follower. Connects the
+    /// followers over loopback. Starts the threads that write the files until the process ends.
+    /// Returns the log of the leader, and the logs of followers with clients.
     pub(crate) fn open(dir: &Path, followers: usize) -> Result<(Self, Vec<Self>)> {
         let (mut ends, mut proposals, mut commits, mut logs) = (vec![], vec![], vec![], vec![]);
         for _ in 0..followers {

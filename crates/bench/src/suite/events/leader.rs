@@ -52,8 +52,8 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<EventFigure
     Ok(EventFigures::of_turns(fleet, &seconds, figures))
 }
 
-/// Restarts the killed leader. Returns the longest time without an acknowledged write around the
-/// kill.
+/// Kills the leader, waits until writes succeed under another leader, and restarts the killed
+/// server. Returns the longest time without an acknowledged write around the kill.
 fn gap(side: &mut Members, runtime: &Runtime, root: &str) -> Result<Duration> {
     let writers = Writers::start(&side.target, root)?;
     until("a write through each session", || {

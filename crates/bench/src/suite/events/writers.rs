@@ -21,8 +21,8 @@ use crate::target::Target;
 const SESSIONS: usize = 3;
 /// Session timeout. It is longer than the election.
 const SESSION_TIMEOUT_MS: i32 = 20_000;
-/// Time limit for a connection and for an answer, after which the session leaves a server that
-/// hangs.
+/// Time limit for a connection and for an answer. When it is exceeded, the session disconnects from
+/// the server.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
 /// Pause before the next server is tried.
 const PAUSE: Duration = Duration::from_millis(5);
