@@ -104,7 +104,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
         }
     }
 
-    /// Sends as many questions as the limits permit, and waits for the answer to the first.
+    /// Sends as many requests as the limits permit, and waits for the answer to the first request.
     ///
     /// # Errors
     /// If this program has a bug.
@@ -147,9 +147,9 @@ impl<Q, A> Drop for ReadAhead<Q, A> {
     }
 }
 
-/// Starts a task, and sends its first request before that of the next task. Spawned tasks start in
-/// arbitrary order, so the task is first polled here. The poll is unconstrained, because the budget
-/// of this task may be exhausted.
+/// Starts a task and sends its first request before the first request of the next task. Spawned
+/// tasks start in arbitrary order, so the task is first polled here. The poll is unconstrained,
+/// because the budget of this task may be exhausted.
 fn begin<A: Send + 'static>(work: impl Future<Output = A> + Send + 'static) -> JoinHandle<A> {
     let mut work = Box::pin(work);
     let begun = {

@@ -239,7 +239,7 @@ impl Subtree {
         Ok(answer.map_err(|error| self.fail(&error, below))?.is_some())
     }
 
-    /// Returns the parent of the root as the user knows it, if it does not exist.
+    /// Returns the parent of the root, as a path of the user, if this parent does not exist.
     ///
     /// # Errors
     /// If there is no answer.
