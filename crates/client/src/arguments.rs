@@ -32,8 +32,8 @@ impl TlsArgs {
         self.tls
     }
 
-    /// Returns the connector for the connections. Without `resumes_sessions`, each connection makes
-    /// a complete TLS handshake.
+    /// Returns the connector that these arguments describe. Without `resumes_sessions`, each
+    /// connection makes a complete TLS handshake.
     ///
     /// # Errors
     /// If a file is unusable.

@@ -258,8 +258,8 @@ impl Client {
         }
     }
 
-    /// Deletes a znode of [`create_protected`](Self::create_protected), and any duplicates from
-    /// requests that were executed late. Already deleted znodes are not an error.
+    /// Deletes a znode that [`create_protected`](Self::create_protected) created, and any
+    /// duplicates from requests that were executed late. Already deleted znodes are not an error.
     ///
     /// # Errors
     /// If the server refuses a deletion or the connection is lost.

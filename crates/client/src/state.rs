@@ -59,7 +59,7 @@ pub enum State {
     },
     /// The connection is lost. The session continues if a server is reached in time.
     Reconnecting,
-    /// The session timeout has passed, by the client's clock, since the sending time of the newest
+    /// The session timeout has passed, by the client's clock, since the client sent the newest
     /// request that a server answered. The session may have ended, and no server is reachable. The
     /// state becomes `Connected` again if a server still knows the session. Servers extend sessions
     /// after elections.
