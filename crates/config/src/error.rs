@@ -127,7 +127,7 @@ impl ConfigError {
     }
 
     /// Returns the settings of the audit log, which records a failed start. Absent if the audit log
-    /// is disabled or is itself the fault.
+    /// is disabled or its own settings are refused.
     pub fn audit(&self) -> Option<&AuditSettings> {
         self.more.audit.as_ref()
     }

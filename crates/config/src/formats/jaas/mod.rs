@@ -103,8 +103,8 @@ impl JaasFile {
     }
 }
 
-/// Returns the path that the flag `java.security.auth.login.config` names. Removes Java's second `=`, which excludes all
-/// other files, and the scheme of a `file:` URL.
+/// Returns the path in the flag `java.security.auth.login.config`, without Java's second `=` (which
+/// excludes all other files) and without the scheme of a `file:` URL.
 pub fn path_of(written: &str) -> PathBuf {
     let path = written.strip_prefix('=').unwrap_or(written);
     let path = path
