@@ -28,7 +28,7 @@ pub struct Survey {
     /// Time of the last write, in ms since 1970.
     pub newest_ms: Option<i64>,
     /// Number of TTL znodes that the settings treat as ephemerals of dead sessions. If no tree was
-    /// built, the number of TTL znodes in the snapshot and of all that the log creates.
+    /// built, the number of TTL znodes in the snapshot plus the number that the log creates.
     pub unrecognised_ttls: u64,
     /// Number of ephemerals' owners that are not sessions. `None` if no tree was built.
     pub orphan_owners: Option<u64>,

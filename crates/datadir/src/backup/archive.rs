@@ -40,6 +40,8 @@ pub(super) struct Workplace {
 }
 
 impl Workplace {
+    /// Creates the working directory of an archive next to it, and locks it.
+    ///
     /// # Errors
     /// If another process uses the archive, or its directory is not writable.
     pub(super) fn beside(archive: &Path) -> Result<Self, Error> {
