@@ -32,8 +32,8 @@ pub enum Action {
     },
     /// A server has committed a newer member list than this server, which is looking for a leader.
     /// The notification was not handled further. Install the list. If more than the version
-    /// differs, reset the election ([`crate::Election::reset`]) and start again. Otherwise only
-    /// pass the list ([`crate::Election::set_electorate`]) and pass the notification again.
+    /// differs, reset the election ([`crate::Election::reset`]) and start again. Otherwise only set
+    /// the list ([`crate::Election::set_electorate`]) and pass the notification again.
     ConfigSeen {
         /// Server that sent the list.
         from: Sid,

@@ -227,8 +227,8 @@ impl Election {
         }
     }
 
-    /// Returns whether handling stops because the notification's member list must be installed
-    /// first.
+    /// Reports the notification's member list to the host if it must be installed first. In this
+    /// case, returns true, and the notification must not be handled further.
     fn hand_out_config(&self, from: Sid, heard: &Heard, out: &mut Vec<Action>) -> bool {
         let (Some(members), Some(config)) = (&heard.members, heard.notification.config()) else {
             return false;
@@ -302,8 +302,9 @@ impl Election {
 
     /// Handles a closed connection to a server.
     ///
-    /// A vote on it may be lost, so the vote is sent again, which makes the host dial. If that
-    /// server has stopped, the dial is refused, and this server does not wait for its vote.
+    /// A vote that was sent over it may be lost, so the vote is sent again, which makes the host
+    /// dial. If that server has stopped, the dial is refused, and this server does not wait for its
+    /// vote.
     pub fn handle_peer_down(&mut self, sid: Sid, now_ms: i64, out: &mut Vec<Action>) {
         self.answers.forget(sid);
         self.lookers.remove(&sid);
@@ -378,8 +379,8 @@ impl Election {
         self.role = role;
     }
 
-    /// Uses other configurations without a new election, because one was proposed, or was committed
-    /// while this server had a role.
+    /// Replaces the configurations without a new election. Called when a configuration has been
+    /// proposed, or has been committed while this server had a role.
     pub fn set_electorate(&mut self, electorate: Electorate, now_ms: i64) {
         self.electorate = electorate;
         self.weigh(now_ms);

@@ -1,12 +1,13 @@
 //! The membership guard, which prevents a second leader if servers have different member lists.
 //!
 //! ZooKeeper does not compare the lists in files. For example, servers 1 and 3 of three can elect
-//! 3, while 2, 4 and 5, started with a list of five, elect 5. Both quorums are correct by their own
-//! list, and both leaders accept writes. However, the first leader answers the servers that would
-//! elect the second one, and its list is in the answer. The guard remembers those answers. Before a
-//! server acts on a quorum of looking voters, it queries these witnesses again, and continues only
-//! if none answers. As soon as a quorum agrees, it also queries every server that has not agreed.
-//! That server may have become a leader since it last received this server's vote.
+//! 3, while 2, 4 and 5, started with a list of five, elect 5. Both quorums are correct according to
+//! their own lists, and both leaders accept writes. However, the first leader answers the servers
+//! that would elect the second one, and its list is in the answer. The guard remembers those
+//! answers. Before a server acts on a quorum of looking voters, it queries these witnesses again,
+//! and continues only if none answers. As soon as a quorum agrees, it also queries every server
+//! that has not agreed. That server may have become a leader since it last received this server's
+//! vote.
 //!
 //! A leader's own answer counts. A follower's answer counts only if its leader is outside this
 //! server's list, because the leader itself is not queried then. Versions order the lists of

@@ -7,12 +7,12 @@
 /// notifications, so a correct peer always receives its answer.
 pub const ANSWER_INTERVAL_MS: i64 = 100;
 
-/// Number of servers whose last answer is remembered. Answers to further servers are not
+/// Maximum number of servers whose last answer is remembered. Answers to further servers are not
 /// suppressed.
 pub const ANSWERED_MAX: usize = 256;
 
-/// Number of voters' notifications that are kept until the first round begins. The oldest are
-/// dropped. The number equals the size of Java's receive queue.
+/// Maximum number of voters' notifications that are kept until the first round begins. The oldest
+/// are dropped. The number equals the size of Java's receive queue.
 pub const EARLY_MAX: usize = 100;
 
 /// Time for which the notification of a voter that looks for a leader is kept for this server's
@@ -43,9 +43,9 @@ pub const DIAL_PAUSE_MAX_MS: i64 = 5000;
 /// ([`Settings::settle_ms`](crate::Settings::settle_ms)).
 pub(crate) const HOLD_UP_MS: i64 = 1_000;
 
-/// Number of times per round that a server is sent the vote immediately because its connection
-/// closed. It is above one because the system accepts connections for a process that is exiting
-/// until its port is closed.
+/// Maximum number of times per round that a server is sent the vote immediately because its
+/// connection closed. It is above one because the system accepts connections for a process that is
+/// exiting until its port is closed.
 pub(crate) const TOLD_ANEW_MAX: usize = 3;
 
 const _: () = assert!(ANSWER_INTERVAL_MS * 2 < GUARD_WAIT_MS);

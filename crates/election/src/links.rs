@@ -149,7 +149,8 @@ struct Peer {
     /// Time before which the server is not dialled, unless it knocks, ms.
     dial_at_ms: Option<i64>,
     pause_ms: i64,
-    /// Address that the server reported, until it has been reached there.
+    /// Addresses in the server's last hello. Cleared when a connection is established or a dial
+    /// fails.
     at: Vec<Endpoint>,
     waiting: Option<Notification>,
 }

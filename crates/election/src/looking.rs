@@ -138,9 +138,9 @@ impl Election {
         }
     }
 
-    /// Adopts the later round of a voter that must not lead by the committed list and does not know
-    /// a candidate. In its old round, this server's votes would be obsolete for that voter, and a
-    /// proposed list may need its vote. Java keeps its round.
+    /// Adopts the later round of a voter that must not lead according to the committed list and
+    /// does not know a candidate. In its old round, this server's votes would be obsolete for that
+    /// voter, and a proposed list may need its vote. Java keeps its round.
     fn catch_up(&mut self, notification: &Notification, now_ms: i64, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
@@ -195,10 +195,11 @@ impl Election {
         self.weigh_and_ask(now_ms, out);
     }
 
-    /// Votes for a candidate with a shorter log if the log contains all commits. A newcomer, which
-    /// votes only by the proposed list, may have logged more than any voter, but these records are
-    /// uncommitted. It may vote for a candidate if the servers that agree must know everything that
-    /// can be committed. In Java it never does, and such an ensemble may remain without a leader.
+    /// Votes for a candidate with a shorter log if the servers that vote for the candidate must
+    /// have everything that can be committed. Only a newcomer, which is a voter only in the
+    /// proposed list, does so. Its log may be longer than the logs of all other voters, but the
+    /// additional records are uncommitted. In Java, a newcomer never votes for such a candidate,
+    /// and the ensemble may remain without a leader.
     fn vote_behind_if_covered(&mut self, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
@@ -222,8 +223,8 @@ impl Election {
     }
 
     /// Compares the votes like [`Election::weigh`]. Once a quorum agrees, the guard queries the
-    /// other servers, because one of them may have become a leader by a different list since it
-    /// received this vote.
+    /// other servers, because one of them may have become a leader according to a different list
+    /// since it received this vote.
     fn weigh_and_ask(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let has_agreed = self.weigh(now_ms);
         let Some(proposal) = self.proposal().filter(|_| has_agreed) else {
