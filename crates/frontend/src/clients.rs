@@ -45,8 +45,8 @@ pub struct Clients {
     pub registry: Registry,
     /// Resources that clients use, and the limits on them.
     pub ledger: Ledger,
-    /// Permits for slow reads. They cover half of the processors, so that threads remain for all
-    /// other requests.
+    /// Permits for slow reads: one for every two processors, and at least one. The other threads
+    /// remain for all other requests.
     pub(crate) slow_reads: Semaphore,
     /// Permits for four-letter words and commands with long answers.
     pub(crate) long_words: Arc<Semaphore>,
@@ -273,9 +273,9 @@ impl Clients {
     /// Removes a connection that has ended. Its session stays alive.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) {
         connection.close();
-        // A thread that already holds the state's lock counts as earlier than the end. A thread
-        // that acquires the lock later finds an empty queue, so no watches can be added for the
-        // removed connection.
+        // A thread that already holds the state's lock is treated as preceding the end of the
+        // connection. A thread that acquires the lock later finds an empty queue, so no watches can
+        // be added for the removed connection.
         let mut state = connection.lock();
         self.audit_refusals_of(connection, &state);
         state.drop_requests();

@@ -45,8 +45,8 @@ pub(crate) async fn answer<S: Stream>(
         let mut text = text.await?;
         if text.len() > limits::REPLY_BYTES_SMALL {
             text.shrink_to_fit();
-            // The answer to the next word needs additional memory while it is produced, as much as
-            // this answer.
+            // The reservation also covers the answer to the next word, which is about as long and
+            // is produced before memory is reserved for it.
             let room = clients.ledger.large_replies.take(2 * text.len()).await;
             drop(turn);
             write_long(clients, connection, socket, &text).await?;

@@ -31,8 +31,8 @@ pub(crate) fn shares_of(budgets: &Budgets, connection: &Connection) -> Arc<[Arc<
     shares
 }
 
-/// Refreshes the counts of a connection's shares if its batch requests more and the last count is
-/// old. No locks may be held.
+/// Refreshes the counts of a connection's shares if its batch may add watches or ephemerals and the
+/// last count is old. No locks may be held.
 pub(crate) fn count_if_due(clients: &Clients, connection: &Connection, batch: &Batch) {
     let mut kinds = batch.requests.iter().map(|request| &request.kind);
     if !clients.ledger.bounds_holding() || !kinds.any(Holding::may_grow_by) {

@@ -34,8 +34,8 @@ fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
         };
         let bytes = size_of_val(prefix) + len;
         let is_whole = behind.len() >= len;
-        // A long frame must be paid before memory is reserved for it, because other connections may
-        // need that memory.
+        // A long frame must be paid for before memory is reserved for it, because other connections
+        // may need that memory.
         let is_taken = is_whole || (ahead.frames == 0 && len > limits::FRAME_BYTES_SMALL);
         let cost = if len == FREE_BYTES && is_free(behind) {
             Cost::default()

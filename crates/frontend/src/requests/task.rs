@@ -194,7 +194,7 @@ async fn frames_max<S: Stream>(
         *paid = frames;
     }
     // The result is at least one, because an invalid frame must end the connection even if it is
-    // not paid.
+    // not paid for.
     Ok(Some((*paid).max(1)))
 }
 
