@@ -60,8 +60,8 @@ pub struct Index {
     pub(crate) filling: BlockBuilder,
     pub(crate) drafts: Drafts,
     pub(crate) last_acl: LastAcl,
-    /// Recent keys of the view. They include keys of changes that are not visible to readers yet,
-    /// because a reader never reads beyond the last transaction of its view.
+    /// Recent keys of the view. They may include keys of changes that are not visible to readers
+    /// yet. This is harmless, because a reader never reads beyond the last transaction of its view.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
     /// Blocks and segments that are not visible to readers yet.
     pub(crate) staged: Vec<Staged>,

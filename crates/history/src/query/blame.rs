@@ -109,8 +109,9 @@ impl Look {
         self.exported(change, false, sight)
     }
 
-    /// Returns whether the last recorded change is the last actual one, because the znodes after
-    /// the last hole still have the state that it left. This cannot be decided for a deletion.
+    /// Returns whether the last recorded change is certainly the last actual change. A change that
+    /// precedes a hole is, if the znode has the same versions after the hole as after the change.
+    /// This cannot be decided for a deletion.
     fn is_last_over_holes(&self, change: &Change, wanted: u8) -> Result<bool> {
         let Some(era) = self.eras.last().filter(|_| self.eras.len() > 1) else {
             return Ok(true);

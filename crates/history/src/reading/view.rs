@@ -190,7 +190,7 @@ impl Look {
     /// Returns whether the page ends here because it has read enough or its time is over.
     ///
     /// # Errors
-    /// [`HistoryError::Abandoned`] if its client no longer waits.
+    /// [`HistoryError::Abandoned`] if the client no longer waits.
     pub(crate) fn is_spent(&self) -> Result<bool> {
         match self.effort.patience() {
             Patience::Gone => Err(HistoryError::Abandoned),

@@ -143,9 +143,9 @@ impl Index {
     /// If the history cannot be written.
     pub fn begin_era(&mut self, baseline: Baseline, snapshot: SnapshotAt) -> Result<()> {
         self.publish()?;
-        // Transactions continue while a snapshot is written. The tree is known from the last
-        // transaction on of which the snapshot may contain a part. The log still contains all
-        // changes since the snapshot began.
+        // Transactions continue while a snapshot is written. The tree is unknown until the last
+        // transaction of which the snapshot may contain a part. The log still contains all changes
+        // since the snapshot began.
         let covered = snapshot.covers.map_or(0, |zxid| zxid.0);
         let known_from = snapshot.zxid.0.max(covered).max(baseline.last_seen);
         self.forget_ephemerals();

@@ -225,7 +225,7 @@ impl Expander<'_> {
         self.change(record, path, operation);
     }
 
-    /// Deletes the listed ephemeral znodes, then the session's other ones. Source:
+    /// Deletes the listed ephemeral znodes, then the session's other ephemeral znodes. Source:
     /// DataTree.killSession.
     fn close(&mut self, record: &TxnRecord, listed: &[Str]) {
         for path in listed {

@@ -188,7 +188,7 @@ pub fn take_applied(to: &mut impl Recording, record: &TxnRecord, origin: &Origin
     Ok(Taken::Known)
 }
 
-/// Recording of the transactions in a log after the last recorded one.
+/// Recorder of the transactions that follow the last recorded transaction in a log.
 ///
 /// The log must be read from that transaction on, including it. If the transaction is found, the
 /// transactions after it certainly follow it, even across the end of an epoch.
