@@ -63,7 +63,7 @@ impl LogLevels {
         self.current.lock().clone()
     }
 
-    /// Changes the levels and logs the change.
+    /// Changes the levels. The caller logs the change.
     ///
     /// # Errors
     /// If the levels are invalid, or if the log was not initialised. The levels then stay

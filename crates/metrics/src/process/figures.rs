@@ -103,8 +103,8 @@ impl ProcessFigures {
         }
     }
 
-    /// Returns the values as families. They include the JVM metrics used by dashboards that have an
-    /// equivalent in this process. The memory of the process replaces the heap.
+    /// Returns the values as families. If a JVM metric that dashboards use has an equivalent in
+    /// this process, it is included. The memory of the process replaces the heap.
     pub fn families(&self) -> Vec<Family> {
         let one = |name, kind, value| (name, kind, vec![("", value)]);
         let heap = |name, value| (name, "gauge", vec![("{area=\"heap\",}", value)]);

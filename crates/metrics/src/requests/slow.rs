@@ -59,8 +59,8 @@ struct Kept {
 }
 
 impl SlowRequests {
-    /// Creates a buffer for requests of at least this duration. If it is `None`, the buffer stays
-    /// empty.
+    /// Creates a buffer for requests of at least this duration. Without a duration, the buffer
+    /// stays empty.
     pub fn new(threshold_ms: Option<u32>) -> Self {
         Self {
             threshold_ms: threshold_ms.map_or(u64::MAX, u64::from),

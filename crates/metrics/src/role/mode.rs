@@ -19,8 +19,8 @@ pub enum Mode {
     },
     /// The server learns without a vote.
     Observer {
-        /// Id of the server to which it is connected: the leader, or a follower that serves
-        /// observers.
+        /// Id of the server to which the observer is connected: the leader, or a follower that
+        /// serves observers.
         master: Sid,
     },
     /// The server orders the writes of the ensemble.

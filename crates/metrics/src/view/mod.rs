@@ -162,10 +162,10 @@ pub struct ConnectionInfo {
 /// Events for which a connection waits, shown as `[n]` by `stat` and `cons`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interest {
-    /// Whether it waits for bytes from the client. False while the connection is throttled or
-    /// executes a four-letter word.
+    /// Whether the server waits for bytes from the client. False while the connection is throttled
+    /// or executes a four-letter word.
     pub read: bool,
-    /// Whether it waits for space to write.
+    /// Whether the server waits for space to write.
     pub write: bool,
 }
 

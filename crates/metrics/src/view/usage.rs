@@ -17,7 +17,8 @@ use crate::counters::ConnectionFigures;
 use crate::view::ConnectionInfo;
 
 /// Maximum number of addresses, and of identities, without open connections that are listed
-/// separately. The number may temporarily reach twice this value. Older ones are included in a sum.
+/// separately. The number may temporarily reach twice this value. Older entries are merged into a
+/// sum.
 pub const DEPARTED_MAX: usize = 1000;
 
 /// Maximum number of a connection's identities that are counted. Most connections have one
