@@ -8,8 +8,8 @@ use std::time::Duration;
 /// small ones.
 pub const PEER_READ_AHEAD_BYTES: u32 = 4 << 20;
 
-/// Number of bytes waiting for a leader above which a follower does not read more requests from its
-/// observers. The follower's own requests and acknowledgements must follow these bytes.
+/// Number of bytes queued for the leader above which a follower does not read more requests from
+/// its observers. The follower's own requests and acknowledgements wait until these bytes are sent.
 pub const RELAYED_BYTES_MAX: usize = 4 << 20;
 
 /// Minimum number of bytes that is charged for a batch of packets. The core's inbox thus holds at
