@@ -2,7 +2,7 @@
 //!
 //! * [`server`] is the admin server, with its commands and the web console.
 //! * [`ports`] are the exporter of metrics for Prometheus, and a separate port for probes.
-//! * [`audit`] writes the files of the audit log. [`traces`] sends traces of writes to a collector.
+//! * [`audit`] writes the files of the audit log. `traces` sends traces of writes to a collector.
 //! * [`token`] manages the administrators' credential.
 //! * [`http`] contains the parts that all ports share.
 //!
@@ -11,6 +11,10 @@
 
 // Requests and answers come from outside: nothing in them may cause a panic.
 #![warn(clippy::indexing_slicing)]
+#![cfg_attr(
+    not(feature = "history"),
+    allow(dead_code, reason = "limits and helpers of the change history")
+)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 mod answer;
@@ -23,4 +27,5 @@ pub mod ports;
 pub mod served;
 pub mod server;
 pub mod token;
+#[cfg(feature = "traces")]
 pub mod traces;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+#[cfg(feature = "history")]
 use history::Reader;
 use jute::Limits;
 use metrics::view::AdminView;
@@ -74,6 +75,11 @@ pub struct RestoreOrder {
     /// Sender that reports the completion.
     pub done: oneshot::Sender<()>,
 }
+
+/// Reader of the history, which cannot exist in a build without the feature `history`.
+#[cfg(not(feature = "history"))]
+#[derive(Clone)]
+pub enum Reader {}
 
 /// Access to the reader of the change history, once the history is open.
 #[derive(Clone, Default)]

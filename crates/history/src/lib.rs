@@ -57,6 +57,4 @@ pub use reading::viewer::Viewer;
 pub use recording::baseline::{Baseline, SnapshotAt};
 pub use recording::expand::{Origin, kind_of_owner};
 pub use recording::filter::PathFilter;
-pub use recording::follow::{
-    CatchUp, FromLog, Keeper, Recording, Taken, Znodes, follows, take_applied,
-};
+pub use recording::follow::{CatchUp, FromLog, Keeper, Recording, Taken, Znodes, take_applied};

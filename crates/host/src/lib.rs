@@ -11,7 +11,7 @@
 //! - [`read_log`]: the log for the synchronisation of a learner.
 //! - [`PacketQueue`], [`LinkWriter`] and [`LinkReader`]: packets that wait for another member,
 //!   their order on the wire, and packets from another member.
-//! - [`Recorder`]: input of the change history.
+//! - `Recorder`: input of the change history (feature `history`).
 //! - [`Schedule`]: the thread and the time for each piece of work.
 //!
 //! These functions wait only for short locks. Time is an argument.
@@ -20,6 +20,7 @@ mod clients;
 mod disk;
 mod learners;
 mod packets;
+#[cfg(feature = "history")]
 mod recorder;
 mod schedule;
 mod snapshot;
@@ -36,6 +37,7 @@ pub use packets::{
     LinkName, LinkReader, LinkWriter, NextWrite, PacketBatch, PacketBuffer, PacketFault,
     PacketQueue, Piece, QueueBounds, ReceivedTree, TooSlow,
 };
+#[cfg(feature = "history")]
 pub use recorder::{FillError, Recorder};
 pub use schedule::{
     CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, FlushOrder, Runner, Schedule, ScheduleSettings,

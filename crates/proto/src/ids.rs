@@ -51,6 +51,12 @@ impl Zxid {
     pub fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
+
+    /// Returns whether a log that begins with `next` is complete after a snapshot that ends with
+    /// this zxid. Recovery uses the same rule.
+    pub fn is_followed_by(self, next: Self) -> bool {
+        next == self.next() || (next.epoch() > self.epoch() && next.counter() == 1)
+    }
 }
 
 impl fmt::Display for Zxid {

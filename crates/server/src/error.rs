@@ -112,6 +112,14 @@ pub enum StartError {
         "cannot open the change history: {0} (to start without the change history, set history.enabled=false)"
     )]
     History(String),
+    /// A setting needs a feature that this build lacks.
+    #[error("{setting} needs the feature `{feature}`, which this build of zoarium lacks")]
+    NotBuiltIn {
+        /// The setting.
+        setting: &'static str,
+        /// The feature of the crate `zoarium`.
+        feature: &'static str,
+    },
     /// The audit log cannot be opened. If an operator expects an audit log, the server does not run
     /// without it.
     #[error(
@@ -168,6 +176,7 @@ impl StartError {
             | Self::History(_)
             | Self::UnrecognisedTtls { .. }
             | Self::Tls(_)
+            | Self::NotBuiltIn { .. }
             | Self::Kerberos { .. } => 2,
         }
     }

@@ -2,6 +2,11 @@
 //! [`frontend::limits`] contains the bounds for clients, and [`quorum::limits`] the bounds for
 //! other members.
 
+#![cfg_attr(
+    not(feature = "history"),
+    allow(dead_code, reason = "limits of the history thread")
+)]
+
 use std::time::Duration;
 
 use frontend::limits::{BATCH_REQUESTS_MAX, UNANSWERED_MAX};

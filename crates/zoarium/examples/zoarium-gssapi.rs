@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    zoarium::run(std::env::args_os())
+    zoarium::run_process()
 }

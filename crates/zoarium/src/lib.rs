@@ -1,5 +1,5 @@
-//! A coordination server with ZooKeeper's protocol, for use inside another program. Also contains
-//! the implementation of the executable `zoarium`.
+//! A coordination server with ZooKeeper's protocol, for use inside another program. Programs
+//! depend on it with `default-features = false`; the feature `tools` is the executable `zoarium`.
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,22 +16,28 @@
 //!
 //! docs/EMBEDDING.md contains more examples.
 
+#[cfg(feature = "tools")]
 mod cli;
+#[cfg(feature = "tools")]
 mod data;
 mod embedded;
+#[cfg(feature = "tools")]
 mod history_tool;
+#[cfg(feature = "tools")]
 mod live;
+#[cfg(feature = "tools")]
 mod setup;
+#[cfg(feature = "tools")]
 mod start;
 pub mod testing;
+#[cfg(feature = "tools")]
 mod tool;
-
-use std::ffi::OsString;
-use std::process::ExitCode;
 
 pub use embedded::{Server, ServerBuilder, ServerError};
 
-/// Runs the command line. The first argument is the name of the program.
-pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    cli::run(args.into_iter())
+/// Runs the command line of this process, for its executables only.
+#[cfg(feature = "tools")]
+#[doc(hidden)]
+pub fn run_process() -> std::process::ExitCode {
+    cli::run(std::env::args_os())
 }

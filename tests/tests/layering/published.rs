@@ -87,8 +87,15 @@ fn published_packages_depend_on_published_packages() {
 
 /// Packages, features without the defaults, and the number of crates that each may bring at most,
 /// itself included.
-const CRATES_MAX: &[(&str, &[&str], usize)] =
-    &[("zoarium-client", &[], 59), ("zoarium-recipes", &[], 69)];
+const CRATES_MAX: &[(&str, &[&str], usize)] = &[
+    ("zoarium-client", &[], 59),
+    ("zoarium-recipes", &[], 69),
+    // A server inside a program, or in its tests: without the tools.
+    ("zoarium", &[], 119),
+];
+
+/// Crates that only the tools use. A program with a server does not compile them.
+const OF_TOOLS: &[&str] = &["clap", "rustyline", "zoarium-bench", "zoarium-cli"];
 
 #[test]
 fn dependents_receive_a_bounded_number_of_crates() {
@@ -105,6 +112,21 @@ fn dependents_receive_a_bounded_number_of_crates() {
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn the_library_of_the_server_excludes_its_tools() {
+    let names = |features: &[&str]| -> BTreeSet<String> {
+        let crates = crates_of("zoarium", features).into_iter();
+        crates
+            .filter_map(|one| Some(one.split_once(' ')?.0.to_owned()))
+            .collect()
+    };
+    let (library, tools) = (names(&[]), names(&["tools"]));
+    for name in OF_TOOLS {
+        assert!(!library.contains(*name), "{name} is in the library");
+        assert!(tools.contains(*name), "{name} is not in the tools");
+    }
 }
 
 /// Returns names and versions of the crates that a dependent compiles on this platform, without

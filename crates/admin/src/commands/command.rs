@@ -50,6 +50,7 @@ pub(crate) enum Task {
     /// Replaces the tree. The host executes it.
     Restore,
     /// Sends changes when they occur. The host executes it.
+    #[cfg(feature = "history")]
     Feed,
     /// Sends a part of the log. The host executes it.
     Log,

@@ -188,6 +188,7 @@ impl Admin {
                 };
                 self.look(command.name, call, (turn, at_work)).await
             }
+            #[cfg(feature = "history")]
             Task::Feed => self.feed(&call).await,
             Task::Snapshot => self.snapshot(served, (command.name, &call), activity).await,
             Task::Log => self.log(served, (command.name, &call), activity).await,

@@ -9,11 +9,11 @@
 use std::io;
 
 use bytes::Bytes;
-use history::{follows, parse_zxid};
 use hyper::{Response, StatusCode};
 use jute::Limits;
 use metrics::role::Mode;
 use proto::Zxid;
+use proto::position::parse_zxid;
 use storage::{
     DataDirs, LoggedTxn, LoggedTxns, RealDisk, StorageError, is_log_whole, log, read_txns_from,
 };
@@ -142,7 +142,7 @@ impl Reading {
         let goes_on = match &first {
             Some(first) => {
                 let zxid = first.record.header.zxid;
-                zxid == after || follows(after, zxid)
+                zxid == after || after.is_followed_by(zxid)
             }
             // The snapshot contains all transactions up to the requested one.
             None => upto == after,

@@ -11,8 +11,10 @@
 
 mod answers;
 mod console;
+#[cfg(feature = "history")]
 mod feed;
 mod figures;
+#[cfg(feature = "history")]
 mod history;
 mod limiter;
 mod listing;
@@ -226,6 +228,18 @@ impl Admin {
                 looking.await.ok().flatten()
             })
         })
+    }
+}
+
+/// Replacement of the commands `history/*`. A server without the feature refuses to start with a
+/// change history.
+#[cfg(not(feature = "history"))]
+mod history {
+    use super::{AdminPorts, Readers};
+    use crate::commands::Command;
+
+    pub(super) fn commands(_: &Readers, _: &AdminPorts) -> Vec<Command> {
+        Vec::new()
     }
 }
 

@@ -109,7 +109,7 @@ pub(super) fn log(
             continue;
         }
         if writer.is_none() {
-            if !has_met || !history::follows(last, zxid) {
+            if !has_met || !last.is_followed_by(zxid) {
                 return Err(not_kept(after.zxid));
             }
             let path = dir.join(format!("{number}-log.{:x}.gz", zxid.0));

@@ -245,7 +245,7 @@ impl CatchUp {
             // a snapshot, and if the log does not contain the last recorded transaction, whole
             // epochs may be missing.
             let is_next = if self.has_snapshot {
-                follows(self.head, zxid)
+                self.head.is_followed_by(zxid)
             } else {
                 zxid == self.head.next() && zxid.epoch() == self.head.epoch()
             };
@@ -261,12 +261,6 @@ impl CatchUp {
             FromLog::More
         })
     }
-}
-
-/// Returns whether a log that begins with `next` is complete after a snapshot that ends with
-/// `last`. The rule is the same as in recovery.
-pub fn follows(last: Zxid, next: Zxid) -> bool {
-    next == last.next() || (next.epoch() > last.epoch() && next.counter() == 1)
 }
 
 #[cfg(test)]

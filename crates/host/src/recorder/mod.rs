@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use history::{
-    CatchUp, FromLog, HistoryError, Keeper, Origin, Recording, SnapshotAt, Taken, Znodes, follows,
+    CatchUp, FromLog, HistoryError, Keeper, Origin, Recording, SnapshotAt, Taken, Znodes,
     take_applied,
 };
 use jute::Limits;
@@ -262,7 +262,7 @@ impl<D: Disk> Recorder<D> {
         let mut txns = read_txns_from(&*self.disk, &self.dirs, file.zxid.next(), self.limits)?;
         Ok(match txns.next() {
             None => true,
-            Some(Ok(first)) => follows(file.zxid, first.record.header.zxid),
+            Some(Ok(first)) => file.zxid.is_followed_by(first.record.header.zxid),
             Some(Err(_)) => false,
         })
     }

@@ -133,6 +133,7 @@ async fn start_audited<D: storage::Disk>(
 ) -> Result<Server, StartError> {
     let unsupported = |refusal| StartError::Unsupported(Box::new(refusal));
     config.check_supported().map_err(unsupported)?;
+    check_features(&config)?;
     kerberos::check_keys(&config).await?;
     let readers = Readers::default();
     let metrics = Arc::new(Metrics::default());
@@ -202,6 +203,21 @@ async fn start_audited<D: storage::Disk>(
     ]);
     common.serve_operators(snapshots, links, log_end.clone());
     Ok(common.into_server(disk, threads, (snapshot_end, log_end), started))
+}
+
+/// Refuses settings that need a feature that this build lacks. Without TLS, loading the stores
+/// fails.
+fn check_features(config: &Config) -> Result<(), StartError> {
+    let has_history = config.history.is_none() || cfg!(feature = "history");
+    let has_traces = config.traces.is_none() || cfg!(feature = "traces");
+    let not_built_in = |setting, feature| Err(StartError::NotBuiltIn { setting, feature });
+    if !has_history {
+        return not_built_in("history.enabled", "history");
+    }
+    if !has_traces {
+        return not_built_in("zoarium.traces.endpoint", "traces");
+    }
+    Ok(())
 }
 
 /// Binds the socket before the data is loaded, so a second server fails immediately, and clients'

@@ -11,8 +11,16 @@
 //! The server never waits for the history and continues if the history fails. The history thread
 //! has a low priority: on a busy server, the history catches up later.
 
+#[cfg(not(feature = "history"))]
+mod absent;
+#[cfg(feature = "history")]
 mod feed;
+#[cfg(feature = "history")]
 mod thread;
 
+#[cfg(not(feature = "history"))]
+pub(crate) use absent::{Feed, Sources, start};
+#[cfg(feature = "history")]
 pub(crate) use feed::Feed;
+#[cfg(feature = "history")]
 pub(crate) use thread::{Sources, start};

@@ -10,7 +10,7 @@ use testkit::faults::Faults;
 
 use super::error::ServerError;
 use super::handle::Server;
-use crate::start::server_cmd::{ThisMachine, log_notices};
+use super::machine::{ThisMachine, log_notices};
 
 /// Addresses of ports other than the client port.
 const OTHER_ADDRESSES: &[&str] = &[

@@ -9,7 +9,11 @@ mod builder;
 mod error;
 mod handle;
 mod host;
+mod machine;
 mod pause;
+
+#[cfg(feature = "tools")]
+pub(crate) use machine::{ThisMachine, log_notices};
 
 pub use builder::ServerBuilder;
 pub use error::ServerError;

@@ -10,7 +10,7 @@ use client::tls::Store;
 use config::jaas::{JaasFile, Module};
 use config::{Surroundings, SystemProperties};
 
-use crate::start::server_cmd::ThisMachine;
+use crate::embedded::ThisMachine;
 
 /// Environment variables that contain the flags of a client. The later one takes precedence.
 const FLAG_VARIABLES: [&str; 2] = ["CLIENT_JVMFLAGS", "JVMFLAGS"];

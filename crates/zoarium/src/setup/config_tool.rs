@@ -11,8 +11,8 @@ use config::{Effective, Origin, ValueSource};
 use preflight::judge;
 use serde_json::{Value, json};
 
+use crate::embedded::ThisMachine;
 use crate::setup::findings::{self, DefinitionArgs, environment};
-use crate::start::server_cmd::ThisMachine;
 use crate::tool::output::{Output, write_stdout};
 use crate::tool::{NO_GO, ToolError};
 

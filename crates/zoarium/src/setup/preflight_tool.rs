@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use clap::Args;
 use preflight::Question;
 
+use crate::embedded::ThisMachine;
 use crate::setup::findings::{self, DefinitionArgs, environment};
-use crate::start::server_cmd::ThisMachine;
 use crate::tool::ToolError;
 use crate::tool::output::{Output, write_stdout};
 

@@ -17,8 +17,9 @@ use blocking::files;
 use clap::Args;
 use config::{Config, RawConfig, SystemProperties};
 
+use crate::embedded::ThisMachine;
 use crate::start::logging::LogArgs;
-use crate::start::server_cmd::{ThisMachine, flags};
+use crate::start::server_cmd::flags;
 use crate::tool::{ToolError, file_error};
 
 /// Entry point of an image: creates zoo.cfg and myid from ZOO_* variables, and then runs a server

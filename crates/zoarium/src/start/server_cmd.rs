@@ -1,9 +1,8 @@
 //! The command `zoarium server`, which runs a server until it is stopped or fails.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::pin::pin;
@@ -11,11 +10,12 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemProperties};
+use config::{Config, ConfigError, SystemProperties};
 use server::{Server, StartError};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::embedded::{ThisMachine, log_notices};
 use crate::start::log_output::{self, FlushAtEnd};
 use crate::start::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
 use crate::start::notify;
@@ -116,42 +116,6 @@ pub(crate) fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
         [] => Config::embedded(flags, surroundings),
         [file] => Config::load(Path::new(file), flags, surroundings),
         arguments => Config::from_arguments(arguments, flags, surroundings),
-    }
-}
-
-/// Access to files and host names of this machine.
-pub(crate) struct ThisMachine;
-
-impl Surroundings for ThisMachine {
-    fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        // One byte above the limit is read so that the caller can detect a file that is too long.
-        File::open(path)?
-            .take(limit as u64 + 1)
-            .read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn resolve(&mut self, host: &str) -> io::Result<IpAddr> {
-        let mut addresses = (host, 0).to_socket_addrs()?;
-        let address = addresses.next();
-        address
-            .map(|address| address.ip())
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn has_gssapi(&self) -> bool {
-        server::HAS_GSSAPI
-    }
-}
-
-pub(crate) fn log_notices(notices: &[Notice]) {
-    for notice in notices {
-        match notice.level {
-            NoticeLevel::Info => tracing::info!("{notice}"),
-            NoticeLevel::Warn => tracing::warn!("{notice}"),
-            NoticeLevel::Error => tracing::error!("{notice}"),
-        }
     }
 }
 

@@ -29,6 +29,7 @@ mod ports;
 mod reach;
 mod server;
 
+#[cfg(feature = "tools")]
 pub(crate) use ports::free as free_ports;
 
 pub use builder::TestEnsembleBuilder;

@@ -11,7 +11,6 @@ use admin::ports::health::{self, HealthTask};
 use admin::served::{Operations, Readers, Reservation, Served, TakenSnapshot};
 use admin::server::{AdminTask, Parts};
 use admin::token::AdminToken;
-use admin::traces;
 use config::Config;
 use frontend::{Clients, LiveView, connect_within};
 use host::ServerState;
@@ -118,17 +117,28 @@ impl Operators {
 
     /// Keeps the ports open. Returns the handles that end the tasks for operators.
     pub(super) fn keep(self, config: &Arc<Config>, clients: &Clients) -> Vec<AbortHandle> {
-        let mut tasks = Vec::new();
-        if let Some(sending) = traces::send(config, clients.traces.clone(), clients.role.clone()) {
-            tasks.push(tokio::spawn(sending).abort_handle());
-        }
         let token = AdminToken::new(config.clone()).follow(self.workers);
-        tasks.push(tokio::spawn(token).abort_handle());
+        let mut tasks = vec![tokio::spawn(token).abort_handle()];
+        tasks.extend(send_traces(config, clients));
         tasks.extend(self.admin.and_then(AdminTask::keep));
         tasks.extend(self.exporter.and_then(ExporterTask::keep));
         tasks.extend(self.health.and_then(HealthTask::keep));
         tasks
     }
+}
+
+/// Sends traces of writes, if configured.
+#[cfg(feature = "traces")]
+fn send_traces(config: &Config, clients: &Clients) -> Option<AbortHandle> {
+    let (traces, role) = (clients.traces.clone(), clients.role.clone());
+    let sending = admin::traces::send(config, traces, role)?;
+    Some(tokio::spawn(sending).abort_handle())
+}
+
+/// Does nothing: the start refuses a configuration with traces.
+#[cfg(not(feature = "traces"))]
+fn send_traces(_: &Config, _: &Clients) -> Option<AbortHandle> {
+    None
 }
 
 fn served(running: Running) -> Served {
