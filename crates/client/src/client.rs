@@ -90,7 +90,8 @@ impl Client {
     /// Connects to the first server that answers, and opens a session or continues an existing one.
     /// Tries each server once, unless [`Options::with_wait`] is set.
     ///
-    /// If the future is dropped, a new session may remain on a server until its timeout.
+    /// If the future is dropped, the client closes its connection. A new session may remain on a
+    /// server until its timeout.
     ///
     /// # Errors
     /// The error of the last server tried. [`Error::SessionExpired`] and [`Error::Login`] are
@@ -204,7 +205,7 @@ impl Client {
     /// Ends the session. The server deletes its ephemerals and closes the connection.
     ///
     /// Concurrent calls wait for the same request. A call on a closed client succeeds. If the
-    /// future is dropped, the session may or may not end.
+    /// future is dropped, the session may or may not end, and the call can be repeated.
     ///
     /// # Errors
     /// If the request did not reach the server. The session then ends at its timeout.

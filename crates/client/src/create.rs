@@ -1,4 +1,6 @@
-//! Kinds and options of znodes to create.
+//! Options of writes: kinds of znodes to create, and required versions.
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use jute::Str;
@@ -8,10 +10,11 @@ use proto::{Acl, OpCode, multi};
 /// Kind and ACL of a znode to create.
 ///
 /// ```
+/// use std::time::Duration;
 /// use zoarium_client::Create;
 ///
 /// let lock = Create::ephemeral().sequential();
-/// let cache = Create::ttl(60_000);
+/// let cache = Create::ttl(Duration::from_secs(60));
 /// assert_ne!(lock, cache);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +63,10 @@ impl Create {
     }
 
     /// Creates a znode that the server deletes if it has no children and was not modified for
-    /// `ttl_ms`.
-    pub fn ttl(ttl_ms: i64) -> Self {
+    /// `ttl`. The server refuses a TTL below a millisecond or above 34 years.
+    pub fn ttl(ttl: Duration) -> Self {
         Self {
-            ttl_ms,
+            ttl_ms: i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX),
             ..Self::new(flags::TTL)
         }
     }
@@ -125,5 +128,67 @@ impl Create {
             request: self.record(Some(path.into()), data),
             ttl: self.ttl_ms,
         }
+    }
+}
+
+/// Version of a znode that a write requires. With another version, the write fails with
+/// [`ErrorCode::BadVersion`](crate::ErrorCode::BadVersion).
+///
+/// ```no_run
+/// # use zoarium_client::{Client, Version};
+/// # async fn example(client: &Client) -> zoarium_client::Result<()> {
+/// let (_, stat) = client.get_data("/config").await?;
+/// client.set_data("/config", "new", stat.version).await?;
+/// client.delete("/config", Version::Any).await
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// Every version matches.
+    Any,
+    /// Only this version matches, usually the version of an earlier [`Stat`](crate::Stat).
+    Exactly(i32),
+}
+
+/// Number that stands for every version in a request. Source: DataTree, ZooKeeper.setData.
+const ANY: i32 = -1;
+
+impl Version {
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Self::Any => ANY,
+            Self::Exactly(version) => version,
+        }
+    }
+}
+
+impl From<i32> for Version {
+    /// Converts the version of a Stat. The number -1 means every version, as in the protocol.
+    fn from(number: i32) -> Self {
+        match number {
+            ANY => Self::Any,
+            version => Self::Exactly(version),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_has_the_number_of_the_protocol() {
+        assert_eq!(Version::Any.number(), -1);
+        assert_eq!(Version::from(-1), Version::Any);
+        for number in [0, 7, i32::MAX, i32::MIN] {
+            assert_eq!(Version::from(number), Version::Exactly(number));
+            assert_eq!(Version::from(number).number(), number);
+        }
+    }
+
+    #[test]
+    fn a_ttl_is_sent_in_milliseconds() {
+        assert_eq!(Create::ttl(Duration::from_secs(60)).ttl_ms, 60_000);
+        assert_eq!(Create::ttl(Duration::MAX).ttl_ms, i64::MAX);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jute::{DecodeError, Str};
 use proto::{ErrorCode, OpCode, SessionId};
@@ -61,10 +62,10 @@ pub enum LossReason {
     #[error("closed by the server")]
     ClosedByServer,
     /// Pings were not answered, and no data arrived for two thirds of the session timeout.
-    #[error("no reply for {silent_ms} ms")]
+    #[error("no reply for {} ms", silent.as_millis())]
     Silent {
-        /// Duration of the silence, in ms.
-        silent_ms: u128,
+        /// Duration of the silence.
+        silent: Duration,
     },
     /// The server sent data that is not a frame.
     #[error("{0}")]
@@ -156,12 +157,12 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// The server did not answer the handshake in time.
-    #[error("cannot connect to {server}: no answer within {timeout_ms} ms")]
+    #[error("cannot connect to {server}: no answer within {} ms", timeout.as_millis())]
     ConnectTimeout {
         /// The server.
         server: Arc<str>,
-        /// Time limit of the handshake, in ms.
-        timeout_ms: u128,
+        /// Time limit of the handshake.
+        timeout: Duration,
     },
     /// The connection ended before the server answered the handshake. The server does not serve,
     /// has too many connections, or has a smaller last zxid than this client.

@@ -108,6 +108,13 @@ pub struct Accepted {
     pub read_only: bool,
 }
 
+impl Accepted {
+    /// Returns the negotiated session timeout.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.timeout_ms).unwrap_or(0))
+    }
+}
+
 /// Connection with a session. Requests and replies are bytes, and the caller may have any number of
 /// requests in flight. The connection does not send pings and does not reconnect. See
 /// [`crate::Client`] for both.
@@ -148,7 +155,7 @@ impl RawConnection {
             Ok(result) => result,
             Err(_) => Err(Error::ConnectTimeout {
                 server: Arc::clone(server),
-                timeout_ms: handshake.connect_timeout.as_millis(),
+                timeout: handshake.connect_timeout,
             }),
         }
     }

@@ -94,7 +94,7 @@ mod wire;
 
 pub use bytes::Bytes;
 pub use client::Client;
-pub use create::Create;
+pub use create::{Create, Version};
 pub use dial::{Dial, Dialing};
 pub use digest::digest_id;
 pub use error::{Call, Code, Error, LoginFailure, LossReason, Result, XidOrNothing};

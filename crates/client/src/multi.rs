@@ -9,8 +9,8 @@ use proto::response::{
 };
 use proto::{OpCode, Stat};
 
-use crate::Create;
 use crate::client::Client;
+use crate::create::{Create, Version};
 use crate::error::Result;
 
 /// One operation of a multi.
@@ -29,37 +29,40 @@ impl MultiOp {
         Self(create.request(path, None))
     }
 
-    /// Deletes a znode. Version -1 matches any version.
-    pub fn delete(path: &str, version: i32) -> Self {
+    /// Deletes a znode.
+    pub fn delete(path: &str, version: impl Into<Version>) -> Self {
         Self(WriteRequest::Delete(path_version(path, version)))
     }
 
-    /// Replaces the data. Version -1 matches any version.
-    pub fn set_data(path: &str, data: impl Into<Bytes>, version: i32) -> Self {
+    /// Replaces the data.
+    pub fn set_data(path: &str, data: impl Into<Bytes>, version: impl Into<Version>) -> Self {
         Self(WriteRequest::SetData(SetDataRequest {
             path: Some(path.into()),
             data: Some(data.into()),
-            version,
+            version: version.into().number(),
         }))
     }
 
-    /// Replaces the data with null. Version -1 matches any version.
-    pub fn set_data_to_null(path: &str, version: i32) -> Self {
+    /// Replaces the data with null.
+    pub fn set_data_to_null(path: &str, version: impl Into<Version>) -> Self {
         Self(WriteRequest::SetData(SetDataRequest {
             path: Some(path.into()),
             data: None,
-            version,
+            version: version.into().number(),
         }))
     }
 
     /// Checks the version of a znode. A different version fails the multi.
-    pub fn check(path: &str, version: i32) -> Self {
+    pub fn check(path: &str, version: impl Into<Version>) -> Self {
         Self(WriteRequest::Check(path_version(path, version)))
     }
 }
 
-pub(crate) fn path_version(path: impl Into<Str>, version: i32) -> PathVersionRequest {
-    let path = Some(path.into());
+pub(crate) fn path_version(
+    path: impl Into<Str>,
+    version: impl Into<Version>,
+) -> PathVersionRequest {
+    let (path, version) = (Some(path.into()), version.into().number());
     PathVersionRequest { path, version }
 }
 

@@ -18,7 +18,7 @@ use proto::response::{
 use proto::{Acl, ErrorCode, OpCode, SessionId, Stat};
 
 use crate::client::Client;
-use crate::create::Create;
+use crate::create::{Create, Version};
 use crate::error::{Error, Result};
 use crate::machine::{AddWatchMode, Registration, WatchEffect, WatchKind};
 use crate::multi::{
@@ -94,8 +94,8 @@ impl Client {
         })
     }
 
-    /// Deletes a znode without children. Version -1 matches any version.
-    pub async fn delete(&self, path: &str, version: i32) -> Result<()> {
+    /// Deletes a znode without children.
+    pub async fn delete(&self, path: &str, version: impl Into<Version>) -> Result<()> {
         let path = self.outside(path)?;
         let record = path_version(path.clone(), version);
         self.request_plain(OpCode::Delete, path, &record, None)
@@ -111,7 +111,12 @@ impl Client {
     /// # Errors
     /// [`Error::SessionExpired`] if another session has replaced this session. The request was not
     /// sent.
-    pub async fn delete_in(&self, session: SessionId, path: &str, version: i32) -> Result<()> {
+    pub async fn delete_in(
+        &self,
+        session: SessionId,
+        path: &str,
+        version: impl Into<Version>,
+    ) -> Result<()> {
         let path = self.outside(path)?;
         let record = path_version(path.clone(), version);
         self.request_in(session, OpCode::Delete, path, &record)
@@ -184,13 +189,18 @@ impl Client {
         Ok((data, stat))
     }
 
-    /// Replaces the data. Version -1 matches any version.
-    pub async fn set_data(&self, path: &str, data: impl Into<Bytes>, version: i32) -> Result<Stat> {
+    /// Replaces the data.
+    pub async fn set_data(
+        &self,
+        path: &str,
+        data: impl Into<Bytes>,
+        version: impl Into<Version>,
+    ) -> Result<Stat> {
         let path = self.outside(path)?;
         let record = SetDataRequest {
             path: Some(path.clone()),
             data: Some(data.into()),
-            version,
+            version: version.into().number(),
         };
         let response: StatResponse = self.request(OpCode::SetData, path, &record, None).await?;
         Ok(response.stat)
@@ -205,13 +215,18 @@ impl Client {
         Ok((acl, stat))
     }
 
-    /// Replaces the ACL. The version is the aversion of the Stat. Version -1 matches any version.
-    pub async fn set_acl(&self, path: &str, acl: Vec<Acl>, aversion: i32) -> Result<Stat> {
+    /// Replaces the ACL. The version is the aversion of the Stat.
+    pub async fn set_acl(
+        &self,
+        path: &str,
+        acl: Vec<Acl>,
+        aversion: impl Into<Version>,
+    ) -> Result<Stat> {
         let path = self.outside(path)?;
         let record = SetAclRequest {
             path: Some(path.clone()),
             acl: multi::request_acl(acl),
-            version: aversion,
+            version: aversion.into().number(),
         };
         let response: StatResponse = self.request(OpCode::SetAcl, path, &record, None).await?;
         Ok(response.stat)

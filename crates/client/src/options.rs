@@ -21,6 +21,8 @@ pub trait WallClock: fmt::Debug + Send + Sync {
 }
 
 /// Settings of a client and its connections.
+///
+/// The methods set them, and the fields show them.
 #[derive(Debug, Clone)]
 #[must_use = "it only contains settings, and `Client::connect` uses them"]
 pub struct Options {
@@ -149,6 +151,25 @@ impl Options {
     /// ```
     pub fn with_wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
+        self
+    }
+
+    /// Accepts servers without a quorum, which only read.
+    pub fn with_read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Sets the time limit of one server for the whole handshake.
+    pub fn with_connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
+        self
+    }
+
+    /// Sets the size limits of a reply and of a request, in bytes.
+    pub fn with_byte_limits(mut self, reply: usize, request: usize) -> Self {
+        self.frame_bytes_max = reply;
+        self.request_bytes_max = request;
         self
     }
 

@@ -1,6 +1,7 @@
 //! States of a session, and events of its watches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jute::Str;
 use proto::watch::EventType;
@@ -52,8 +53,8 @@ pub enum State {
         server: Arc<str>,
         /// Id of the session.
         session: SessionId,
-        /// Negotiated session timeout, in ms.
-        timeout_ms: i32,
+        /// Negotiated session timeout.
+        timeout: Duration,
         /// Whether the server accepts only reads.
         read_only: bool,
     },
@@ -82,7 +83,7 @@ impl State {
         Self::Connected {
             server,
             session: accepted.session.id,
-            timeout_ms: accepted.timeout_ms,
+            timeout: accepted.timeout(),
             read_only: accepted.read_only,
         }
     }

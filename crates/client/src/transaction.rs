@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::client::Client;
-use crate::create::Create;
+use crate::create::{Create, Version};
 use crate::error::Result;
 use crate::multi::{MultiOp, MultiResult};
 
@@ -11,13 +11,13 @@ use crate::multi::{MultiOp, MultiResult};
 /// [`commit`](Self::commit).
 ///
 /// ```no_run
-/// # use zoarium_client::{Client, Create};
+/// # use zoarium_client::{Client, Create, Version};
 /// # async fn example(client: &Client) -> zoarium_client::Result<()> {
 /// let results = client
 ///     .transaction()
 ///     .check("/config", 3)
 ///     .create("/config/new", "1", &Create::persistent())
-///     .delete("/config/old", -1)
+///     .delete("/config/old", Version::Any)
 ///     .commit()
 ///     .await?;
 /// assert_eq!(results.len(), 3);
@@ -51,18 +51,18 @@ impl Transaction<'_> {
         self.op(MultiOp::create(path, data, create))
     }
 
-    /// Adds the deletion of a znode. Version -1 matches any version.
-    pub fn delete(self, path: &str, version: i32) -> Self {
+    /// Adds the deletion of a znode.
+    pub fn delete(self, path: &str, version: impl Into<Version>) -> Self {
         self.op(MultiOp::delete(path, version))
     }
 
-    /// Adds the replacement of the data. Version -1 matches any version.
-    pub fn set_data(self, path: &str, data: impl Into<Bytes>, version: i32) -> Self {
+    /// Adds the replacement of the data.
+    pub fn set_data(self, path: &str, data: impl Into<Bytes>, version: impl Into<Version>) -> Self {
         self.op(MultiOp::set_data(path, data, version))
     }
 
     /// Adds a check of the version. A different version, or a missing znode, fails the transaction.
-    pub fn check(self, path: &str, version: i32) -> Self {
+    pub fn check(self, path: &str, version: impl Into<Version>) -> Self {
         self.op(MultiOp::check(path, version))
     }
 

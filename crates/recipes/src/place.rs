@@ -366,7 +366,7 @@ mod tests {
         let connected = |session| State::Connected {
             server: "server".into(),
             session,
-            timeout_ms: 4000,
+            timeout: std::time::Duration::from_secs(4),
             read_only: false,
         };
         for (state, current, expected) in [

@@ -70,14 +70,13 @@ impl PersistentTtlNode {
         ttl: Duration,
         data: impl Into<Bytes>,
     ) -> Result<Self> {
-        let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-        if ttl_ms == 0 {
+        if ttl.as_millis() == 0 {
             return Err(Error::argument(
                 path,
                 "the TTL is shorter than a millisecond",
             ));
         }
-        let kind = Create::ttl(ttl_ms);
+        let kind = Create::ttl(ttl);
         let node =
             PersistentNode::start_as(client, path, data.into(), kind.clone(), NodeLife::Ttl)?;
         let (client, path) = (client.clone(), format!("{path}/{TOUCH}"));

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Output;
 use std::thread;
+use std::time::Duration;
 
 use client::{Client, Create, Options};
 use proto::Acl;
@@ -96,7 +97,10 @@ async fn trees_of_two_ensembles_are_compared() {
         .expect("create");
     make(there, &[("/a b/null", b"")]).await;
     // Servers describe containers and TTL znodes to clients like any other znodes.
-    for (client, create) in [(here, Create::container()), (there, Create::ttl(60_000))] {
+    for (client, create) in [
+        (here, Create::container()),
+        (there, Create::ttl(Duration::from_secs(60))),
+    ] {
         client
             .create("/a b/kind", "", &create)
             .await

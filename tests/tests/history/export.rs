@@ -38,7 +38,7 @@ async fn write(site: &Site) -> Vec<Value> {
         .await
         .expect("create");
     client
-        .create_without_data("/a/null", &Create::ttl(60_000))
+        .create_without_data("/a/null", &Create::ttl(Duration::from_secs(60)))
         .await
         .expect("create");
     let ops = [

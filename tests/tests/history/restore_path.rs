@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use bytes::Bytes;
 use client::{Client, Create};
@@ -74,7 +75,7 @@ impl Random {
     fn create(&mut self) -> Create {
         let kind = match self.0.u32(..8) {
             0 => Create::container(),
-            1 => Create::ttl(3_600_000),
+            1 => Create::ttl(Duration::from_secs(3600)),
             2 => Create::ephemeral(),
             _ => Create::persistent(),
         };
@@ -359,7 +360,7 @@ async fn znodes_that_cannot_be_restored_are_reported() {
         .await
         .expect("create");
     client
-        .create("/t/ttl", "", &Create::ttl(3_600_000))
+        .create("/t/ttl", "", &Create::ttl(Duration::from_secs(3600)))
         .await
         .expect("create");
     client

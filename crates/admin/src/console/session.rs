@@ -1,7 +1,6 @@
 //! Client session with the member that sends one request at a time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use client::frame::{put_request, split_reply};
@@ -224,8 +223,7 @@ async fn serve_calls<S>(mut connection: RawConnection<S>, mut calls: mpsc::Recei
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let granted = u64::try_from(connection.accepted.timeout_ms).unwrap_or(0);
-    let idle = SESSION_IDLE.min(Duration::from_millis(granted / 2));
+    let idle = SESSION_IDLE.min(connection.accepted.timeout() / 2);
     let mut xid = Xid(0);
     while let Ok(Some(call)) = timeout(idle, calls.recv()).await {
         xid = Xid(xid.0.wrapping_add(1).max(1));

@@ -27,8 +27,7 @@ pub(crate) async fn keep_alive(
     connection: &mut RawConnection,
     phase: Phase,
 ) -> Result<(), LossReason> {
-    let timeout_ms = u64::try_from(connection.accepted.timeout_ms).unwrap_or(0);
-    let interval = Duration::from_millis((timeout_ms / 3).max(1));
+    let interval = (connection.accepted.timeout() / 3).max(Duration::from_millis(1));
     let mut next_ping = Instant::now() + interval;
     let mut sent_ns = 0;
     let reached = context.control.reached(phase);

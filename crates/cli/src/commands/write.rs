@@ -3,6 +3,7 @@
 //! Source: CreateCommand, SetCommand, DeleteCommand, DeleteAllCommand, ZKUtil.deleteRecursive.
 
 use std::io::{self, Read};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -95,12 +96,17 @@ fn kind_of_znode(given: &Arguments) -> Result<Create, Failure> {
         return Err(Failure::new("TTLs cannot be used with Container znodes"));
     }
     let kind = match ttl_ms {
-        Some(ttl_ms) => Create::ttl(ttl_ms),
+        Some(ttl_ms) => Create::ttl(ttl_of(ttl_ms)),
         None if given.has("c") => Create::container(),
         None if ephemeral => Create::ephemeral(),
         None => Create::persistent(),
     };
     Ok(if sequential { kind.sequential() } else { kind })
+}
+
+/// Returns the TTL. A negative number becomes one that the server refuses, too.
+pub(crate) fn ttl_of(ttl_ms: i64) -> Duration {
+    u64::try_from(ttl_ms).map_or(Duration::MAX, Duration::from_millis)
 }
 
 pub(crate) fn read_stdin() -> Result<Bytes, Failure> {

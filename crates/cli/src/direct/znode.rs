@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Data, DataForm, Direct};
 use crate::commands::read::{children, ls_recursive};
 use crate::commands::subtree::walk::{Walk, WalkedProperties, WalkedZnode};
-use crate::commands::write::{read_stdin, subtree};
+use crate::commands::write::{read_stdin, subtree, ttl_of};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::json;
@@ -154,7 +154,7 @@ pub(super) async fn create(shell: &mut Shell, direct: &Direct) -> Result<(), Fai
         return Ok(());
     };
     let mut create = match ttl_ms {
-        Some(ttl_ms) => Create::ttl(*ttl_ms),
+        Some(ttl_ms) => Create::ttl(ttl_of(*ttl_ms)),
         None if *is_container => Create::container(),
         None => Create::persistent(),
     };

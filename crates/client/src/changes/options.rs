@@ -89,6 +89,42 @@ impl ChangeOptions {
         self
     }
 
+    /// Omits the changes of descendants.
+    pub fn without_descendants(mut self) -> Self {
+        self.recursive = false;
+        self
+    }
+
+    /// Sets the filter by identity (`scheme:id`) or host.
+    pub fn with_author(mut self, by: &str) -> Self {
+        self.by = Some(by.to_owned());
+        self
+    }
+
+    /// Sets the filter by session.
+    pub fn with_session(mut self, session: SessionId) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    /// Adds an operation to the filter by operations.
+    pub fn with_operation(mut self, operation: &str) -> Self {
+        self.operations.push(operation.to_owned());
+        self
+    }
+
+    /// Includes the states of the znode before and after each change.
+    pub fn with_states(mut self) -> Self {
+        self.with_states = true;
+        self
+    }
+
+    /// Sets the connector, usually for TLS.
+    pub fn with_connector(mut self, connector: Connector) -> Self {
+        self.connector = connector;
+        self
+    }
+
     /// Sets the credentials of the reader: scheme and data.
     pub fn with_authorization(mut self, authorization: &str) -> Self {
         self.authorization = Some(authorization.to_owned());

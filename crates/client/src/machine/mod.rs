@@ -261,9 +261,9 @@ impl Machine {
         self.dial_error = None;
         self.hosts.handle_served();
         let connected = State::connected(self.hosts.current(), &accepted);
+        self.timeout = accepted.timeout();
         *self.session.lock() = accepted.session;
         self.wants_new_session = false;
-        self.timeout = Duration::from_millis(u64::try_from(accepted.timeout_ms).unwrap_or(0));
         let mut link = ServerConnection {
             server: self.hosts.current(),
             in_flight: InFlight::default(),
@@ -334,8 +334,8 @@ impl Machine {
             return Ok(());
         };
         if now >= self.dead_at(link) {
-            let silent_ms = now.saturating_sub(link.last_heard).as_millis();
-            return Err(LossReason::Silent { silent_ms });
+            let silent = now.saturating_sub(link.last_heard);
+            return Err(LossReason::Silent { silent });
         }
         if now >= self.ping_at(link) {
             self.ping(out, now);
@@ -374,7 +374,7 @@ impl Machine {
             };
             Error::ConnectTimeout {
                 server: self.hosts.current(),
-                timeout_ms: waited.as_millis(),
+                timeout: waited,
             }
         });
         if self.refuse_waiting(&last) {

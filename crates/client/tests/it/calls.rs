@@ -1,5 +1,7 @@
 //! Calls, replies and events of a client that stays connected.
 
+use std::time::Duration;
+
 use crate::support::{FakeConnection, FakeServer, SESSION, soon};
 use bytes::Bytes;
 use jute::Encode;
@@ -40,7 +42,7 @@ async fn a_new_session_is_requested_and_described() {
     let expected = State::Connected {
         server: server.address.clone(),
         session: SESSION,
-        timeout_ms: 30_000,
+        timeout: Duration::from_secs(30),
         read_only: false,
     };
     assert_eq!(*client.state().borrow(), expected);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod calls;
+mod cancelled;
 mod dropped;
 mod handles;
 #[cfg(feature = "sasl")]

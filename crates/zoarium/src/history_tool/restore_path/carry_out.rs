@@ -1,7 +1,9 @@
 //! Execution of a plan: multis within the limits of servers, then ACLs one by one.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use client::{Client, Create, Error, MultiOp};
+use client::{Client, Create, Error, MultiOp, Version};
 use history::record::Kind;
 use proto::Acl;
 
@@ -81,7 +83,7 @@ fn multi_len(steps: &[Step]) -> usize {
 }
 
 fn op(step: &Step, force: bool) -> Option<MultiOp> {
-    let if_version = |version: i32| if force { -1 } else { version };
+    let if_version = |version: i32| if force { Version::Any } else { version.into() };
     match step {
         Step::Create {
             path,
@@ -92,7 +94,7 @@ fn op(step: &Step, force: bool) -> Option<MultiOp> {
         } => {
             let create = match kind {
                 Kind::Container => Create::container(),
-                Kind::Ttl => Create::ttl(*ttl_ms),
+                Kind::Ttl => Create::ttl(Duration::from_millis(ttl_ms.unsigned_abs())),
                 Kind::Persistent | Kind::Ephemeral => Create::persistent(),
             };
             let create = create.with_acl(acl.clone());
