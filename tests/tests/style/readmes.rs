@@ -1,4 +1,4 @@
-//! READMEs of crates: each has an example, and code that is compiled contains this example.
+//! READMEs of crates: each has an example. Compiled code contains the examples of READMEs and pages.
 
 use super::{committed, rust_files, text_of};
 
@@ -39,4 +39,36 @@ fn each_crate_has_a_readme_whose_example_is_compiled() {
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// Returns whether one of these files contains each paragraph of an example.
+fn is_compiled(example: &str, code: &[String]) -> bool {
+    let paragraphs: Vec<String> = example.split("\n\n").map(code_lines).collect();
+    let contains = |text: &String| paragraphs.iter().all(|part| text.contains(part));
+    code.iter().any(contains)
+}
+
+/// An example of a page has `use` lines, and may omit other parts of its program.
+#[test]
+fn the_examples_of_pages_are_compiled() {
+    let Some(files) = committed() else { return };
+    let code: Vec<String> = rust_files(&files)
+        .map(|(_, text)| code_lines(&text).replace("zoarium_simulation::", "zoarium::testing::"))
+        .collect();
+    let pages = files
+        .iter()
+        .filter(|file| file.starts_with("docs/") && file.ends_with(".md"));
+    let (mut faults, mut count) = (Vec::new(), 0);
+    for page in pages {
+        let text = text_of(page).unwrap_or_default();
+        for part in text.split("```rust\n").skip(1) {
+            let example = part.split("```").next().unwrap_or_default();
+            count += 1;
+            if !example.starts_with("use ") || !is_compiled(example, &code) {
+                faults.push(format!("{page}: {example}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(count > 4, "only {count} examples");
 }

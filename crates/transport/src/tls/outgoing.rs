@@ -1,6 +1,7 @@
 //! Handshake of outgoing connections.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::Store;
@@ -48,6 +49,34 @@ pub struct ClientStores {
     /// Whether a connection resumes the session of an earlier one, which saves both sides most of
     /// the work.
     pub resumes_sessions: bool,
+}
+
+impl ClientStores {
+    /// Returns stores without a key, which trust the certificates of this file. The server's host
+    /// must be in its certificate.
+    pub fn trusting(file: impl Into<PathBuf>) -> Self {
+        let location = Some(file.into());
+        Self {
+            key: None,
+            trust: Some(Store {
+                location,
+                ..Store::default()
+            }),
+            checks_hosts: true,
+            resumes_sessions: true,
+        }
+    }
+
+    /// Sets the file with the key and the certificates of this process.
+    #[must_use]
+    pub fn with_key(mut self, file: impl Into<PathBuf>) -> Self {
+        let location = Some(file.into());
+        self.key = Some(Store {
+            location,
+            ..Store::default()
+        });
+        self
+    }
 }
 
 impl From<Outgoing> for Connector {
