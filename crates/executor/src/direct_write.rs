@@ -9,7 +9,7 @@ use crate::threads::Threads;
 /// a write.
 ///
 /// A task that waits for its client must be woken for each reply. The thread that has created the
-/// reply may write it instead, while the task does not have other work.
+/// reply may write it instead, while the task has no other work.
 #[derive(Debug)]
 pub struct DirectWrite<P: Primitives = Threads> {
     /// Whether another thread is writing.

@@ -43,8 +43,8 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
         posted
     }
 
-    /// Removes and returns a request from the slots, if there is one. Returns `None` if the mailbox
-    /// is closed.
+    /// Removes and returns a request if `take` finds one. Returns `None` if it finds none, or if
+    /// the mailbox is closed.
     pub fn try_take<T>(&self, take: impl FnOnce(&mut S) -> Option<T>) -> Option<T> {
         self.slots.lock().open.as_mut().and_then(take)
     }

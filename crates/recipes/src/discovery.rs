@@ -131,7 +131,7 @@ impl Instance {
     /// Decodes an instance that Curator or this crate has encoded. Ignores unknown keys.
     ///
     /// # Errors
-    /// If the JSON is not an instance. The message describes the fault.
+    /// If the JSON is not an instance. The message describes the error.
     pub fn from_json(json: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -29,9 +29,10 @@ fn encode(items: &[Bytes]) -> Bytes {
     out.freeze()
 }
 
+/// Decodes the contents of one znode. Like Curator, ignores bytes after the end mark.
+///
 /// # Errors
-/// If the data is invalid. The message describes the fault. Like Curator, this function ignores
-/// bytes after the end mark.
+/// If the data is invalid. The message describes the error.
 fn decode(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
     const SHORT: &str = "the data ends too early";
     if data.try_get_u32().map_err(|_| SHORT)? != VERSION {
@@ -95,7 +96,7 @@ impl Naming {
     /// Decodes the contents of one znode.
     ///
     /// # Errors
-    /// If the data is invalid. The message describes the fault.
+    /// If the data is invalid. The message describes the error.
     pub(crate) fn decode(self, data: Bytes) -> Result<Vec<Bytes>, &'static str> {
         match self {
             Self::Simple | Self::Entry => Ok(vec![data]),

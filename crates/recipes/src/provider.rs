@@ -101,10 +101,10 @@ impl ServiceProvider {
         })
     }
 
-    /// Sets the condition for temporarily not choosing an instance.
+    /// Sets the condition under which an instance is temporarily not chosen.
     ///
     /// # Errors
-    /// If the number of errors is 0, because no instance could be chosen.
+    /// If the number of errors is 0, because no instance could then be chosen.
     pub fn with_down_policy(mut self, policy: DownPolicy) -> Result<Self> {
         if policy.errors == 0 {
             let reason = "an instance without errors cannot be down";

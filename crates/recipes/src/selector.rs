@@ -8,7 +8,8 @@ use crate::names::{LOCKS, Layout};
 use crate::place::{Queue, QueueEntry, Token};
 use crate::session::check_path;
 
-/// Runs a future while it leads, and drops the future as soon as the leadership is in doubt.
+/// Candidate that runs a future while it leads, and drops the future as soon as the leadership is
+/// in doubt.
 ///
 /// Curator's LeaderSelector and InterProcessMutex can use the same queue.
 ///

@@ -55,20 +55,23 @@ impl Taken {
 
     /// Removes the item from the queue permanently, after its consumer has processed it.
     ///
-    /// Returns false if the session ended before, or if another client deleted the item or its
-    /// lock. Another consumer then takes the item, or has already taken it.
+    /// Returns false if the session ended earlier, or if another client deleted the item or its
+    /// lock. Another consumer may then take the item, or may already have taken it. If an answer
+    /// was lost, false may also mean that this call has removed the item.
     ///
     /// # Errors
-    /// If a server refuses the request, or the session has ended.
+    /// If a server refuses the request, or if the session has ended and the client does not renew
+    /// it.
     pub async fn confirm(mut self) -> Result<bool> {
         self.finish(None).await
     }
 
     /// Moves the item to the end of the queue, after other items of its priority, for a later
-    /// attempt. Returns false under the conditions of [`confirm`](Self::confirm).
+    /// attempt. Returns false in the same cases as [`confirm`](Self::confirm).
     ///
     /// # Errors
-    /// If a server refuses the request, or the session has ended.
+    /// If a server refuses the request, or if the session has ended and the client does not renew
+    /// it.
     pub async fn requeue(mut self) -> Result<bool> {
         let queue = &self.held.queue;
         let stem =
@@ -77,10 +80,12 @@ impl Taken {
         self.finish(Some(creation)).await
     }
 
-    /// Releases the item in its old place, so that another consumer can take it.
+    /// Releases the item, which keeps its position in the queue, so that another consumer can take
+    /// it.
     ///
     /// # Errors
-    /// If a server refuses the request, or the session has ended.
+    /// If a server refuses the request, or if the session has ended and the client does not renew
+    /// it.
     pub async fn give_back(mut self) -> Result<()> {
         self.held.let_go().await
     }

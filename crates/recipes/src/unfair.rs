@@ -219,8 +219,8 @@ impl ElectionTask {
         }
     }
 
-    /// Checks whether the existing znode belongs to this candidate, because the answer to its
-    /// creation may have been lost.
+    /// Determines whether the existing znode belongs to this candidate. The answer to its creation
+    /// may have been lost.
     async fn whose(&self) -> Result<LeadAttempt> {
         let read = || self.client.get_data(&self.path);
         match insist(&self.client, read).await {

@@ -173,7 +173,8 @@ impl<D: Disk> NewSnapshot<D> {
         self.writer.bytes()
     }
 
-    /// Reads the next piece like [`TreeReader::read`]. Write it after releasing the tree's lock.
+    /// Reads the next piece and returns whether there are more, like [`TreeReader::read`]. Write
+    /// the piece after releasing the tree's lock.
     ///
     /// # Errors
     /// If the generation has changed.

@@ -21,20 +21,20 @@ pub(crate) const LEADER_BACKLOG_BYTES: usize = 32 << 20;
 /// Maximum size of a request that a leader orders immediately, bytes.
 pub(crate) const LONG_REQUEST_BYTES: usize = 4 << 10;
 
-/// Maximum total size of longer requests that are proposed, but not yet both committed and in the
-/// leader's log, bytes. A leader has about six copies of each: for its log, for its learners and
-/// for its tree. Later short requests are committed after them.
+/// Maximum total size of requests above [`LONG_REQUEST_BYTES`] that are proposed, but not yet both
+/// committed and in the leader's log, bytes. A leader has about six copies of each: for its log,
+/// for its learners and for its tree. Later short requests are committed after them.
 pub(crate) const LONG_BYTES_UNDER_WAY: usize = 2 << 20;
 
-/// Maximum total size of longer requests that are proposed but not yet in the followers' logs,
-/// bytes.
+/// Maximum total size of requests above [`LONG_REQUEST_BYTES`] that are proposed but not yet in the
+/// followers' logs, bytes.
 pub(crate) const LONG_BYTES_AHEAD_OF_FOLLOWERS: usize = 4 << 20;
 
 /// Time after which the leader ignores the log of a follower that owes an acknowledgement, ms.
 pub(crate) const FOLLOWER_PATIENCE_MS: i64 = 2000;
 
-/// Maximum total size of learners' requests that wait to be proposed, bytes. Further ones are
-/// refused, subject to the next bound.
+/// Maximum total size of learners' requests that wait to be proposed, bytes. Further requests are
+/// refused unless the next bound permits them.
 pub(crate) const LONG_BYTES_WAITING: usize = 6 << 20;
 
 /// Total size of one learner's requests that may always wait, whatever other learners use, bytes.

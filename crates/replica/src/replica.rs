@@ -274,9 +274,9 @@ impl<H: Host> Replica<H> {
         matches!(self.role, Role::Learning(_))
     }
 
-    /// Returns whether a late sync of the log is harmless because this server is an up-to-date
-    /// observer, so no other server waits for its log. Each avoided sync relieves voters on the
-    /// same disk.
+    /// Returns whether a late sync of the log is harmless. It is harmless on an up-to-date
+    /// observer, because no other server waits for its log. Each avoided sync relieves voters on
+    /// the same disk.
     pub fn may_sync_late(&self) -> bool {
         match &self.role {
             Role::Learning(learning) => learning.is_observer && learning.is_live(),

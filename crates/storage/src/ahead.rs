@@ -1,9 +1,9 @@
-//! Reading ahead: one thread reads, checks and decodes the next items while the caller processes
-//! the current ones.
+//! Read-ahead: one thread reads, checks and decodes the next items while the caller processes the
+//! current ones.
 //!
 //! A start may build a tree of gigabytes, and decoding takes about as long as building the tree. If
-//! the disk does not allow it ([`Disk::reads_ahead`](crate::Disk::reads_ahead)), or no thread can
-//! be started, the caller does both, in the same order.
+//! the disk does not permit read-ahead ([`Disk::reads_ahead`](crate::Disk::reads_ahead)), or no
+//! thread can be started, the caller does all the work, in the same order.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -15,9 +15,9 @@ const WAITING_MAX: usize = 2;
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_ITEMS: usize = 4096;
 
-/// Calls `take` with each of `items` until it returns `Break`, and returns the iterator. If
-/// `is_wanted` is set, another thread iterates and may have advanced the iterator further.
-/// `bytes_of` returns the memory use of an item.
+/// Calls `take` with each item until `take` returns `Break`, then returns the iterator. If
+/// `is_wanted` is set, another thread reads the items, so the iterator may be ahead of the last
+/// item passed to `take`. `bytes_of` returns the memory use of an item.
 pub(crate) fn for_each<I>(
     mut items: I,
     is_wanted: bool,

@@ -121,8 +121,8 @@ pub enum StorageError {
         offset: u64,
         /// Kind of corruption.
         damage: Damage,
-        /// Last transaction before the corrupted record. If there is none, the zxid before the
-        /// file's first zxid, according to its name.
+        /// Last transaction before the corrupted record. If the file contains no earlier record,
+        /// the zxid before the one in the file's name.
         last_good: Zxid,
     },
     /// Transactions are missing between two existing ones.
@@ -272,12 +272,13 @@ fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
 }
 
 impl StorageError {
-    /// Returns whether logs or snapshots are corrupted, unreadable or partly missing, so that a
-    /// leader's copy can replace them. The error message contains the file and the position.
+    /// Returns whether the error means that logs or snapshots are corrupted, unreadable or partly
+    /// missing. A leader's copy can then replace them. The error message contains the file and the
+    /// position.
     ///
-    /// Returns `false` without a snapshot, as with a wrong `dataDir`. Also returns `false` for a
-    /// record that has a correct checksum but cannot be decoded, because another release may have
-    /// written it. Moving the files aside would not help in either case.
+    /// Returns `false` if there is no snapshot, which may be caused by a wrong `dataDir`. Also
+    /// returns `false` for a record that has a correct checksum but cannot be decoded, because
+    /// another release may have written it. Moving the files aside would not help in either case.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::LogDamaged { damage, .. } => !matches!(damage, Damage::Undecodable { .. }),

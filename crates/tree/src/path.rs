@@ -58,8 +58,8 @@ pub fn validate(path: &str) -> Result<(), ErrorCode> {
 }
 
 /// Returns whether a path is certainly valid because it is printable ASCII and no component begins
-/// with a dot. Most paths are, and this check is one pass without branches that covers many bytes
-/// at a time.
+/// with a dot. Most paths are plain, and this check is one pass without branches that covers many
+/// bytes at a time.
 fn is_plain(path: &[u8]) -> bool {
     let [b'/', .., last] = path else {
         return false;

@@ -6,10 +6,10 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Epoch, Sid};
 
-/// Formats a packet from a leader.
+/// Text form of a packet from a leader.
 pub struct ShowLeader<'a>(pub &'a LeaderPacket);
 
-/// Formats a packet from a learner.
+/// Text form of a packet from a learner.
 pub struct ShowLearner<'a>(pub &'a LearnerPacket);
 
 impl fmt::Display for ShowLeader<'_> {

@@ -41,7 +41,7 @@ impl<S> Connection<S> {
     }
 }
 
-/// Returns the part that is visible without the lock.
+/// Access to the part that is visible without the lock.
 impl<S> Deref for Connection<S> {
     type Target = Serving;
 

@@ -291,8 +291,8 @@ impl PacketQueue {
     }
 
     /// Returns whether the thread that has packets may write them itself, because the queue is
-    /// empty and without a writer. The thread is then the writer until [`PacketQueue::end_write`].
-    /// The sync plan for a learner is always queued, because it is long and its writer must wait.
+    /// empty and has no writer. The thread is then the writer until [`PacketQueue::end_write`]. The
+    /// sync plan for a learner is always queued, because it is long and its writer must wait.
     pub fn begin_write(&mut self, batch: &PacketBatch) -> bool {
         let is_idle = self.writer == Writer::Nobody && self.items.is_empty();
         let may = is_idle && !self.is_history && !self.is_finished && !batch.is_full();
@@ -303,8 +303,7 @@ impl PacketQueue {
     }
 
     /// Ends a write that [`PacketQueue::begin_write`] permitted, after `written` bytes. The rest is
-    /// queued. Returns whether the task must process items, because it received none during the
-    /// write.
+    /// queued. Returns whether the task must now process items. It received none during the write.
     pub fn end_write(
         &mut self,
         batch: &PacketBatch,

@@ -14,23 +14,23 @@ pub(super) const FLUSHES_DEFERRED_MAX: usize = 16;
 /// that pipeline requests, so the core has the next group to prepare meanwhile.
 pub(super) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 
-/// Maximum size of a group that the core syncs itself, bytes, because the core has more important
-/// work than copying long transactions.
+/// Maximum size of a group that the core syncs itself, bytes. The core has more important work than
+/// copying long transactions.
 pub(super) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
-/// Maximum number of transactions after whose sync the log thread runs the core. A wake-up of the
-/// core's thread takes as long. Running the core after larger groups there would reduce the
-/// throughput with many clients.
+/// Maximum number of transactions after whose sync the log thread runs the core. For such a group,
+/// waking the core's own thread would take as long as running the core. For larger groups, running
+/// the core on the log thread would reduce the throughput with many clients.
 pub(super) const LOG_GROUP_INLINE_MAX: usize = 16;
 
 /// Number of processors from which the core writes to clients even though other work waits for it.
 pub(super) const PROCESSORS_FEW: usize = 2;
 
-/// Maximum number of clients to which the core writes itself in one turn. The tasks of more clients
-/// share the processors.
+/// Maximum number of clients to which the core writes itself in one turn. For more clients, their
+/// tasks write, because they can use several processors.
 pub(super) const CLIENTS_WRITTEN_BY_CORE_MAX: usize = 16;
 
-/// Maximum number of bytes that the core writes to one client, because it has more important work
+/// Maximum number of bytes that the core writes to one client. The core has more important work
 /// than copying long replies.
 pub const CLIENT_BYTES_WRITTEN_BY_CORE_MAX: usize = 64 << 10;
 

@@ -275,8 +275,8 @@ impl Schedule {
         gathers.then(|| group.since_ms + limits::OBSERVER_GROUP_MS)
     }
 
-    /// Returns the thread that writes to the clients that a turn has answered, of which there is
-    /// this number.
+    /// Returns the thread that writes to the clients that a turn has answered. `clients` is their
+    /// number.
     pub fn writer_to_clients(&self, clients: usize) -> Writer {
         // With few processors, the tasks would wait for the core's processor.
         let has_time = self.has_time() || self.settings.processors <= limits::PROCESSORS_FEW;

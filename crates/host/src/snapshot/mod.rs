@@ -13,7 +13,8 @@ use storage::{DataDirs, Disk, StorageError};
 use crate::Wanted;
 
 /// Number of tree bytes that a snapshot encodes under one shared lock, for a file or for a learner.
-/// This takes only about 50 us, because the thread may lose the processor while it holds the lock.
+/// The number is small (about 50 us of work), because the thread may lose the processor while it
+/// holds the lock.
 pub const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;
 
 /// A snapshot in progress. If it is dropped before its end, its file is removed.

@@ -94,8 +94,8 @@ pub enum MultiRead {
 /// if all operations can be decoded.
 ///
 /// # Errors
-/// The outer error is the only fault that does not use a zxid. It is a create with a null ACL list.
-/// Source: MultiOperationRecord.deserialize.
+/// The outer error, which a create with a null ACL list causes, is the only error that does not use
+/// a zxid. Source: MultiOperationRecord.deserialize.
 pub fn decode_writes(
     input: &mut Reader,
 ) -> Result<Result<Vec<WriteRequest>, MultiFault>, DecodeError> {
@@ -194,8 +194,8 @@ impl Operations {
     }
 }
 
-/// Checks for the faults that Java's Op.Create refuses, in Java's order. A create with a TTL is
-/// checked later, together with its TTL.
+/// Makes the checks of Java's Op.Create, in Java's order. A create with a TTL is checked later,
+/// together with its TTL.
 fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
     let WriteRequest::Create { op, request, .. } = write else {
         return Ok(());

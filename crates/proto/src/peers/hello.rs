@@ -123,8 +123,8 @@ impl Hello {
         all.iter().filter(|endpoint| !endpoint.is_wildcard())
     }
 
-    /// Decodes a hello at the start of `bytes` and returns its length. Returns `None` if more bytes
-    /// are needed, but never more than [`Hello::BYTES_MAX`].
+    /// Decodes a hello at the start of `bytes`. Returns the hello and its length, or `None` if more
+    /// bytes are needed. A hello never needs more than [`Hello::BYTES_MAX`] bytes.
     ///
     /// # Errors
     /// If the bytes are not a hello. The connection must then be closed.
@@ -164,7 +164,7 @@ impl Hello {
     /// Appends the hello.
     ///
     /// # Errors
-    /// If the list of addresses is empty or too long, so that no receiver would accept it.
+    /// If the list of addresses is empty or too long. No receiver would accept it.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), HelloFault> {
         let (version, endpoints) = match &self.addresses {
             HelloAddresses::Legacy => {

@@ -196,8 +196,8 @@ impl QuorumVerifier for Hierarchical {
     }
 
     fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize> {
-        // Number of failures that take the majority from each group that has one. The servers with
-        // the largest weights fail first.
+        // Number of failures that take away the majority, for each group that has a majority. The
+        // servers with the largest weights fail first.
         let mut costs: Vec<usize> = Vec::new();
         for members in self.groups.values() {
             let half = self.weigh(members.iter()) / 2;

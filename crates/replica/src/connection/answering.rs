@@ -132,7 +132,8 @@ impl Responder<'_> {
     /// Encodes the answer to a read into the connection's outbox, including the last applied zxid.
     ///
     /// # Errors
-    /// If the reply exceeds `room`: its size in bytes. The outbox is then unchanged.
+    /// If the reply exceeds `room`. The error is the reply's size in bytes, and the outbox is
+    /// unchanged.
     pub(super) fn read<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,
@@ -234,8 +235,8 @@ impl Responder<'_> {
         Drained::All
     }
 
-    /// Answers one queued request that does not wait for a transaction. Otherwise, returns the
-    /// request with the size of its reply.
+    /// Answers one queued request that does not wait for a transaction. If its reply is too long
+    /// for this pace, returns the request and the size of the reply instead.
     fn answer<H: Replying>(
         &self,
         client: &mut ClientConnection<H::Note>,

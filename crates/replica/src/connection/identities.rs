@@ -7,8 +7,8 @@ use proto::Id;
 /// Identities of a connection. Replaced as a whole when a client authenticates.
 pub type Identities = Arc<[Id]>;
 
-/// Maximum number of identities per connection. A client usually has a few. Each is compared with
-/// each ACL entry.
+/// Maximum number of identities per connection. A client usually has a few. Each identity is
+/// compared with each entry of an ACL.
 pub const IDENTITIES_MAX: usize = 128;
 
 /// Maximum size of a connection's identities, bytes. Every request carries them to the leader.

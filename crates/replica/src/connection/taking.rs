@@ -466,8 +466,8 @@ impl<H: Taking> Batch<'_, '_, H> {
         client.enqueue(asked, work);
     }
 
-    /// Answers a SASL token, with an empty token if there is none. Tokens precede the queue, like
-    /// credentials.
+    /// Answers a SASL token. The answer contains an empty token if the exchange has no further one.
+    /// Tokens precede the queue, like credentials.
     fn take_token(&mut self, client: &mut ClientConnection<H::Note>, xid: Xid, token: &[u8]) {
         let answer = self.host.sasl(client, token);
         self.identities = client.identities.clone();

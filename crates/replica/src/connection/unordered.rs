@@ -44,8 +44,8 @@ pub enum SyncStep {
 
 /// Returns the treatment of a `sync`.
 ///
-/// A learner forwards it to its leader. A leader, and a standalone server, answers it after every
-/// write that it has received before, including writes of other connections. A client that lost its
+/// A learner forwards it to its leader. A leader, and a standalone server, answers it after all
+/// writes that it received earlier, including writes of other connections. A client that lost its
 /// connection while its write was in progress relies on this: after a `sync` it sees the outcome of
 /// that write. Source: Leader.processSync and SyncRequestProcessor.
 pub fn sync_step(service: Service, is_read_only: bool) -> SyncStep {

@@ -80,8 +80,8 @@ impl Lists {
         all
     }
 
-    /// Endpoints on which this server listens; `None` if no list contains the server, which then
-    /// keeps its current endpoints.
+    /// Returns the endpoints on which this server listens; `None` if no list contains the server,
+    /// which then keeps its current endpoints.
     pub(crate) fn own_endpoints(&self, me: Sid) -> Option<Vec<Endpoint>> {
         let member = self.both().find_map(|list| list.members.get(&me))?;
         Some(election_endpoints(member).collect())

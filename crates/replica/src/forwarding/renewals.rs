@@ -15,8 +15,8 @@ pub(crate) struct Renewals {
 }
 
 impl Renewals {
-    /// Adds a query. If the client returns again before the answer, it has abandoned its older
-    /// connection. Returns the older query.
+    /// Adds a query. Returns an older query of the same session, if there is one. A client that
+    /// returns again before the answer has abandoned its older connection.
     pub(crate) fn push(&mut self, renewal: Renewal) -> Option<Renewal> {
         self.pending.insert(renewal.session, renewal)
     }

@@ -44,7 +44,7 @@ pub trait State {
     fn sessions(&self) -> impl DerefMut<Target = Sessions>;
 }
 
-/// Executes the decisions of a replica.
+/// Environment that executes the decisions of a replica.
 pub trait Host {
     /// Tree, watches and sessions of this host.
     type State: State;

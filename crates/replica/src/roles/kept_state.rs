@@ -146,8 +146,8 @@ impl MemberState {
         }
     }
 
-    /// Applies a leader named by a reconfiguration. Servers that are looking for a leader receive
-    /// it from now on.
+    /// Stores the leader that a reconfiguration designated. Servers that are looking for a leader
+    /// are informed of it from now on.
     pub(crate) fn appoint(&mut self, leader: Sid) {
         let state = match self.lists.role() {
             MemberRole::Participant if leader == self.lists.me() => PeerState::Leading,

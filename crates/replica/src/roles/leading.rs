@@ -193,8 +193,9 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// Steps down if the leader's own log lags. A leader can commit with a quorum of other disks.
-    /// If its own disk hangs, all those transactions wait for it in memory.
+    /// Steps down if the leader's own log lags. A leader can commit with a quorum of other disks,
+    /// but transactions stay in memory until its own disk has them, and long requests wait for that
+    /// disk.
     fn step_down_if_log_lags(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Leading(_), Some(member)) = (&self.role, &self.member) else {
             return;
@@ -445,8 +446,8 @@ impl<H: Host> Replica<H> {
         turn.effect(Effect::AskOracle);
     }
 
-    /// Queries the oracle immediately if a decision waits for it that arose after the last query.
-    /// After a refusal, the query is repeated half a tick later.
+    /// Queries the oracle immediately if a decision that arose after the last query waits for the
+    /// answer. After a refusal, the query is repeated half a tick later.
     fn ask_oracle_if_wanted(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;

@@ -58,8 +58,7 @@ struct RefusedRequest {
 pub(crate) enum SessionHolder {
     /// A client's connection to this follower.
     Client,
-    /// Records that a session has returned and that the leader is being queried about it. From now
-    /// on, requests over another connection are late.
+    /// An observer's connection to this follower.
     Observer(LinkId),
 }
 
@@ -243,8 +242,8 @@ impl<H: Host> Replica<H> {
         self.with_observers(turn, |master, _, _, out| master.handle_sync_done(to, out));
     }
 
-    /// Forwards the leader's answer about a session if an observer asked for it. Returns whether it
-    /// did.
+    /// Forwards the leader's answer about a session to the observer that requested it. Returns
+    /// whether there is such an observer.
     pub(crate) fn answer_observers_question(
         &mut self,
         session: SessionId,

@@ -30,8 +30,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Returns whether its log counts in elections, because its files contain everything that it
-    /// may have acknowledged.
+    /// Returns whether the server's log counts in elections. It counts if the files contain
+    /// everything that the server may have acknowledged.
     pub fn is_trusted(&self) -> bool {
         self.member.as_ref().is_none_or(|member| member.is_trusted)
     }

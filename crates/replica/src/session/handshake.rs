@@ -192,8 +192,8 @@ impl HandshakeRules {
 }
 
 impl NewSession {
-    /// Creates the session with an unused id, and starts its clock. Ids begin with the time of the
-    /// server's start. If the wall clock was set back, this time may repeat an earlier one.
+    /// Creates the session with an unused id, and starts its clock. The ids of each run of the
+    /// server begin at a random number, so an id may already be in use.
     pub fn begin(
         &self,
         state: &impl State,

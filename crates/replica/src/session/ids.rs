@@ -2,8 +2,8 @@
 
 use proto::SessionId;
 
-/// Generates session ids. The top byte is the server's id, the next five bytes are the start, and
-/// the last two are a counter from 0 (which may overflow into the start's bits).
+/// Generator of session ids. The top byte is the server's id, the next five bytes are the start,
+/// and the last two are a counter from 0 (which may overflow into the start's bits).
 ///
 /// Source: SessionTrackerImpl.initializeNextSessionId. Differs: the start is a time there, and 0 is
 /// never used, because it means "no session" on the wire.

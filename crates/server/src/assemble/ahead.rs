@@ -52,11 +52,11 @@ pub fn check_empty(config: &Config) -> Result<Empty, StartError> {
     Ok(empty)
 }
 
-/// Checks for a server whose files were set aside and that cannot receive its data from another
-/// member.
+/// Checks that this server can start although its files may have been set aside.
 ///
 /// # Errors
-/// If this server is such a server, or if the marker cannot be looked up.
+/// If the files were set aside and the server cannot receive its data from another member, or if
+/// the marker cannot be looked up.
 pub fn check_marker(config: &Config) -> Result<(), StorageError> {
     let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
     if storage::is_untrusted(&ReadOnly(RealDisk), &dirs)? && !has_other_voters(config) {
@@ -125,7 +125,7 @@ pub(crate) fn refuse(
 }
 
 /// Refuses TTL znodes that the settings do not allow. Java treats such znodes as ephemerals of dead
-/// sessions: it deletes them immediately and leaves their children without a parent.
+/// sessions. It deletes them immediately and leaves their children without a parent.
 fn refuse_unrecognised(count: usize) -> Result<(), StartError> {
     match count {
         0 => Ok(()),

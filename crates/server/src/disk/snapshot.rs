@@ -191,7 +191,7 @@ pub(crate) struct SnapshotEnd {
 }
 
 impl SnapshotEnd {
-    /// Waits for the end of the thread, which follows after the last request handle is dropped.
+    /// Waits until the thread ends, which happens after the last request handle is dropped.
     /// Abandons a snapshot that is not finished after `grace`.
     pub(crate) fn wait(self, grace: Duration) {
         blocking::mark("wait for the snapshot thread");

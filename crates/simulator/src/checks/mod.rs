@@ -200,8 +200,8 @@ impl Checks {
         let end = self.history.end_before(epoch);
         self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
         if self.one_leader.newest() > epoch {
-            // The quorum has already moved to the next leader. This one does not know that yet and
-            // commits nothing.
+            // The quorum has already moved to the next leader. The previous leader does not know
+            // that yet and commits nothing.
             return self.serves(sid, last, tree);
         }
         for record in self.primary_order.between(self.history.end(), last) {

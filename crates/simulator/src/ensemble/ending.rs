@@ -346,20 +346,19 @@ impl Ensemble {
     }
 }
 
-/// Describes the activity of a server in a word, with the end of the server's history and the
-/// proposed member list that it knows.
+/// End of a server's history, and the proposed member list that the server knows.
 struct Standing<'a> {
     end: (Epoch, Zxid),
     proposed: Option<&'a Membership>,
 }
 
-/// Returns whether two lists can agree on a leader while the second one is proposed. `newest` is
-/// the voter of the committed list with the newest history.
+/// Returns whether the voters of both lists can agree on a leader. `newest` is the voter of the
+/// committed list with the newest history.
 ///
-/// A newcomer is a server that votes only by the proposed list. If newcomers alone are a quorum of
-/// that list and have logged more than each voter, they may have committed it. They then vote for
-/// none of the voters, and only voters that know the list can elect them. Apache ZooKeeper has no
-/// leader in this state either, until a person decides which history is valid.
+/// A newcomer is a server that is a voter only in the proposed list. If newcomers alone are a
+/// quorum of that list and have logged more than each voter, they may have committed it. They then
+/// vote for none of the voters, and only voters that know the list can elect them. Apache ZooKeeper
+/// has no leader in this state either, until a person decides which history is valid.
 fn may_agree(
     committed: &Membership,
     proposed: &Membership,
@@ -385,6 +384,7 @@ fn may_agree(
         || old.is_quorum(&knows_list)
 }
 
+/// Returns the activity of a server in one word, with its phase.
 fn doing(process: &Server) -> String {
     let Some(view) = process.replica.view() else {
         return "standalone".into();

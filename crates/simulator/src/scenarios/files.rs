@@ -40,9 +40,10 @@ pub(super) fn log_rots(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2]);
 }
 
-/// Only server 3 has a proposal. It leads server 1, which receives its snapshot and keeps an older
-/// one, as a directory of Apache ZooKeeper's server does. The newer snapshot is corrupted. The
-/// remaining files lead to an earlier history, with which servers 1 and 2 must not continue.
+/// Only server 3 has a proposal. It leads server 1, which receives its snapshot. After both stop,
+/// that snapshot is corrupted and the older files of server 1 are restored, because Apache
+/// ZooKeeper's server would still have them. The remaining files lead to an earlier history, with
+/// which servers 1 and 2 must not continue.
 pub(super) fn snapshot_rots(ensemble: &mut Ensemble) {
     ensemble.servers.world.settings.force_snapshot = true;
     ensemble.led_by(2);

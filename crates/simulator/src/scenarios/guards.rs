@@ -251,8 +251,8 @@ pub const GUARDS: &[Guard] = &[
     },
 ];
 
-/// Only the leader of two servers may continue alone. Later the other server may, and the two are
-/// separated.
+/// Of two servers, only the leader may continue alone. Later, the oracle names the other server,
+/// and the two are separated.
 fn word_moves(ensemble: &mut Ensemble) {
     for _ in 0..20 {
         ensemble.served_by(&[0, 1]);

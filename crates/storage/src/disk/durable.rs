@@ -1,4 +1,4 @@
-//! Making data durable that an earlier process may not have synced.
+//! Rewrite of data that an earlier process may not have synced.
 //!
 //! An earlier process may have died before a sync, or because a sync failed. A server that recovers
 //! a log relies on everything that it reads there, so the log must be on the disk first.
@@ -56,8 +56,8 @@ pub fn make_durable<D: Disk>(
     Ok(())
 }
 
-/// Rewrites the bytes from `begins_at`, or from an earlier offset, sets the file's length again,
-/// and syncs.
+/// Rewrites the bytes from `begins_at` on, or from an earlier offset if more bytes may be unsynced.
+/// Then sets the file's length again, and syncs.
 fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), StorageError> {
     let failed = || io_error("rewrite", path);
     let file = disk.open_for_change(path).map_err(failed())?;

@@ -44,8 +44,8 @@ impl Epochs {
     /// that epoch's history and has not promised a later one. Java then refuses to start.
     ///
     /// # Errors
-    /// If a file does not contain a number, or contains a number that the data or the other file
-    /// contradicts. Nothing is written then.
+    /// If a file cannot be read or written, lacks a number that is not certain without it, or
+    /// contradicts the data or the other file. Nothing is written in the last two cases.
     pub fn load<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let written = EpochFiles::read(disk, dirs, epoch_of(last_zxid))?;
         let epochs = Self::look(disk, dirs, last_zxid)?;
@@ -91,7 +91,8 @@ impl Epochs {
         Ok(Self { current, accepted })
     }
 
-    /// Returns the error for a `currentEpoch` that does not contain a number.
+    /// Returns the error for a `currentEpoch` that does not contain a number; `None` if the file
+    /// contains a number or is missing.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -105,8 +106,8 @@ impl Epochs {
         }
     }
 
-    /// Returns whether `currentEpoch` must be discarded together with a damaged history, because it
-    /// does not contain a number. The number only states whose history the files contain, so it is
+    /// Returns whether `currentEpoch` contains no number, so that it must be moved aside together
+    /// with a corrupted history. The number only states whose history the files contain, so it is
     /// not needed without them. A corrupted `acceptedEpoch` is a lost promise, which no leader can
     /// restore.
     ///
@@ -121,7 +122,7 @@ impl Epochs {
     }
 
     /// Writes a missing `acceptedEpoch` before the files with epoch `of_data` are moved aside.
-    /// Otherwise only those files would show which epoch was promised at least.
+    /// Without it, only these files would show a lower bound of the promised epoch.
     pub(crate) fn keep_promise<D: Disk>(
         disk: &D,
         dirs: &DataDirs,

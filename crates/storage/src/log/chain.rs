@@ -27,7 +27,7 @@ pub struct LoggedTxn {
     pub offset: u64,
 }
 
-/// Iterates over the transactions from a zxid on, through all files, in the order of the files.
+/// Iterator over the transactions from a zxid on, through all files, in the order of the files.
 ///
 /// Ends after the first error. The iterator checks framing and checksums, and whether a torn end
 /// can be the result of a crash ([`judge`](crate::log::judge)). It also checks that no transaction
@@ -72,9 +72,9 @@ struct Position {
 
 /// Returns the transactions with zxid >= `from`, for synchronising a learner.
 ///
-/// The first one returned may be higher than `from` if the log does not reach back that far. While
-/// a [`LogWriter`](crate::LogWriter) is running, stop at the last committed zxid, because a group
-/// that is being written may look like corruption.
+/// The zxid of the first transaction may be higher than `from` if the log does not reach back that
+/// far. While a [`LogWriter`](crate::LogWriter) is running, stop at the last committed zxid,
+/// because a group that is being written may look like corruption.
 ///
 /// # Errors
 /// If the directory cannot be listed. The iterator returns all other errors.
@@ -159,8 +159,8 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         }
     }
 
-    /// Returns the highest zxid returned so far. If none was returned, returns the zxid before the
-    /// start.
+    /// Returns the highest zxid returned so far, or the zxid before the start if no transaction has
+    /// been returned.
     pub fn last_zxid(&self) -> Zxid {
         self.last.zxid
     }
@@ -180,7 +180,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
     }
 
     /// Returns the last file that was read to its end, and the offset of its last intact record.
-    /// Returns `None` if that file lacks such a record.
+    /// Returns `None` if that file has no intact record.
     pub(crate) fn last_record(&self) -> Option<&(PathBuf, u64)> {
         self.last_record.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Distinguishes the end of a log, a torn record and corruption.
+//! Distinction between the end of a log, a torn record and corruption.
 //!
 //! A process that is killed during a write leaves a prefix of its last group. After a power failure
 //! whole sectors of that group may be missing as well; they then read as the zeros of the
@@ -47,8 +47,8 @@ use crate::error::StorageError;
 pub struct TornTail {
     /// Offset of the torn record.
     pub offset: u64,
-    /// Whether sectors in its middle were lost, which only happens in a power failure. Java would
-    /// refuse such a file.
+    /// Whether sectors in the middle of the record were lost, which only happens in a power
+    /// failure. Java would refuse such a file.
     pub has_lost_sectors: bool,
 }
 
@@ -332,8 +332,8 @@ impl Window {
         is_record.then_some(zxid)
     }
 
-    /// Returns torn if the bytes are the prefix of a record, or if they can be the result of a lost
-    /// sector.
+    /// Returns torn if the bytes are the prefix of a record or can be the result of a lost sector.
+    /// Otherwise, returns `damage`.
     fn verdict(&self, is_prefix: bool, last_byte: u64, damage: Damage) -> Verdict {
         if is_prefix {
             torn(self.offset, false)

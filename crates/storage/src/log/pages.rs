@@ -1,8 +1,9 @@
-//! Reading the log page by page, for a learner that lacks more transactions than memory holds.
+//! Reader of the log, page by page, for a learner that lacks more transactions than memory can
+//! hold.
 //!
 //! A leader requests one page at a time, each from the end of the previous page, and reading
-//! continues at that position of the files. Reading stops at the zxid given by the leader, which is
-//! committed, because the record after it may just be being written.
+//! continues at that position of the files. Reading stops at a committed zxid given by the leader,
+//! because the record after it may be incomplete.
 
 use bytes::Bytes;
 use jute::Limits;
@@ -70,7 +71,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
     /// to `None` at the end of the log.
     ///
     /// # Errors
-    /// If such a transaction does not exist, or if the log is too long or corrupted.
+    /// If no transaction with zxid <= `from` exists, or if the log is too long or corrupted.
     pub fn page(
         &self,
         cursor: &mut Option<LogCursor<'d, D>>,

@@ -1,4 +1,4 @@
-//! Reading of a log record by record, in large reads and without judging its content.
+//! Scanner that splits a log into records. It reads large chunks and does not decode payloads.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ pub enum Stop {
     },
 }
 
-/// Iterates over the records of one file.
+/// Iterator over the records of one file.
 #[derive(Debug)]
 pub struct LogScanner<F> {
     file: F,
@@ -271,7 +271,7 @@ impl<F: DiskFile> LogScanner<F> {
         (self.chunk.len() >= start.checked_add(count)?).then_some(start)
     }
 
-    /// Returns bytes of the file from `offset` on, fewer than `len` only at its end.
+    /// Reads `len` bytes of the file at `offset`. Returns fewer bytes only at the end of the file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -280,7 +280,7 @@ impl<F: DiskFile> LogScanner<F> {
     }
 }
 
-/// Returns bytes of a file from `offset` on, fewer than `len` only at its end.
+/// Reads `len` bytes of a file at `offset`. Returns fewer bytes only at the end of the file.
 pub(crate) fn read_at<F: DiskFile>(
     file: &F,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Appending to the log.
+//! Log writer.
 //!
 //! ```text
 //! append  frame into the group's buffer; a large group is written and synced in parts meanwhile
@@ -43,8 +43,9 @@ pub struct LogSettings {
     pub force_sync: bool,
     /// Duration above which a sync is logged (`fsync.warningthresholdms`).
     pub fsync_warning: Duration,
-    /// Bytes of records above which a file is closed after a commit (`txnLogSizeLimitInKb`); 0 for
-    /// no limit. Java also counts preallocated space, so it rolls after the first commit.
+    /// Size of a file's records, in bytes, above which the file is closed after a commit
+    /// (`txnLogSizeLimitInKb`); 0 for no limit. Java also counts preallocated space. With a limit
+    /// below the preallocation, it closes each file after one commit.
     pub log_bytes_max: u64,
     /// Limits for records and their fields that apply when a written log is read back.
     pub limits: jute::Limits,
@@ -79,7 +80,7 @@ pub struct Committed {
 /// Minimum and maximum number of zeros written after a group. They allocate and initialise the
 /// blocks of the following groups, so most syncs do not wait for the file-system journal. The sync
 /// that includes the zeros takes longer, and its group waits for it. The number is therefore small,
-/// and grows only for groups that would immediately use up few zeros. A group larger than the
+/// and grows only with groups that would immediately use up a small number. A group larger than the
 /// maximum already waits for its own bytes, so no zeros follow it.
 const ZEROS_AHEAD_BYTES: RangeInclusive<u64> = 128 << 10..=512 << 10;
 /// Number of groups of the current size for which the zeros should suffice.
@@ -101,7 +102,7 @@ struct OpenLog<F> {
     is_dirty: bool,
 }
 
-/// Appends transactions to the log, in groups.
+/// Log writer. It appends transactions in groups.
 ///
 /// Each process writes its own files. It never appends to an existing file, so a torn record
 /// remains at the end of its file.
@@ -358,9 +359,9 @@ impl<D: Disk> LogWriter<D> {
         make().map_err(failed)
     }
 
-    /// Returns an error if the existing file `path` contains a complete record, which is history.
-    /// Otherwise the file was left by a crash while the next record was being written. It contains
-    /// nothing that was acknowledged, so it is replaced, as in Java.
+    /// Returns an error if the existing file `path` contains a complete record, because that record
+    /// belongs to the history. Otherwise the file was left by a crash while the next record was
+    /// being written. It contains nothing that was acknowledged, so it is replaced, as in Java.
     fn refuse_to_destroy(&self, path: &std::path::Path) -> Result<(), StorageError> {
         let holds_records = match LogScanner::open(&*self.disk, path, self.settings.limits) {
             Ok(mut scanner) => match scanner.next_record()? {

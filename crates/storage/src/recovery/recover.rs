@@ -1,4 +1,4 @@
-//! Recovering a database from the newest intact snapshot and the log after it.
+//! Recovery of a database from the newest intact snapshot and the log after it.
 //!
 //! A server must never silently start without a part of its data. Recovery therefore compares the
 //! transactions it finds with the transactions that must exist:
@@ -137,7 +137,7 @@ pub struct Recovered {
 struct RejectedSnapshot {
     file: SnapshotFile,
     reason: String,
-    /// Zxid that older data reach towards this snapshot. It equals the snapshot's own zxid if
+    /// Zxid up to which older data lead towards this snapshot. It equals the snapshot's own zxid if
     /// nothing is missing.
     reached: Zxid,
 }
@@ -145,7 +145,7 @@ struct RejectedSnapshot {
 /// Fills `state` from the directories.
 ///
 /// Recovery makes only two changes, both after success. It removes the marker and log files of 0
-/// bytes (as does Java, which refuses them once another log follows).
+/// bytes. (Java also removes such files, but refuses them once another log follows.)
 ///
 /// # Errors
 /// If data is corrupted or missing. Each variant contains the position and a remedy. `state` is
@@ -346,8 +346,8 @@ fn refuse_unexplained<D: Disk>(
     }
 }
 
-/// Refuses to start if a corrupted snapshot means a loss of data. It does not if the log leads from
-/// an older snapshot, of `base`, to its transaction.
+/// Refuses to start if a corrupted snapshot means a loss of data. No data is lost if the log leads
+/// from the older snapshot of `base` to the transaction of the corrupted one.
 ///
 /// A snapshot at the start of an epoch, with counter 0, has no transaction. It is then unknown
 /// whether the log before that epoch is complete, so the snapshot is treated as lost.

@@ -39,8 +39,8 @@ struct LogCut {
 /// Java keeps the first record *above* a target that is not logged, and snapshots above it.
 ///
 /// # Errors
-/// With exit code 13 and without any change, if the log does not reach the target, or no snapshot
-/// at or below the target remains to start from. Source: FileTxnLog.truncate. Otherwise if
+/// If the log does not reach the target, or no snapshot at or below the target remains to start
+/// from. Nothing is then changed, and the exit code is 13. Source: FileTxnLog.truncate. Also if
 /// [`Truncation::plan`] or [`Truncation::carry_out`] fails.
 pub fn truncate<D: Disk>(
     disk: &D,

@@ -20,8 +20,8 @@ pub(crate) const SNAPPY_MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'
 pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Uncompressed length of a snappy block, bytes.
 const SNAPPY_BLOCK_BYTES: usize = 32 << 10;
-/// Maximum accepted uncompressed length of a block, because other writers may use larger blocks
-/// than Zoarium, bytes.
+/// Maximum accepted uncompressed length of a block, bytes. Other writers may use larger blocks than
+/// Zoarium.
 const SNAPPY_BLOCK_BYTES_MAX: usize = 4 << 20;
 /// Number of bytes per read or write of the file.
 const FILE_BUFFER_BYTES: usize = 1 << 20;

@@ -104,7 +104,7 @@ enum Step {
     Over,
 }
 
-/// Reads a snapshot piece by piece. Ends after the first error.
+/// Iterator over the pieces of a snapshot. It ends after the first error.
 pub(super) struct Pieces<R> {
     input: FieldInput<R>,
     is_file: bool,

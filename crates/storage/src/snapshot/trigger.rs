@@ -1,6 +1,6 @@
 //! Rule for when a snapshot is due.
 
-/// Decides after which transaction a snapshot is written and the log is rolled.
+/// Rule that decides after which transaction a snapshot is written and the log is rolled.
 ///
 /// The number of transactions is random, between half the configured count and the full count, so
 /// that the members of an ensemble do not all write their snapshots at the same moment. Randomness

@@ -16,7 +16,7 @@ use crate::recovery::state::Discard;
 const SNAPSHOT_BYTES_MIN: u64 = 10;
 
 /// Checks the first or last bytes: a plain snapshot ends with "/", a compressed one begins with its
-/// magic bytes. Returns a description of the fault; `None` if there is none.
+/// magic bytes. Returns a description of the error, or `None` if the bytes are correct.
 ///
 /// Source: SnapStream.isValidSnapshot.
 pub(crate) fn cheap_fault<D: Disk>(

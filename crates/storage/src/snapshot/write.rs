@@ -20,7 +20,7 @@ use crate::files::names::{snapshot_name, unfinished_name};
 /// wait, may have to wait for such a sync.
 const SYNC_EVERY_BYTES: u64 = 256 << 10;
 
-/// Writes a snapshot: the header, the bytes that the tree produces, then seals and trailer.
+/// Snapshot writer. It writes the header, the bytes that the tree produces, then seals and trailer.
 ///
 /// The file is written under the name `unfinished.snapshot.<zxid>`, which no reader treats as a
 /// snapshot (Java would even load a `.tmp`). It is then synced and renamed, and the directory is

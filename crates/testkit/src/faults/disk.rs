@@ -11,8 +11,8 @@ use storage::{DirEntry, Disk, DiskFile, DiskLock, RealDisk};
 
 /// The disk of this machine with a switch. After it is switched off, all changes are refused.
 ///
-/// Data written before remains, synced or not, as after a killed process. A power failure would
-/// lose the data that was not synced.
+/// Data that was written earlier remains, synced or not, as after a process is killed. A power
+/// failure would lose the data that was not synced.
 #[derive(Debug, Clone, Default)]
 pub struct SwitchedDisk {
     switch: Arc<Switch>,

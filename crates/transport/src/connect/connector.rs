@@ -15,10 +15,11 @@ use crate::tls::outgoing::Outgoing;
 /// A connection to another server that is being established.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send + 'a>>;
 
-/// Changes outgoing connections, for example with faults that tests inject.
+/// Hook that changes outgoing connections, for example with faults that tests inject.
 pub trait Interceptor: Send + Sync {
     /// Establishes a connection to the server at this address. `connecting` performs the TLS
-    /// handshake. The result may be another stream over its stream ([`Stream::Brought`]).
+    /// handshake. The returned stream may run on top of the stream of `connecting`
+    /// ([`Stream::Brought`]).
     fn establish<'a>(&'a self, server: SocketAddr, connecting: Connecting<'a>) -> Connecting<'a>;
 }
 
@@ -55,7 +56,7 @@ impl Connector {
         self
     }
 
-    /// Whether each connection uses TLS.
+    /// Returns whether each connection uses TLS.
     pub fn uses_tls(&self) -> bool {
         #[cfg(feature = "tls")]
         {
@@ -67,8 +68,8 @@ impl Connector {
         }
     }
 
-    /// Whether each connection uses TLS and the server's certificate must contain the server's
-    /// host.
+    /// Returns whether each connection uses TLS and the server's certificate must contain the
+    /// server's host.
     pub fn verifies_hosts(&self) -> bool {
         #[cfg(feature = "tls")]
         {

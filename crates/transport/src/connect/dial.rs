@@ -103,7 +103,7 @@ const QUICK_PAUSES_MS: [u64; 4] = [5, 10, 20, 40];
 /// Source: Learner.connectToLeader, LeaderConnector.
 ///
 /// # Errors
-/// If no address could be reached in time. The reason is the error of the last attempt.
+/// If no address could be reached in time. Returns the error of the last attempt.
 pub async fn connect_patiently(
     to: &'static str,
     addresses: &[HostPort],

@@ -65,8 +65,8 @@ pub async fn canonical_host(host: &str, limit: Duration) -> String {
     name.unwrap_or_else(|| host.to_owned())
 }
 
-/// Returns the name for an address, or `None` if there is none or the resolver does not answer in
-/// time.
+/// Returns the name for an address, or `None` if the address has no name or the resolver does not
+/// answer in time.
 pub(crate) async fn reverse(ip: IpAddr, limit: Duration) -> Option<String> {
     let looked_up = blocking::run(move || {
         blocking::mark("look up the name of an address");

@@ -10,7 +10,7 @@ use proto::{Acl, ErrorCode, Id};
 use super::settings::{ANYONE, AUTH, AuthSettings, WORLD};
 
 /// Maximum number of entries in a stored list that is created with `auth`. Such an entry expands to
-/// all of the caller's identities, and a client chooses both numbers.
+/// all of the caller's identities, and a client chooses the number of entries and of identities.
 const EXPANDED_ENTRIES_MAX: usize = 1 << 16;
 /// Number of entries up to which comparing all pairs is cheaper than hashing.
 const COMPARED_ENTRIES_MAX: usize = 8;

@@ -63,9 +63,8 @@ impl Tree {
     /// Watches are set under the lock of `watches`, which is held only for that.
     ///
     /// # Errors
-    /// The error code for the reply's header. The appended bytes, if any, remain the body; only a
-    /// multiRead appends some. For setWatches, the error is Unimplemented (see
-    /// [`Tree::set_watches`]).
+    /// The error code for the reply's header. A multiRead may already have appended bytes, which
+    /// remain the body. For setWatches, the error is Unimplemented (see [`Tree::set_watches`]).
     pub fn read(
         &self,
         request: &ReadRequest,

@@ -26,7 +26,8 @@ pub struct Search<'a> {
     pub includes_data: bool,
     /// Number of results after which a part ends.
     pub results_max: usize,
-    /// Identities that must have the permission to read a result and its parent.
+    /// Identities of the client. A znode is a result only if they permit reading the znode and its
+    /// parent.
     pub identities: &'a [Id],
 }
 
@@ -89,8 +90,8 @@ impl Tree {
         }
     }
 
-    /// Returns whether a znode is below another one, and both the znode and its parent are
-    /// readable.
+    /// Returns whether a znode is below `top`, and these identities may read both the znode and its
+    /// parent.
     fn is_visible_below(&self, top: NodeId, id: NodeId, identities: &[Id]) -> bool {
         let parent_of = |id: &NodeId| self.arena[*id].parent.get();
         let parent = parent_of(&id);
@@ -100,8 +101,8 @@ impl Tree {
     }
 }
 
-/// Returns whether a string contains another one, which is not empty. ASCII letters match in both
-/// cases.
+/// Returns whether a string contains `wanted`. Returns `false` if `wanted` is empty. ASCII letters
+/// match in both cases.
 fn contains(text: &[u8], wanted: &[u8]) -> bool {
     let Some(first) = wanted.first() else {
         return false;

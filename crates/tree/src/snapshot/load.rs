@@ -38,7 +38,8 @@ pub enum LoadError {
     NoRoot,
 }
 
-/// Builds a tree from a snapshot's content in the order of the file: sessions, ACL lists, znodes.
+/// Builder of a tree from a snapshot's content in the order of the file: sessions, ACL lists,
+/// znodes.
 #[derive(Debug)]
 pub struct TreeLoader {
     settings: Arc<TreeSettings>,

@@ -1,4 +1,4 @@
-//! Writing the tree to a snapshot file or a SNAP transfer: sessions, ACL map, znodes and end
+//! Tree writer for snapshot files and SNAP transfers. It writes sessions, ACL map, znodes and end
 //! marker.
 //!
 //! The writer holds the tree's lock for one chunk at a time, so the result is *fuzzy*: it contains

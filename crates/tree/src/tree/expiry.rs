@@ -13,9 +13,9 @@ const CANDIDATES_MAX: usize = 1 << 16;
 impl Tree {
     /// Returns the containers and TTL znodes that should now be deleted, each by a deleteContainer.
     ///
-    /// These are: childless containers that once had a child; containers that never had one and did
-    /// not change for `container_never_used_ms` (0: kept); and childless TTL znodes that did not
-    /// change for their TTL. `now_ms` is wall-clock time.
+    /// These are: childless containers that once had a child; containers that never had a child and
+    /// did not change for `container_never_used_ms` (0: kept); and childless TTL znodes that did
+    /// not change for their TTL. `now_ms` is wall-clock time.
     pub fn expired_candidates(&self, now_ms: i64, container_never_used_ms: i64) -> Vec<Str> {
         let containers = self
             .containers

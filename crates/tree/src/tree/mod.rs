@@ -294,7 +294,7 @@ impl Tree {
     }
 
     /// Returns whether one of the identities may read a znode with this list. It is used to filter
-    /// events. If the list is unknown (`None`), only super users may.
+    /// events. If the list is unknown (`None`), only super users may read it.
     pub fn may_see(&self, acl: Option<&[Acl]>, identities: &[Id]) -> bool {
         self.permits(acl, proto::data::perms::READ, identities)
     }

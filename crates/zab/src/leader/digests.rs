@@ -54,8 +54,8 @@ impl Comparison {
 }
 
 impl Leader {
-    /// Returns whether all learners support the packets, no comparison is in progress, and the
-    /// pause after the last one is over.
+    /// Requests a comparison ([`Action::CompareDigests`]) because a learner's digest differs,
+    /// unless no comparison may begin now.
     pub(super) fn handle_digest_differs(&mut self, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
         let is_wanted = |action: &Action| matches!(action, Action::CompareDigests { .. });
         if self.may_compare() && !out.iter().any(is_wanted) {
@@ -63,15 +63,16 @@ impl Leader {
         }
     }
 
-    /// Returns whether all learners support the packets, and no comparison is in progress or was
-    /// until a moment ago.
+    /// Returns whether a comparison may begin: this server leads, all learners support the packets,
+    /// no comparison is in progress, and the pause after the last one is over.
     fn may_compare(&self) -> bool {
         let mut links = self.links.values();
         let all_know = links.all(|link| link.reports_digests || link.state == LinkState::Connected);
         self.is_leading() && self.digests.is_none() && all_know
     }
 
-    /// Handles a learner's answer with its digest.
+    /// Begins a comparison with `own`, the digest of this server's tree. Call it for
+    /// [`Action::CompareDigests`].
     pub fn compare_digests(&mut self, own: u64, now_ms: i64, out: &mut Vec<Action>) {
         if !self.may_compare() {
             return;

@@ -73,8 +73,8 @@ impl Leader {
         self.oracle_grants
     }
 
-    /// Returns whether the oracle's answer matters because there are two voters and the other one
-    /// is not connected.
+    /// Returns whether the oracle's answer matters. It matters if there are two voters and the
+    /// other one is not connected.
     pub fn needs_oracle(&self) -> bool {
         decides_alone(&*self.quorum, self.sid, &self.forwarding_followers())
     }
@@ -99,8 +99,8 @@ impl Leader {
         is_enough(&*self.quorum) && next.is_none_or(|next| is_enough(&**next))
     }
 
-    /// Informs the proposals whether this server decides alone, and without which followers it must
-    /// not decide.
+    /// Passes to the proposals whether this server may decide alone, and without which followers it
+    /// must not decide.
     pub(super) fn tell_proposals(&mut self) {
         let is_granted = self.oracle_grants && self.is_oracle_fresh;
         let present = is_granted.then(|| self.forwarding_followers());

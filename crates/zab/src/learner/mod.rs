@@ -330,8 +330,8 @@ impl Learner {
 
     /// Forwards a client's request. Returns `false` if the leader cannot be reached now.
     ///
-    /// The host must have decoded the body before, because a Java leader that receives an
-    /// undecodable body never commits anything again.
+    /// The host must first decode the body, because a Java leader that receives an undecodable body
+    /// never commits anything again.
     pub fn forward(&mut self, request: LearnerRequest, out: &mut Vec<Action>) -> bool {
         self.send_live(LearnerPacket::Request(request), out)
     }
@@ -371,9 +371,9 @@ impl Learner {
         matches!(self.phase, Phase::Live(_))
     }
 
-    /// Returns whether the tree would be unreliable if the role ended now, because a snapshot is
-    /// only partly read, or is read and not on disk yet. The tree must then be loaded again from
-    /// disk.
+    /// Returns whether the tree would be unreliable if the role ended now. This is the case while a
+    /// snapshot is only partly read, or is read but not on disk yet. The tree must then be loaded
+    /// again from disk.
     pub fn is_tree_unsaved(&self) -> bool {
         match &self.phase {
             Phase::Restoring(_) => true,

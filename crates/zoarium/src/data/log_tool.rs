@@ -41,8 +41,8 @@ pub(crate) struct LogArgs {
     limits: LimitArgs,
 }
 
-/// Runs the command. The exit code is 0 if the logs are good (and, for a copy, if it is written).
-/// It is 1 if a log is corrupt or the command fails.
+/// Runs the command. The exit code is 0 if the logs are good and a requested copy is written. It is
+/// 1 if a log is corrupt or the command fails.
 pub(crate) fn run(args: &LogArgs) -> ExitCode {
     let done = if args.chop.is_some() || args.repair {
         copy(args)

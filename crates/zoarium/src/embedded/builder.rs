@@ -72,8 +72,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a line of zoo.cfg, given its key and value. All keys in docs/CONFIG.md are supported.
-    /// The last line with the same key applies, and takes precedence over the other methods.
+    /// Adds a setting, like a line `key=value` of zoo.cfg. All keys in docs/CONFIG.md are
+    /// supported. The last setting with a key applies. It takes precedence over the other methods,
+    /// except that a system property overrides some keys, as for `zoarium server`.
     #[must_use]
     pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.settings.push((key.into(), value.to_string()));

@@ -137,7 +137,7 @@ impl Server {
     /// persist in the data.
     ///
     /// # Errors
-    /// [`ServerError::Failed`] if the server has failed before.
+    /// [`ServerError::Failed`] if the server has already failed.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         self.running.tell(Ending::Stop);
         self.running.ended().await

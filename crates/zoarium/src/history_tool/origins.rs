@@ -293,7 +293,7 @@ impl Member {
         }
     }
 
-    /// Whether the last query was answered.
+    /// Returns whether the last query was answered.
     pub(crate) fn answers(&self) -> bool {
         self.failure.is_none()
     }

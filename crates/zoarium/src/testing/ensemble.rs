@@ -216,7 +216,7 @@ impl TestEnsemble {
     /// Stops all members, and waits until all their resources are released.
     ///
     /// # Errors
-    /// If a member has failed before.
+    /// If a member has already failed.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         let mut ended = Ok(());
         self.begin_to_stop();

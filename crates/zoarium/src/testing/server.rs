@@ -119,7 +119,7 @@ impl TestServer {
     /// Stops the server, and waits until all its resources are released.
     ///
     /// # Errors
-    /// If the server has failed before.
+    /// If the server has already failed.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         match self.server.take() {
             Some(server) => server.stop().await,

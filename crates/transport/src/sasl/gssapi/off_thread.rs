@@ -6,8 +6,8 @@ use tokio::sync::Semaphore;
 
 use super::refusal::GssapiRefusal;
 
-/// Concurrent steps of all logins in this process. Each uses a thread, which waits for a disk or,
-/// in a login by this process, for the KDC.
+/// Maximum number of concurrent steps of all logins in this process. Each step uses a thread, which
+/// waits for a disk or, in a login by this process, for the KDC.
 const STEPS_AT_A_TIME: usize = 16;
 
 /// Limit on concurrent steps. A client's step keeps its thread until the KDC answers, even if the

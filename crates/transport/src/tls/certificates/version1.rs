@@ -269,10 +269,10 @@ fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Result<&'a [u8], Error
     Ok(parsed.public_key)
 }
 
-/// Checks a handshake signature of TLS 1.3.
+/// Returns the key pair for this chain, whose first certificate has version 1.
 ///
 /// # Errors
-/// If the certificate's key did not create the signature.
+/// If the private key cannot be loaded or does not belong to that certificate.
 pub(crate) fn certified_key(
     chain: Vec<CertificateDer<'static>>,
     private_key: PrivateKeyDer<'static>,

@@ -1,7 +1,7 @@
 //! Key and trust stores: files, formats and contents.
 //!
 //! Java selects the format from the configured type or the file name's extension. A store named as
-//! JKS that is actually PKCS #12 is also read, and vice versa. So does Java's KeyStore
+//! JKS that is actually PKCS #12 is also read, and vice versa. Java's KeyStore does the same
 //! (`keystore.type.compat`), and since Java 9 keytool writes PKCS #12 regardless of the name.
 //! Source: FileKeyStoreLoaderBuilderProvider, KeyStoreFileType.
 

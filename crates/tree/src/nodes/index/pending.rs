@@ -1,4 +1,4 @@
-//! Adding millions of znodes while a snapshot is loaded.
+//! Insertion of millions of znodes while a snapshot is loaded.
 //!
 //! If added one by one, each znode causes a cache miss in a table of a hundred megabytes. If
 //! collected by shard, a few thousand znodes share half a megabyte of the table.
