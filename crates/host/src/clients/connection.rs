@@ -16,7 +16,7 @@ pub struct Connection<S> {
     state: Mutex<S>,
 }
 
-/// State guarded by the lock of a connection that does not have its own task. `N` is the host's data
+/// State guarded by the lock of a connection that has no task of its own. `N` is the host's data
 /// about a waiting read.
 #[derive(Debug)]
 pub struct Guarded<N, S> {
