@@ -47,8 +47,8 @@ fn observer(info: &ObserverInfo) -> Object {
         .with("last_zxid", info.last_zxid.0)
 }
 
-/// Returns the voters. The list is empty on a standalone server, and on a read-only server, which
-/// does not know them. Source: VotingViewCommand.
+/// Returns the voters. The list is empty on a standalone server, and on a member without a leader.
+/// Source: VotingViewCommand.
 pub(super) fn voting_view(view: &dyn AdminView) -> Answer {
     let role = view.role();
     let members = role.members.as_ref().filter(|_| role.mode.has_leader());

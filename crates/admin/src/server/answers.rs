@@ -180,8 +180,8 @@ impl Admin {
             Task::List(list) => self.list(served, (command.name, *list), activity).await,
             Task::Look(_) => {
                 let at_work = activity.begin();
-                // Commands whose answer depends on the caller's permissions query the change
-                // history.
+                // These commands include the queries of the change history, so only a limited
+                // number of them run at a time.
                 let turn = match command.access {
                     Access::Caller => self.questions.clone().acquire_owned().await.ok(),
                     Access::Anyone | Access::Administrator => None,

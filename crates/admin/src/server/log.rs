@@ -104,8 +104,8 @@ impl Admin {
     }
 }
 
-/// Returns the end of the committed log that can be read. Returns `None` if this member is not in a
-/// quorum.
+/// Returns the last committed transaction that can be read from the log. Returns `None` if this
+/// member is not in a quorum, or its tree may contain uncommitted transactions.
 fn committed(served: &Served) -> Option<Zxid> {
     let mode = served.view.role().served_mode();
     let is_in_quorum = mode.is_some_and(|mode| mode != Mode::ReadOnly);

@@ -167,8 +167,8 @@ fn with_request(mut span: SpanData, request: &TracedRequest) -> SpanData {
     span
 }
 
-/// Returns the event for the start of the sync that included this write. Before it, the write
-/// waited for the sync of earlier writes.
+/// Returns the event for the start of the sync that included this write. Until then, the write may
+/// have waited for the sync of earlier writes.
 fn sync_begins(log: LogTrace) -> SpanEvents {
     let mut events = SpanEvents::default();
     events
