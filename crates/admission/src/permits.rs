@@ -2,7 +2,7 @@
 
 use tokio::sync::Semaphore;
 
-/// Permits for requests. Each request holds one from its submission until its reply.
+/// Permits for requests in the pipeline. Each of these requests holds one permit until its reply.
 ///
 /// A connection acquires the permits before it submits requests, and stops reading while no permits
 /// are available. The client sees only TCP back-pressure. The core releases the permits with the

@@ -131,8 +131,7 @@ impl HeldBy {
         self.by_connection.keys().copied().collect()
     }
 
-    /// Returns the disconnected sessions that may still be alive, except those that have
-    /// reconnected.
+    /// Forgets the disconnected sessions that have ended or reconnected, and returns the others.
     pub(super) fn departed(
         &mut self,
         connected: &HashSet<SessionId>,
