@@ -124,8 +124,8 @@ impl Context {
 /// outgoing connections.
 const SESSIONS_PER_SOURCE: u32 = 20_000;
 
-/// Returns the source address for a session's connection if one address has too few ports for all
-/// sessions. This is possible only if the server runs on the same machine.
+/// Returns the source and target addresses of a session's connection if one source address has too
+/// few ports for all sessions. This is possible only if the server runs on the same machine.
 fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
     let address: SocketAddr = server.parse().ok()?;
     let block = u8::try_from(session / SESSIONS_PER_SOURCE).ok()?;
