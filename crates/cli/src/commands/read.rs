@@ -17,8 +17,8 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Returns whether there is a second word, which requests a watch in old scripts. Reports that this
-/// form is deprecated.
+/// Returns whether a watch is requested, with `-w` or, as in old scripts, with a second word.
+/// Reports that the old form is deprecated.
 fn wants_watch(shell: &mut Shell, command: &Command, given: &Arguments) -> bool {
     if given.words.len() > 1 {
         let name = command.name;

@@ -110,8 +110,10 @@ fn needs_ports(members: &[Member], given: &[String]) -> bool {
     !has_all && given.len() < members.len()
 }
 
-/// Returns the rows of the members, or of the named servers. `problems` are the reasons why client
-/// ports are unknown. If there are any, the named servers have separate rows.
+/// Returns the rows of the members, or of the named servers if there are no members. If a client
+/// port is unknown, the named servers replace the members, or have additional rows if there are
+/// fewer of them. `problems` contains the reasons why client ports are unknown, by the ids of
+/// members.
 fn wanted(
     members: Vec<Member>,
     given: Vec<String>,

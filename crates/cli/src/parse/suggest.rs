@@ -12,8 +12,8 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// Returns the number of insertions, deletions and replacements that turn one string into the other
-/// (Levenshtein distance).
+/// Returns the minimum number of insertions, deletions and replacements that turn one string into
+/// the other (Levenshtein distance).
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
