@@ -47,22 +47,22 @@ impl Create {
         }
     }
 
-    /// Creates a persistent znode.
+    /// Describes a persistent znode.
     pub fn persistent() -> Self {
         Self::new(flags::PERSISTENT)
     }
 
-    /// Creates an ephemeral znode, which is deleted at the end of the session.
+    /// Describes an ephemeral znode, which is deleted at the end of the session.
     pub fn ephemeral() -> Self {
         Self::new(flags::EPHEMERAL)
     }
 
-    /// Creates a container, which the server deletes after its last child is deleted.
+    /// Describes a container, which the server deletes after its last child is deleted.
     pub fn container() -> Self {
         Self::new(flags::CONTAINER)
     }
 
-    /// Creates a znode that the server deletes if it has no children and was not modified for
+    /// Describes a znode that the server deletes if it has no children and was not modified for
     /// `ttl`. The server refuses a TTL below a millisecond or above 34 years.
     pub fn ttl(ttl: Duration) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Create {
         }
     }
 
-    /// Appends a ten-digit number to the path.
+    /// Makes the server append a ten-digit number to the path.
     ///
     /// Containers cannot be sequential: the creation fails with
     /// [`Error::SequentialContainer`](crate::Error::SequentialContainer) before it is sent.

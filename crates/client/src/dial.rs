@@ -6,7 +6,8 @@ use std::pin::Pin;
 
 use transport::Duplex;
 
-/// Opens the stream to a server: another kind of socket, a tunnel, or a simulated network.
+/// Dialer, which opens the stream to a server: another kind of socket, a tunnel, or a simulated
+/// network.
 ///
 /// The client uses the stream unchanged. It adds TLS to TCP connections only, so a dialer must add
 /// TLS itself if it needs TLS.

@@ -164,8 +164,9 @@ pub enum Error {
         /// Time limit of the handshake.
         timeout: Duration,
     },
-    /// The connection ended before the server answered the handshake. The server does not serve,
-    /// has too many connections, or has a smaller last zxid than this client.
+    /// The connection ended before the server answered the handshake. Possible reasons are that the
+    /// server does not serve clients, has too many connections, or has a smaller last zxid than
+    /// this client.
     #[error("handshake with {server} failed: {reason}")]
     Handshake {
         /// The server.
