@@ -282,8 +282,8 @@ fn check_rules(settings: &WrittenSettings, rules: &str) -> Result<(), ConfigErro
     Err(error.hint("write DEFAULT, or RULE:[<parts>:<format>](<pattern>)s/<from>/<to>/g"))
 }
 
-/// Reads the users of the section. Without the section, logins are impossible and the server starts
-/// with a warning. Source: ServerCnxnFactory.configureSaslLogin.
+/// Reads the acceptor of logins from the section. Without the section, logins are impossible and
+/// the server starts with a warning. Source: ServerCnxnFactory.configureSaslLogin.
 fn read_acceptor(
     settings: &mut WrittenSettings,
     providers: &BTreeMap<String, AuthProvider>,
