@@ -133,8 +133,7 @@ fn from_files(
     })
 }
 
-/// Restores from a backup directory. `called` is the name that the user entered, if the backup is
-/// one file.
+/// Restores from a backup directory. `called` is the path of the backup as the user entered it.
 fn from_backup(
     dir: &Path,
     called: &Path,
