@@ -52,7 +52,7 @@ pub enum Action {
     /// be two leaders. Reported once for each such leader and list. The server continues to look
     /// for a leader.
     Refused {
-        /// Server that would lead by this server's list.
+        /// Server that would lead according to this server's list.
         candidate: Sid,
         /// The current leader.
         leader: Sid,

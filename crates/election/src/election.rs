@@ -338,8 +338,8 @@ impl Election {
         self.presence.get(&sid) == Some(&Presence::Gone)
     }
 
-    /// Sets the version of a list in this server's log. Older lists of other servers are then
-    /// obsolete, because their members may lack later commits.
+    /// Sets the minimum version of other servers' lists: the version of a list in this server's
+    /// log. Older lists are obsolete, because their members may lack later commits.
     pub fn take_no_list_before(&mut self, version: ConfigVersion) {
         self.overtaken_before = version;
     }
