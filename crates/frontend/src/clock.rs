@@ -43,8 +43,8 @@ pub(crate) fn wall_ns_at(monotonic_ms: u64) -> u64 {
     wall_ns().saturating_sub(elapsed_ns)
 }
 
-/// Returns a number that differs between calls, to spread actions that should not happen at the
-/// same time on all servers.
+/// Returns a number that usually differs between calls, to spread actions that should not happen at
+/// the same time on all servers.
 pub fn seed() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -54,16 +54,16 @@ impl Connection {
 }
 
 impl ConnectionState {
-    /// Returns whether the connection has too many unanswered requests to read more. The task is
-    /// then about to wait for answers, and otherwise for the client.
+    /// Returns whether the connection has too many unanswered requests to read more. Records that
+    /// the task is about to wait: for answers in this case, and otherwise only for its client.
     pub(crate) fn is_full_before_wait(&mut self) -> bool {
         let is_full = self.is_full();
         self.at_once.direct.task_waits(!is_full);
         is_full
     }
 
-    /// Returns whether unanswered requests delay further writes. In that case, the task is about to
-    /// wait for answers.
+    /// Returns whether unanswered requests delay further writes. Records that the task is about to
+    /// wait for other work than its client.
     pub(crate) fn holds_up_writes_before_wait(&mut self) -> bool {
         self.at_once.direct.task_waits(false);
         self.client.holds_up_writes()

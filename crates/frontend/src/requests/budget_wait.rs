@@ -1,4 +1,4 @@
-//! Payment for requests. A connection waits until its budgets cover the requests
+//! Charges for requests. A connection waits until its budgets cover its requests
 //! (`budget.<name>.*`).
 
 use std::io;
