@@ -117,9 +117,9 @@ impl Question {
     }
 }
 
-/// Parses the parameters of a feed. Returns the query and the position after which it begins;
-/// `None` for now. `path` defaults to `/`, and descendants are included unless `recursive` is
-/// `false`.
+/// Parses the parameters of a feed. Returns the query and the position after which the feed begins,
+/// or `None` if the feed begins now. `path` defaults to `/`, and descendants are included unless
+/// `recursive` is `false`.
 ///
 /// # Errors
 /// If a parameter is invalid.

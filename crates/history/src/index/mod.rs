@@ -97,9 +97,9 @@ impl Index {
         Zxid(self.state.head)
     }
 
-    /// Returns whether the transaction at [`Index::head`] has this header. Another transaction with
-    /// the same zxid means that the history belongs to another ensemble. Also returns `true` if the
-    /// header is unknown.
+    /// Returns false if `header` has the zxid of [`Index::head`] but belongs to another
+    /// transaction. The history then belongs to another ensemble. Returns true if the zxids differ,
+    /// or if the transaction at the head is unknown.
     pub fn is_head(&self, header: &TxnHeader) -> bool {
         let state = &self.state;
         let is_known = (state.head_session, state.head_cxid, state.head_time_ms) != (0, 0, 0);

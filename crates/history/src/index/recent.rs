@@ -38,8 +38,8 @@ struct RecentEntry {
     posting: Posting,
 }
 
-/// Number of entries that are remembered to find equal ones. It exceeds the number of entries for a
-/// block.
+/// Number of remembered entries, among which equal entries are found. It exceeds the number of
+/// entries for a block.
 const LATEST: usize = 512;
 
 impl Default for RecentKeys {

@@ -218,8 +218,9 @@ impl Look {
         })
     }
 
-    /// Returns the last change in a block up to this time. If a hole follows the change, later
-    /// changes up to this time may be missing.
+    /// Returns the zxid of the last change in a block up to this time. If a hole follows the
+    /// change, returns the first known moment after the hole if that is not after this time, and
+    /// otherwise an error.
     fn last_until(&self, block: u64, ms: i64) -> Result<Option<Zxid>> {
         let (changes, _) = self.block(block)?;
         let seen = changes.partition_point(|change| change.zxid <= self.head.0);

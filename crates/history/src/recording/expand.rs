@@ -122,7 +122,7 @@ impl Drafts {
         self.slots[..self.used].iter_mut()
     }
 
-    /// Removes the changes and their contents, because a slice would keep a whole request in
+    /// Removes the changes and their contents. A slice that was kept would keep a whole request in
     /// memory.
     pub(crate) fn clear(&mut self) {
         for draft in &mut self.slots[..self.used] {

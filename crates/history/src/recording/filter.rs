@@ -59,8 +59,8 @@ impl PathFilter {
     }
 }
 
-/// Validates the path in a query, which must be absolute, without empty components and a final
-/// slash.
+/// Validates a path or a pattern. It must be absolute, and must not contain an empty component, a
+/// final slash or a NUL.
 pub(crate) fn check(path: &str) -> Result<()> {
     let refuse = |reason| {
         Err(HistoryError::BadPath {
