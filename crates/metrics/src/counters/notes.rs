@@ -95,7 +95,7 @@ impl Metrics {
         }
     }
 
-    /// Records a packet from this leader that synchronises a learner without a snapshot. Source:
+    /// Counts a packet from this leader if it begins a synchronisation without a snapshot. Source:
     /// LearnerHandler.run.
     pub fn sent_by_leader(&self, packet: &LeaderPacket) {
         if matches!(
@@ -106,7 +106,7 @@ impl Metrics {
         }
     }
 
-    /// Records a packet from this learner's leader. Source: Follower.processPacket,
+    /// Counts a proposal or commit from this learner's leader. Source: Follower.processPacket,
     /// Observer.processPacket.
     pub fn received_by_learner(&self, packet: &LeaderPacket) {
         match packet {

@@ -92,8 +92,8 @@ impl Distribution {
         counts
     }
 
-    /// Returns the smallest value that is not exceeded by at least the fraction `q` of all values,
-    /// or 0 without values.
+    /// Returns the smallest value that at least the fraction `q` of all values does not exceed, or
+    /// 0 without values.
     pub fn quantile(&self, q: f64) -> u64 {
         let total: u64 = self.buckets.iter().sum();
         #[expect(

@@ -68,7 +68,8 @@ impl RoleCell {
     }
 
     /// Changes the role or a part of it, at `now_ms` by the monotonic clock. Use it for changes of
-    /// roles and learners but not for every proposal, because readers receive a copy.
+    /// roles and learners but not for every proposal, because a change copies the view while a
+    /// reader holds it.
     pub fn update(&self, now_ms: u64, change: impl FnOnce(&mut RoleView)) {
         let mut current = self.view.write();
         let view = Arc::make_mut(&mut current);

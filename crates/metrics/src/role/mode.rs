@@ -33,8 +33,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns the name shown by `srvr` and in `zk_server_state`. A server that looks for a leader
-    /// never appears there.
+    /// Returns the name shown by `srvr` and in `zk_server_state`. `looking` never appears there,
+    /// because the server does not serve clients then.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standalone => "standalone",

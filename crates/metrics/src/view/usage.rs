@@ -201,8 +201,8 @@ impl<K: Eq + Hash> Rows<K> {
         }
     }
 
-    /// Merges half of the keys into the sum of older ones. An addition is therefore cheap on
-    /// average.
+    /// Merges the keys that were used least recently into the sum of older entries. Half of the
+    /// keys are merged at a time, so an addition is cheap on average.
     fn forget_earlier(&mut self) {
         let mut times: Vec<u64> = self.rows.values().map(|(last, _)| *last).collect();
         times.sort_unstable();
