@@ -210,8 +210,8 @@ fn is_written(file: &Path) -> bool {
     mode.is_some_and(|mode| mode & 0o3 != 0)
 }
 
-/// Returns whether the file is a log that is being written, or the lock. A shell whose current
-/// directory is the data directory does not use the data.
+/// Returns whether the file is the lock or is in `version-2`. A shell whose current directory is
+/// the data directory does not use the data.
 fn is_of_server(target: &Path, dir: &Path) -> bool {
     target == dir.join(LOCK_FILE)
         || target.starts_with(dir.join("version-2")) && target != dir.join("version-2")

@@ -24,8 +24,8 @@ const BESIDE: &[&str] = &[
     "history",
     "lost+found",
 ];
-/// Names that servers and their scripts create in `version-2`, except logs and snapshots, including
-/// those that were set aside.
+/// Names that may occur in `version-2`, in addition to logs and snapshots (even those that were set
+/// aside).
 const WITHIN: &[&str] = &[
     "currentEpoch",
     "acceptedEpoch",
@@ -294,8 +294,8 @@ fn is_history(name: &str) -> bool {
     parsed.zxid.is_some() && ["log", "snapshot"].contains(&parsed.prefix)
 }
 
-/// Returns whether the name belongs to a log or snapshot, including those that were set aside, or
-/// to a file that is being replaced.
+/// Returns whether the file may be next to the data. Permits logs and snapshots (even those that
+/// were set aside), temporary files of a server, and files that users and tools often store there.
 fn is_ours(name: &str) -> bool {
     let parsed = FileName::parse(name);
     ["log", "snapshot"].contains(&parsed.prefix)
