@@ -155,8 +155,8 @@ async fn wait_for_end(stream: &mut Stream) -> io::Result<()> {
 
 /// Returns the address that this server announces. As in Java, it is the current address for the
 /// server's name, because other hosts may not know the new address yet if the server has just
-/// moved. If the name resolves only to this machine (because of its own hosts file), the name is
-/// announced, because other hosts can resolve it.
+/// moved. If the name resolves to a loopback or wildcard address (for example, in the hosts file of
+/// this machine), the name itself is announced, because other hosts can resolve it.
 async fn placed(own: &Endpoint, limit: Duration) -> Endpoint {
     let found = resolve(&own.host, own.port, limit).await;
     let found = found.unwrap_or_default();

@@ -15,7 +15,7 @@ pub type PeerSink = Arc<dyn Fn(PeerEvent) + Send + Sync>;
 
 /// Event of a connection between members, or result of an order.
 ///
-/// Events of a link or an attempt that the core has closed may still arrive, but no new ones are
+/// Events of a link or an attempt that the core has closed may still arrive, but no new events are
 /// created. The event for a connected learner precedes all other events of its link. The event for
 /// the end of the link follows all others, except answers to orders.
 #[derive(Debug)]

@@ -77,8 +77,9 @@ impl Outbox {
         AtOnce(self)
     }
 
-    /// Writes packets directly if they are next in the order and the socket accepts some bytes
-    /// immediately. Queues the rest. Returns `false` if the caller must queue the packets.
+    /// Writes packets directly if they are next in the order, and queues the bytes that the socket
+    /// does not accept immediately. Otherwise returns `false`, and the caller must queue the
+    /// packets.
     pub(super) fn try_write(&self, batch: &PacketBatch) -> bool {
         let Some(to) = self.at_once.lock().clone() else {
             return false;
