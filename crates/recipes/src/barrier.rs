@@ -161,8 +161,11 @@ impl DoubleBarrier {
             if ready.is_none() {
                 make(client, &self.ready()).await?;
             }
-            let barrier = self.clone();
-            return Ok(Inside { barrier, place });
+            // The session may have ended meanwhile, and the znode with it.
+            if place.is_certain() {
+                let barrier = self.clone();
+                return Ok(Inside { barrier, place });
+            }
         }
     }
 
