@@ -10,7 +10,7 @@ import threading
 import time
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NodeExistsError
+from kazoo.exceptions import KazooException, NodeExistsError
 
 TIMEOUT_S = 30
 HOUR = datetime.timedelta(hours=1)
@@ -83,12 +83,13 @@ def locking_queue(client, path):
 
     def consume():
         consumer = client.LockingQueue(path)
-        while True:
-            if consumer.get(1) is not None:
-                consumer.consume()
-                consumed.release()
-            elif not client.connected:
-                return
+        try:
+            while True:
+                if consumer.get(1) is not None:
+                    consumer.consume()
+                    consumed.release()
+        except KazooException:
+            pass  # The measurement is over.
 
     threading.Thread(target=consume, daemon=True).start()
 
