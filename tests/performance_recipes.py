@@ -247,7 +247,7 @@ def main():
     print("Load of the machine before: %s\n" % " ".join("%.1f" % part for part in os.getloadavg()))
     prepare()
     with tempfile.TemporaryDirectory(dir=a.dir) as home, open(os.path.join(home, "log"), "ab") as log:
-        server = Server("Zoarium", os.path.join(home, "zoarium"), "4lw.commands.whitelist=*\n")
+        server = Server("Zoarium", os.path.join(home, "zoarium"), "4lw.commands.whitelist=*\nextendedTypesEnabled=true\n")
         server.start()
         everyone = []
         try:
