@@ -101,7 +101,7 @@ pub(crate) const MEMBER_ANSWER_BYTES_MAX: usize = 16 << 10;
 pub(crate) const ENSEMBLE_EVENTS_MAX: usize = 64;
 
 /// Number of observed transactions of the leader from which the lag of members is computed. Each
-/// query observes one.
+/// query observes one transaction.
 pub(crate) const LEADER_ZXIDS_MAX: usize = 64;
 
 /// Number of series of figures that the console keeps. Each has a value for every step.
@@ -149,8 +149,8 @@ pub(crate) const DATA_BYTES_PIECE: usize = 1 << 20;
 /// Number of children in a page.
 pub(crate) const CHILDREN_PAGE: usize = 200;
 
-/// Long lists of children that sessions keep for their further pages. A list of a million children
-/// has about 50 MiB.
+/// Maximum number of long lists of children that sessions keep for requests of further pages. A
+/// list of a million children takes about 50 MiB.
 pub(crate) const CHILDREN_LISTS_MAX: usize = 2;
 
 /// Number of sessions in a page.

@@ -1,4 +1,4 @@
-//! Routing of requests.
+//! Router of requests to commands.
 
 use http::{Method, StatusCode};
 use metrics::view::AdminView;

@@ -124,8 +124,8 @@ pub(crate) struct Settings {
 pub(crate) enum Outcome {
     /// Complete response.
     Answer(Answer),
-    /// Page of the sessions, which the host creates with
-    /// [`sessions_answer`](super::sessions_answer), and the visitor's login if there is one.
+    /// Page of the sessions and, if the visitor has logged in, the login. The host creates the page
+    /// with [`sessions_answer`](super::sessions_answer).
     Sessions(SessionsPage, Option<Login>),
     /// Command of the admin server, its parameters, and the visitor's login if there is one.
     Command(&'static str, Vec<(String, String)>, Option<Login>),

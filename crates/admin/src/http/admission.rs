@@ -323,8 +323,8 @@ mod tests {
         assert!(no_slot.await.is_err());
         drop(work);
         let slot = late.slot().await.unwrap();
-        // An answer that its client does not read is closed in favour of a waiting request, unless
-        // it is a feed.
+        // An answer that the client does not read is aborted in favour of a waiting request, unless
+        // the answer is a feed.
         let feed = slots.pop().unwrap();
         let feeding = feed.presence.clone();
         let _feed = feed.answer(None);

@@ -31,8 +31,8 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Returns a body that `source` produces, with the length `len` if it is known. A piece is
-    /// produced when there is space for it, and the work holds the slot of the request.
+    /// Returns a body whose pieces `source` produces. `len` is its length, if known. A piece is
+    /// produced when there is space for it. The work on each piece holds the slot of the request.
     pub(crate) fn of(
         source: impl Source,
         len: Option<u64>,

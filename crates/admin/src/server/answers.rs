@@ -1,4 +1,4 @@
-//! Processing of admin requests: from a request to a response.
+//! Handler of admin requests, which converts a request to a response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
