@@ -44,7 +44,7 @@ impl Client {
     /// Works like [`ensure_path`](Self::ensure_path), with this ACL for each new znode.
     ///
     /// # Errors
-    /// As [`ensure_path`](Self::ensure_path).
+    /// See [`ensure_path`](Self::ensure_path).
     pub async fn ensure_path_with_acl(&self, path: &str, acl: Vec<Acl>) -> Result<()> {
         // A client may see a znode even if it may not change the parent.
         if self.exists(path).await?.is_some() {

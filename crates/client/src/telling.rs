@@ -1,4 +1,4 @@
-//! Notification of listeners about the state of a session.
+//! Notifier of the listeners to a session's state.
 //!
 //! Each listener has its own channel, and receives states in the order of subscription. tokio wakes
 //! the receivers of one channel in a random order, which would make simulations unrepeatable.

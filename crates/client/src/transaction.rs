@@ -69,7 +69,7 @@ impl Transaction<'_> {
     /// Executes all operations or none. The results are in the order of the operations.
     ///
     /// # Errors
-    /// As [`Client::multi`].
+    /// See [`Client::multi`].
     pub async fn commit(self) -> Result<Vec<MultiResult>> {
         self.client.multi(&self.ops).await
     }

@@ -46,9 +46,9 @@ pub struct ChangeOptions {
     pub authorization: Option<String>,
     /// TLS settings, if the servers require TLS.
     pub connector: Connector,
-    /// Time without a usable member, after which [`Changes::next`](super::Changes::next) returns
-    /// [`ChangesError::Unreachable`](super::ChangesError::Unreachable), but not before each member
-    /// has failed once. The default is one minute. `None` means never.
+    /// Time without a usable member after which [`Changes::next`](super::Changes::next) returns
+    /// [`ChangesError::Unreachable`](super::ChangesError::Unreachable). Each member is tried at
+    /// least once before. The default is one minute, and `None` means no limit.
     pub failure_limit: Option<Duration>,
 }
 
