@@ -1,4 +1,4 @@
-//! Extraction of a backup's files. Each file is hashed as it is read, and is used only after its
+//! Extractor of a backup's files. Each file is hashed as it is read, and is used only after its
 //! hash has been checked.
 
 use std::fs::File;

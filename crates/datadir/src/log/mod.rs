@@ -156,8 +156,8 @@ pub enum Printed {
 
 /// Prints the file as Java's TxnLogToolkit does.
 ///
-/// A record with a wrong checksum is printed twice, the first time with a mark. For a record that
-/// cannot be decoded, a line states this fact (Java ends with an exception).
+/// A record with a wrong checksum is printed twice, the first time with a mark. A record that
+/// cannot be decoded is printed as a line with the error, whereas Java ends with an exception.
 ///
 /// # Errors
 /// If the file cannot be read or is not a log, or `out` cannot be written to.
