@@ -399,12 +399,12 @@ impl Election {
         self.tell_all(out);
     }
 
-    /// Tracks whether the election waits for this newcomer. A newcomer does not vote before it
-    /// knows a candidate, as in Java. If the voters agree on a candidate that it cannot vote for,
-    /// and need its vote, only the newcomer can be elected. In Java it never becomes a candidate,
-    /// and such an ensemble remains without a leader. It must not become one unnecessarily either,
-    /// because a Java server votes for a newcomer but does not find its address (QuorumPeer.getView
-    /// contains only the committed list).
+    /// Tracks whether the election waits for this newcomer. As in Java, a newcomer does not vote
+    /// before it knows a candidate. If the voters need its vote but agree on a candidate that it
+    /// cannot vote for, only the newcomer itself can be elected. In Java it never becomes a
+    /// candidate, and such an ensemble remains without a leader. However, it must not become a
+    /// candidate unnecessarily, because a Java server that votes for a newcomer does not find the
+    /// newcomer's address (QuorumPeer.getView contains only the committed list).
     fn watch_hold_up(&mut self, now_ms: i64) {
         let is_held_up = self.role == Role::Participant
             && self.electorate.is_newcomer(self.me)
