@@ -6,7 +6,7 @@ pub const FORMAT: u32 = 1;
 /// Size of changes above which a block is closed early, bytes.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
-/// Size up to which a content is stored in the change itself, bytes. Such contents are compressed
+/// Size up to which contents are stored in the change itself, bytes. Such contents are compressed
 /// together in a block. A separate frame for each would cost more than it saves.
 pub(crate) const INLINE_BYTES: usize = 256;
 
@@ -25,7 +25,7 @@ pub(crate) const CACHED_BLOCKS: usize = 64;
 /// Number of pages that one step of a merge reads.
 pub(crate) const STEP_PAGES: usize = 16;
 
-/// Number of keys of a run that are written before the thread yields, which takes tens of
+/// Number of keys of a run that are written before the thread yields. Writing them takes tens of
 /// microseconds.
 pub(crate) const GIVE_WAY_KEYS: usize = 128;
 

@@ -1,6 +1,6 @@
 //! Queries of commands and of the admin server: parameters in, JSON out.
 //!
-//! | question | parameters |
+//! | query | parameters |
 //! |---|---|
 //! | `changes` | `path`, `recursive`, `since`, `until`, `by`, `session`, `op` (any number), `diff`, `oldest_first`, `limit`, `after` |
 //! | `blame` | `path`, `limit`, `after` |
@@ -10,8 +10,8 @@
 //! | `origins` | `zxid` (up to [`ORIGINS_MAX`]) |
 //!
 //! An answer contains `results`, and in `next` the value of `after` for the next page, `null` on
-//! the last page. The answer contains the zxids of requested moments; requests for further pages
-//! use those.
+//! the last page. It also contains the zxids of the moments in the query. Requests for further
+//! pages contain these zxids instead of the moments.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Parsing of queries and formatting of answers.
+//! Parsers of queries, and formatters of answers.
 
 pub mod ask;
 pub mod json;

@@ -1,4 +1,4 @@
-//! Opening of a history: the rows are read and compared with the files.
+//! Loader of a history. It reads the rows and compares them with the files.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};

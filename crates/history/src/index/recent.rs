@@ -137,8 +137,8 @@ impl RecentKeys {
         Sorted::new(self, &all, give_way)
     }
 
-    /// Returns an empty value with the capacity for as many keys, because the next blocks usually
-    /// resemble the previous ones.
+    /// Returns an empty value with capacity for the same number of keys, because the next blocks
+    /// usually resemble the previous ones.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             hashes: Vec::with_capacity(self.hashes.len()),

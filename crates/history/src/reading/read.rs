@@ -1,4 +1,4 @@
-//! Reading of znodes at a past moment.
+//! Reader of a history, which finds znodes at past moments.
 
 use std::path::PathBuf;
 use std::sync::Arc;

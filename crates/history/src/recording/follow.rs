@@ -1,4 +1,5 @@
-//! Decision which committed transactions to record directly and which to read from the log.
+//! Rules that decide which committed transactions are recorded directly and which are read from the
+//! log.
 //!
 //! A member receives transactions as it applies them, and misses some because it was down, a queue
 //! was full, or a leader's snapshot replaced the log. A transaction is recorded only after its
