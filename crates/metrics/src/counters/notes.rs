@@ -26,8 +26,8 @@ impl Metrics {
     }
 
     /// Records a group of committed transactions that was applied and answered in `took_ms`.
-    /// `under_way` is the number of requests in progress from this server's clients. Java waits in
-    /// several stages after the commit. Zoarium holds the tree once instead. Source:
+    /// `under_way` is the number of requests in progress from this server's clients. Java measures
+    /// several stages after the commit. Zoarium instead locks the tree once for the group. Source:
     /// CommitProcessor, FinalRequestProcessor.
     pub fn group_applied(&self, group: GroupApplied, took_ms: u64, under_way: u64) {
         let transactions = group.of_clients_here + group.of_others;

@@ -44,7 +44,7 @@ impl Environment {
         &self.user.name
     }
 
-    /// Returns all facts in ZooKeeper's order and under its names. The `java.` names are included
+    /// Returns all entries in ZooKeeper's order and under its names. The `java.` names are included
     /// because tools search for them. The class path is the path of the executable.
     pub fn entries(&self, memory: Memory) -> [(&'static str, String); 18] {
         let unknown = || UNKNOWN.to_owned();
