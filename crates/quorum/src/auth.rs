@@ -40,8 +40,8 @@ use self::packet::{
 const TOKEN_BYTES_MAX: usize = 4096;
 
 /// Time within which a login must begin. A peer that logs in begins immediately after its hello. If
-/// logins are optional, a peer that is silent for this time is treated as one that does not log in.
-/// Java waits for the duration of `syncLimit`.
+/// logins are optional, a peer that is silent for this time is treated as a peer that does not log
+/// in. Java waits for the duration of `syncLimit`.
 const LOGIN_BEGINS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Rules for logins between members.

@@ -183,7 +183,7 @@ pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
 /// `stall`.
 ///
 /// # Errors
-/// As [`write_packets`].
+/// See [`write_packets`].
 pub(super) async fn write_all<W: AsyncWrite + Unpin>(
     stream: &mut W,
     mut bytes: &[u8],

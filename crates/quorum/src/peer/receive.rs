@@ -1,4 +1,4 @@
-//! Loading of a leader's tree from a connection.
+//! Loader of a leader's tree, which arrives over a connection.
 //!
 //! A thread that may block reads the bytes directly into a separate tree, so only one read is
 //! buffered at a time. The server's own tree stays unchanged until the new tree is complete.
