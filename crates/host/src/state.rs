@@ -82,8 +82,8 @@ impl ServerState {
         Some(next)
     }
 
-    /// Returns the responder for requests of a connection that are answered from this tree, with
-    /// the connection's session if it has one.
+    /// Returns a responder that answers requests of a connection from this tree, in the
+    /// connection's session if it has one.
     pub fn responder<'a>(
         &'a self,
         tree: &'a Tree,

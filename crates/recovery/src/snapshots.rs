@@ -44,7 +44,7 @@ impl TreeReader {
         self.cursor.zxid()
     }
 
-    /// Appends about `bytes` bytes to `chunk`. Returns whether there are more.
+    /// Appends about `bytes` bytes to `chunk`. Returns whether more bytes follow.
     ///
     /// # Errors
     /// If the generation has changed.

@@ -242,8 +242,8 @@ impl<H: Host> Replica<H> {
         self.show_if_stale(turn);
     }
 
-    /// Returns whether the replica has finished because the disk has failed, or because the server
-    /// was stopped and every proposal is applied.
+    /// Returns whether the replica has finished. It finishes when the disk has failed, or when the
+    /// server was stopped and every proposal has been applied.
     pub fn is_over(&self) -> bool {
         let is_done = match self.role {
             Role::Leading(_) if self.is_alone() => self.in_flight.is_empty(),

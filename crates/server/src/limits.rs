@@ -20,8 +20,8 @@ pub(crate) const HISTORY_QUEUE_BYTES: usize = 16 << 20;
 /// Maximum number of groups of transactions that wait for the history thread.
 pub(crate) const HISTORY_GROUPS_MAX: usize = 4096;
 
-/// Size of paths and data up to which a transaction is copied for the history, bytes. Longer ones
-/// are shared.
+/// Size of paths and data up to which a transaction is copied for the history, bytes. Longer
+/// transactions are shared.
 pub(crate) const HISTORY_COPIED_MAX: usize = 4 << 10;
 
 /// Maximum number of transactions in a group. The tree is unlocked at least every 128 transactions.

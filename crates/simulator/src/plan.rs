@@ -137,7 +137,7 @@ impl Plan {
     }
 
     /// Returns a plan with two voters and their oracle. The oracle is responsible for the disks of
-    /// both voters. If observers learn from followers, a single voter serves none.
+    /// both voters. If observers learn from followers, a single voter serves no observer.
     pub(crate) fn of_two(self) -> Self {
         Self {
             voters: 2,

@@ -28,7 +28,7 @@ impl Listener {
         Self(Mutex::new(Some(listener)))
     }
 
-    /// Closes the socket, so that connections are refused. Does not wake a task that waits in
+    /// Closes the socket. Connections are then refused. Does not wake a task that waits in
     /// [`accept_each`]; the task must be aborted.
     pub fn close(&self) {
         *self.0.lock() = None;
@@ -88,8 +88,8 @@ pub async fn accept_each(
     }
 }
 
-/// A period in which connections are closed because of a lack of file descriptors. It ends when
-/// none has been closed for [`SHORTAGE_OVER`].
+/// A period in which connections are closed because of a lack of file descriptors. It ends when no
+/// connection has been closed for [`SHORTAGE_OVER`].
 #[derive(Debug, Default)]
 struct OpenFileShortage(Option<Instant>);
 

@@ -135,8 +135,8 @@ impl PacketBuffer {
         self.fault.is_some()
     }
 
-    /// Removes and returns the complete packets, up to and including one for which `is_last` is
-    /// true. There may be none.
+    /// Removes and returns the complete packets, up to and including the first packet for which
+    /// `is_last` is true. The result may be empty.
     pub(super) fn take<P>(&mut self, is_last: &mut impl FnMut(&P) -> bool) -> Batch<P>
     where
         P: TryFrom<QuorumPacket, Error = DecodeError>,

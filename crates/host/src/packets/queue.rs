@@ -290,9 +290,9 @@ impl PacketQueue {
         Some(next)
     }
 
-    /// Returns whether the thread that has packets may write them itself, because the queue is
-    /// empty and has no writer. The thread is then the writer until [`PacketQueue::end_write`]. The
-    /// sync plan for a learner is always queued, because it is long and its writer must wait.
+    /// Returns whether the thread that has packets may write them itself. It may if the queue is
+    /// empty and has no writer, and is then the writer until [`PacketQueue::end_write`]. The sync
+    /// plan for a learner is always queued, because it is long and its writer must wait.
     pub fn begin_write(&mut self, batch: &PacketBatch) -> bool {
         let is_idle = self.writer == Writer::Nobody && self.items.is_empty();
         let may = is_idle && !self.is_history && !self.is_finished && !batch.is_full();
@@ -336,12 +336,12 @@ impl PacketQueue {
 
     /// Updates the queue after the writer has removed packets of this size.
     ///
-    /// The allowance above the bound never exceeds the size that has waited at any time since, so
-    /// it ends once a learner has caught up. It also shrinks by a fraction of the written bytes. A
-    /// learner must therefore receive a third faster than proposals arrive; otherwise it reaches
-    /// the normal bound. The allowance must not shrink by all written bytes, because a large sync
-    /// plan takes seconds to write, and the proposals made meanwhile would disconnect a learner
-    /// that is catching up.
+    /// The allowance above the bound never exceeds any amount that has waited since, so it ends
+    /// once a learner has caught up. It also shrinks by a fraction of the written bytes. A learner
+    /// must therefore receive a third faster than proposals arrive; otherwise it reaches the normal
+    /// bound. The allowance must not shrink by all written bytes, because a large sync plan takes
+    /// seconds to write, and the proposals made meanwhile would disconnect a learner that is
+    /// catching up.
     fn note_taken(&mut self, len: usize) {
         self.bytes -= len;
         // A snapshot takes time, and packets wait after it meanwhile.

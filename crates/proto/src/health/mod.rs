@@ -89,8 +89,8 @@ impl MemberState {
         !matches!(self, Self::Unreachable | Self::NeverReached | Self::Unknown)
     }
 
-    /// Returns whether the state says nothing about the server, so that the leader's information is
-    /// used.
+    /// Returns whether the state contains no information about the server. The leader's information
+    /// is then used.
     fn is_hidden(self) -> bool {
         matches!(self, Self::NeverReached | Self::Unknown)
     }
@@ -106,7 +106,7 @@ pub struct MemberHealth {
     /// State of the member.
     pub state: MemberState,
     /// Age of the leader's first transaction that the member lacks, ms. It is 0 if the member lacks
-    /// none, and `None` if it is unknown.
+    /// no transaction, and `None` if it is unknown.
     pub lag_ms: Option<u64>,
 }
 

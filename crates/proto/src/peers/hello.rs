@@ -113,8 +113,8 @@ impl Hello {
         self.sid == Sid(i64::MAX)
     }
 
-    /// Returns the addresses at which the dialler can be dialled. Wildcards are omitted, so there
-    /// may be none.
+    /// Returns the addresses at which the dialler can be dialled. Wildcards are omitted, so the
+    /// result may be empty.
     pub fn dial_back(&self) -> impl Iterator<Item = &Endpoint> {
         let all = match &self.addresses {
             HelloAddresses::Legacy => &[],

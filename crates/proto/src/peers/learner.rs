@@ -19,7 +19,7 @@ pub struct LearnerInfo {
 
 impl LearnerInfo {
     /// Version that all releases since 3.4 send. Leaders do not distinguish higher versions. Lower
-    /// ones support neither LEADERINFO nor ACKEPOCH.
+    /// versions support neither LEADERINFO nor ACKEPOCH.
     pub const PROTOCOL_VERSION: i32 = 0x1_0000;
 
     /// Version announced by a Zoarium member that exchanges the packets of

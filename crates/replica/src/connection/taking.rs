@@ -240,9 +240,9 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
     }
 
-    /// Refuses a request for a reason that does not depend on its operation, and returns whether it
-    /// did. The client lacks the required authentication, the request waited for too long, or the
-    /// client would occupy too much.
+    /// Refuses a request for a reason that does not depend on its operation: the client lacks the
+    /// required authentication, the request waited for too long, or the client would occupy too
+    /// much. Returns whether the request was refused.
     fn refuses_early(
         &mut self,
         client: &mut ClientConnection<H::Note>,

@@ -102,8 +102,8 @@ impl Observers {
         })
     }
 
-    /// Returns whether a request is late because its session has returned over another connection.
-    /// Every connection may end a session.
+    /// Returns whether a request is late, which means that its session has returned over another
+    /// connection. Any connection may end a session or send a `sync`.
     pub(crate) fn is_late(&self, session: SessionId, op: OpCode, from: SessionHolder) -> bool {
         let is_bound = !op.is_of_session() && op != OpCode::Sync;
         let holder = self.holders.get(&session);

@@ -1,5 +1,5 @@
 //! Expiry of sessions. Global sessions end by a transaction if this server decides about them;
-//! local ones end immediately.
+//! local sessions end immediately.
 
 use proto::request::WriteRequest;
 

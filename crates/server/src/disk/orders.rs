@@ -99,8 +99,8 @@ impl Disk {
         }
     }
 
-    /// Syncs the group that is due on this thread. Returns the input for the replica. Called after
-    /// the step, so that the replies have already been sent.
+    /// Syncs the group that is due on this thread. Returns the input for the replica. Call it after
+    /// the step, when the replies have been sent.
     pub(crate) fn sync_due(&mut self, schedule: &mut Schedule) -> Option<Input> {
         let is_due = schedule.sync_due(|| self.waiting_group());
         is_due.then(|| self.sync_here(schedule)).flatten()

@@ -1,5 +1,5 @@
 //! Replacement of the history thread for builds without the feature `history`. A configuration with
-//! a change history is refused before.
+//! a change history is refused earlier.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -190,8 +190,8 @@ impl Ensemble {
         }
     }
 
-    /// Starts a process on a machine that runs none. If it cannot start, an operator repairs the
-    /// machine or waits.
+    /// Starts a process on a machine that does not run one. If it cannot start, an operator repairs
+    /// the machine or waits.
     pub(crate) fn start(&mut self, index: usize) {
         let name = format!("server {}", index + 1);
         let Some(damage) = self.damage.get_mut(index).filter(|of| !of.has_refused) else {

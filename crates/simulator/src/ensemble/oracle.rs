@@ -11,8 +11,8 @@ use super::Ensemble;
 use crate::simulated::{Event, World};
 
 impl Ensemble {
-    /// Makes the oracle name another server or none. The usual reason is that the two are about to
-    /// be separated.
+    /// Makes the oracle name another server or no server, usually because the two are about to be
+    /// separated.
     pub(super) fn turn_oracle(&mut self) {
         let random = &mut self.servers.world.random;
         let any = random.pick(&[Some(0), Some(1), None]).flatten();

@@ -106,9 +106,9 @@ impl Epochs {
         }
     }
 
-    /// Returns whether `currentEpoch` contains no number, so that it must be moved aside together
-    /// with a corrupted history. The number only states whose history the files contain, so it is
-    /// not needed without them. A corrupted `acceptedEpoch` is a lost promise, which no leader can
+    /// Returns whether `currentEpoch` contains no number. It must then be moved aside together with
+    /// a corrupted history. The number only states whose history the files contain, so it is not
+    /// needed without them. A corrupted `acceptedEpoch` is a lost promise, which no leader can
     /// restore.
     ///
     /// # Errors

@@ -81,7 +81,7 @@ pub struct SnapshotFile {
 
 impl SnapshotFile {
     /// Finds a snapshot at any path. Zxid and compression are derived from its name. The zxid is 0
-    /// if the name contains none.
+    /// if the name contains no zxid.
     ///
     /// # Errors
     /// If the file cannot be opened.

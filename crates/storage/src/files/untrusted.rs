@@ -43,7 +43,7 @@ pub fn untrusted_marker(dirs: &DataDirs) -> PathBuf {
 }
 
 /// Returns whether the files lack part of this member's history. [`recover()`](crate::recover())
-/// then reads none of them.
+/// then reads no file.
 ///
 /// # Errors
 /// If the marker cannot be opened for a reason other than its absence.

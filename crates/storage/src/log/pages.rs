@@ -66,9 +66,9 @@ pub enum Unusable {
 
 impl<'d, D: Disk> LogPages<'d, D> {
     /// Returns a page of encoded transactions. The first is the last transaction with zxid <=
-    /// `from`, and none is above `upto`. At least one more follows, unless the log ends or `upto`
-    /// is reached. `cursor` is the end of the previous page. It is set to the end of this page, or
-    /// to `None` at the end of the log.
+    /// `from`, and no transaction is above `upto`. At least one more follows, unless the log ends
+    /// or `upto` is reached. `cursor` is the end of the previous page. It is set to the end of this
+    /// page, or to `None` at the end of the log.
     ///
     /// # Errors
     /// If no transaction with zxid <= `from` exists, or if the log is too long or corrupted.

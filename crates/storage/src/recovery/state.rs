@@ -19,8 +19,8 @@ pub struct SnapshotDigest {
 /// A database that recovery fills with sessions, the ACL table, znodes, then transactions.
 ///
 /// [`begin`](State::begin) may be called more than once. A snapshot may prove to be corrupted at
-/// its last byte. An older one is then loaded, and nothing of the first may remain (Java keeps its
-/// sessions).
+/// its last byte. An older snapshot is then loaded, and nothing of the first snapshot may remain
+/// (Java keeps its sessions).
 pub trait State {
     /// Removes everything, so the tree is as in an empty database.
     fn begin(&mut self);

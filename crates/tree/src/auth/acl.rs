@@ -101,7 +101,7 @@ fn append(
 
 /// Returns the first occurrence of each entry.
 ///
-/// Java compares a new entry with the kept ones by perms, then scheme, then id. If such a
+/// Java compares a new entry with the kept entries by perms, then scheme, then id. If such a
 /// comparison reaches a null in the new entry, the request is refused.
 fn without_duplicates(acl: &[RequestAcl]) -> Result<Vec<&RequestAcl>, ErrorCode> {
     if acl.len() <= COMPARED_ENTRIES_MAX {

@@ -52,7 +52,7 @@ impl Preparation<'_> {
         let parent = self.node(&parent_path).ok_or(ErrorCode::NoNode)?;
         self.check_permission(&parent, perms::CREATE)?;
         let path = if mode.is_sequential {
-            // This is the creation count instead of the cversion that clients see. The padding
+            // The number is the creation count, and not the cversion that clients see. The padding
             // includes the sign.
             Str::from(format!("{asked_path}{:010}", parent.creations))
         } else {

@@ -9,9 +9,10 @@ use super::length::{ERROR_BYTES, IN_MULTI_BYTES, MULTI_BYTES};
 use super::{Grouping, Preparation};
 
 impl Preparation<'_> {
-    /// Checks each operation against the state after the previous ones. When one is refused, the
-    /// others are not checked, and the changes of the previous ones are undone. The transaction
-    /// still contains them as a record of the request, unless that would make it too long.
+    /// Checks each operation against the state after the previous ones. After an operation is
+    /// refused, later operations are not checked, and the changes of previous operations are
+    /// undone. The transaction still contains them as a record of the request, unless that would
+    /// make it too long.
     ///
     /// # Errors
     /// MarshallingError if the multi cannot be decoded, or if an ACL that is checked contains a

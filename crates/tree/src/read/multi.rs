@@ -13,7 +13,7 @@ const ANSWER_BYTES_ALWAYS: usize = 4 << 20;
 
 impl Tree {
     /// Returns the length of the longest permitted answer to a multiRead, bytes. A client with the
-    /// same settings as its server does not accept a longer one.
+    /// same settings as its server does not accept a longer answer.
     pub fn multi_read_bytes_max(&self) -> usize {
         self.settings.record_bytes_max.max(ANSWER_BYTES_ALWAYS)
     }

@@ -302,8 +302,8 @@ pub enum StepDown {
     CounterExhausted,
     /// A voter has accepted a later epoch from a prospective leader that never led. It must not
     /// accept an earlier epoch, so it would stay excluded as long as this server leads. The loss of
-    /// one more server could then cost the quorum. The next epoch must be above the accepted one.
-    /// Pass the accepted one to every later role as
+    /// one more server could then cost the quorum. The next epoch must be above the accepted epoch.
+    /// Pass the accepted epoch to every later role as
     /// [`accepted_floor`](super::LeaderStart::accepted_floor). This also ensures that the leader
     /// steps down only once.
     #[error("voter {sid} has accepted epoch {accepted}, so the leader needs a later epoch")]

@@ -91,8 +91,8 @@ impl Leader {
             missed.push(record);
         }
         // The records in memory are sent next. They are not read from the files, which may not
-        // contain them yet. If none are in memory, `min` is the end of the log and must come from
-        // the files.
+        // contain them yet. If no records are in memory, `min` is the end of the log and must come
+        // from the files.
         let is_connected = reached >= min || self.history.min() == Some(reached.next());
         if !is_connected && missed.is_empty() {
             return self.handle_log_unusable(link, now_ms, out);

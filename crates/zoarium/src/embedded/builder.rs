@@ -109,9 +109,8 @@ impl ServerBuilder {
     /// Dropping the future stops the server.
     ///
     /// # Errors
-    /// If the settings are refused, the data cannot be recovered, or an address cannot be bound.
-    /// For a member, also if the server fails while it waits. After an error, no part of the server
-    /// is running.
+    /// If the settings are refused, the data cannot be recovered, an address cannot be bound, or a
+    /// member fails while the call waits. After an error, no part of the server is running.
     pub async fn start(self) -> Result<Server, ServerError> {
         let server = self.begin().await?;
         server.wait_until_serving().await?;

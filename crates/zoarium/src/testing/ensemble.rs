@@ -89,8 +89,8 @@ impl TestEnsemble {
         Ok(self.member(id)?.admin)
     }
 
-    /// Returns the leader that serves, or `None` if there is none. During a partition, a leader
-    /// without a majority may still consider itself the leader. It is not returned.
+    /// Returns the leader that serves, if there is one. During a partition, a leader without a
+    /// majority may still consider itself the leader, but it is not returned.
     pub fn leader(&self) -> Option<u32> {
         let (running, able) = (self.running(), self.able());
         let mut leading = running.iter().filter(|(_, server)| server.is_leading());

@@ -134,8 +134,8 @@ impl WriteRequest {
         Ok(())
     }
 
-    /// Returns the requested path; `None` if the path is null, or if the request does not have
-    /// exactly one path.
+    /// Returns the requested path; `None` if the path is null, or if the request has no path or
+    /// several.
     pub fn path(&self) -> Option<&Str> {
         match self {
             Self::Create { request, .. } => request.path.as_ref(),

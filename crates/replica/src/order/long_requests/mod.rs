@@ -85,8 +85,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the session that a learner's request makes global, with its timeout in ms and its
-    /// owner.
+    /// Returns the session that a learner's request makes global, its timeout in ms, and its owner.
     pub(crate) fn upgrade(&self) -> Option<(SessionId, i32, Owner)> {
         match self {
             Self::Order(order) => match order.request {

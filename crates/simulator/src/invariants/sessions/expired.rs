@@ -39,8 +39,8 @@ impl Ends {
         self.epochs.insert(sid, epoch);
     }
 
-    /// Returns whether a server must know a session because the session is committed and its epoch
-    /// is not later than the server's.
+    /// Returns whether a server must know a session, which is the case if the session is committed
+    /// and its epoch is not later than the server's.
     pub(crate) fn must_know(&self, sid: Sid, session: SessionId, history: &History) -> bool {
         let created = history.sessions.get(&session);
         created.is_some_and(|created| self.epochs.get(&sid) >= Some(created))

@@ -179,7 +179,7 @@ fn text(name: &Name) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Returns the realm of names that contain none; empty if krb5.conf does not define one. Blocks,
+/// Returns the realm of names without a realm; empty if krb5.conf does not define one. Blocks,
 /// because it reads files.
 pub fn default_realm() -> String {
     let whole = name("name").and_then(|name| text(&name.canonicalize(Some(GSS_MECH_KRB5))?));

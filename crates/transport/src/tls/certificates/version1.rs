@@ -209,8 +209,9 @@ pub(crate) fn add_authority(authorities: &mut RootCertStore, root: &CertificateD
 /// Checks that one of the authorities has signed a certificate of version 1 and has not revoked it.
 ///
 /// # Errors
-/// If the certificate is not of version 1 or not valid now, if none of the authorities has signed
-/// it, or if it is revoked. If revocation lists are configured, also if no valid list covers it.
+/// If the certificate is not of version 1, is not valid now, was not signed by one of the
+/// authorities, or is revoked. If revocation lists are configured and no valid list covers the
+/// certificate.
 pub(crate) fn verify(
     certificate: &CertificateDer<'_>,
     authorities: &RootCertStore,
