@@ -156,7 +156,8 @@ impl LockingQueue {
         self.put_first(PRIORITY, item).await
     }
 
-    /// Adds an item after all items with the same or a lower priority number, which is at most 999.
+    /// Adds an item after all items with the same or a lower priority number. `priority` is at most
+    /// 999.
     ///
     /// # Errors
     /// See [`Queue::put`](crate::Queue::put). [`Error::Argument`] if the number is greater.

@@ -137,7 +137,7 @@ async fn lead_at<F: Future>(
     }
 }
 
-/// Leadership, which lasts as long as the future that received it.
+/// Leadership of a candidate, with its token and its znode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leadership {
     token: Token,

@@ -80,7 +80,7 @@ impl SimpleQueue {
     ///
     /// # Errors
     /// [`Error::Unknown`](crate::Error::Unknown) if the session ended before the answer, so it is
-    /// unknown whether this client or another one has taken the item.
+    /// unknown whether this client has taken an item.
     pub async fn take(&self) -> Result<Bytes> {
         self.items.pop().await
     }

@@ -110,7 +110,7 @@ impl SharedValue {
         }
     }
 
-    /// Replaces the value if it still equals `read`. Returns `None` if it does not.
+    /// Replaces the value if it has not changed since `read`. Returns `None` if it has changed.
     ///
     /// # Errors
     /// [`Error::Unknown`] if the connection was lost before the answer and the value has changed.

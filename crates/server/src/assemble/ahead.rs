@@ -37,8 +37,8 @@ pub fn check_data(
     refuse(config, unrecognised, empty)
 }
 
-/// Checks whether this server starts with directories that contain no snapshots and logs. The
-/// directories need not exist yet.
+/// Checks that this server can start with directories that contain no snapshots and logs, and
+/// returns what their emptiness means. The directories need not exist yet.
 ///
 /// # Errors
 /// If the server should have data and cannot receive it from another member, or if a file cannot be

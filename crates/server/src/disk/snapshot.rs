@@ -53,8 +53,8 @@ pub(crate) struct Taken {
     pub(crate) file: File,
 }
 
-/// Pending requests, with one slot per reason. The log thread holds its file while it requests a
-/// snapshot, so it must never wait for the snapshot thread.
+/// Pending requests, by reason. The log thread holds its file while it requests a snapshot, so it
+/// must never wait for the snapshot thread.
 #[derive(Default)]
 struct Pending {
     due: bool,
@@ -311,8 +311,8 @@ impl<D: Disk> Snapshotter<D> {
         open().map_err(|error: std::io::Error| format!("cannot open {}: {error}", path.display()))
     }
 
-    /// Returns whether the writing of a snapshot may pause. A learner cannot continue without its
-    /// own snapshot and those before it.
+    /// Returns whether the writing of a snapshot may pause. It must not pause if a learner waits
+    /// for this snapshot, or if another request is pending.
     fn may_rest(&self, wanted: Wanted) -> bool {
         !matches!(wanted, Wanted::Synchronised(_)) && self.is_next_free()
     }
@@ -324,7 +324,8 @@ impl<D: Disk> Snapshotter<D> {
     }
 
     /// Writes a fuzzy snapshot of the current tree, which changes meanwhile. Returns `None` if the
-    /// server is stopping and cannot wait for it, or if the tree is about to contain another log.
+    /// server is stopping and cannot wait for it, or if the tree contains uncommitted data or is
+    /// about to be replaced.
     fn write(&mut self, wanted: Wanted) -> Result<Option<WrittenSnapshot>, StorageError> {
         let mut written = None;
         self.work.ask(wanted);

@@ -15,8 +15,8 @@ use crate::snapshot::valid::newest_valid;
 /// Minimum number of snapshots that are kept (`autopurge.snapRetainCount`).
 const RETAIN_MIN: usize = 3;
 
-/// Keeps the newest `retain` valid snapshots and the logs from the oldest of them on. Returns the
-/// removed files, in the order of removal.
+/// Keeps the newest `retain` valid snapshots (at least three) and the logs from the oldest of them
+/// on. Returns the removed files, in the order of removal.
 ///
 /// The log that spans the oldest kept snapshot is kept. So are newer corrupted snapshots, and files
 /// whose names only resemble logs or snapshots (Java removes such files, for example `log.txt`).
@@ -73,8 +73,8 @@ pub fn purge<D: Disk>(
     Ok(removed)
 }
 
-/// Removes all snapshots except the snapshot of `zxid`, because it has a different history. Returns
-/// the removed files.
+/// Removes all snapshots except the snapshot of `zxid`, whose history replaces the history of the
+/// others. Returns the removed files.
 ///
 /// Used by a learner after its leader's snapshot is on disk. If the learner's own history was set
 /// aside ([`set_history_aside`](crate::set_history_aside)), the learner is trusted again. A

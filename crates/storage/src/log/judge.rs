@@ -126,7 +126,7 @@ pub fn judge<F: DiskFile>(
     Ok(torn(offset, false))
 }
 
-/// Returns whether a record with a wrong checksum is torn or corrupted.
+/// Returns the verdict on a record with a wrong checksum, which is torn or corrupted.
 ///
 /// Its end byte is in place, so it was not left by a killed process. It is torn only if it is the
 /// last record in the file and one of its sectors, or the part of a sector within the record, reads

@@ -6,8 +6,9 @@
 //! * the first transaction after the snapshot must be its successor, or the first of a later epoch;
 //! * each transaction must follow its predecessor in this way;
 //! * the log must replace a newer snapshot that cannot be loaded: if the snapshot's transaction is
-//!   not among the replayed transactions, the start is refused. (Reaching its zxid is not enough: the log
-//!   after it may begin with a later epoch, and the transactions up to it may be missing.)
+//!   not among the replayed transactions, the start is refused. (Reaching its zxid is not enough,
+//!   because the log after it may begin with a later epoch, and the transactions up to it may be
+//!   missing.)
 //!
 //! Source: FileTxnSnapLog.restore, ZKDatabase.loadDataBase.
 

@@ -19,8 +19,8 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// Connects to the first address that answers. The next address is tried when one fails or is slow.
 ///
 /// # Errors
-/// If all addresses fail. `ConnectionRefused` is the least specific of several errors and is
-/// returned only if all addresses refuse.
+/// If there is no address (`NotFound`), or if all addresses fail. `ConnectionRefused` is the least
+/// specific of several errors and is returned only if all addresses refuse.
 pub async fn connect_first(
     addresses: Vec<SocketAddr>,
     limit: Duration,
@@ -103,7 +103,7 @@ const QUICK_PAUSES_MS: [u64; 4] = [5, 10, 20, 40];
 /// Source: Learner.connectToLeader, LeaderConnector.
 ///
 /// # Errors
-/// If no address could be reached in time. Returns the error of the last attempt.
+/// If no address could be reached. Returns the error of the address that failed last.
 pub async fn connect_patiently(
     to: &'static str,
     addresses: &[HostPort],

@@ -32,7 +32,7 @@ pub async fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<S
 /// Returns the distinct addresses of all hosts, in order, at most [`ADDRESSES_MAX`].
 ///
 /// # Errors
-/// If no host has an address. Returns the last error.
+/// If a lookup failed and the others found no address. Returns the last error.
 pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let mut addresses = Vec::new();
     let mut failure = None;

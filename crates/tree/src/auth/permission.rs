@@ -4,9 +4,10 @@ use proto::{Acl, Id};
 
 use super::settings::{ANYONE, AuthSettings, SUPER, WORLD};
 
-/// Returns whether one of `identities` has one of the permission bits in `wanted`.
+/// Returns whether a list grants one of `identities` one of the permission bits in `wanted`.
 ///
-/// An empty list permits everything. Source: ZooKeeperServer.checkACL.
+/// An empty list permits everything, and super users may do everything. Source:
+/// ZooKeeperServer.checkACL.
 pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
     if acl.is_empty() {
         return true;

@@ -35,8 +35,8 @@ const ATTRIBUTE_TYPES: &[&str] = &[
     "SERIALNUMBER",
 ];
 
-/// Returns whether an id is a distinguished name, which consists of attributes `type=value`
-/// separated by commas, semicolons or plus signs.
+/// Returns whether an id is blank or a distinguished name, which consists of attributes
+/// `type=value` separated by commas, semicolons or plus signs.
 ///
 /// Source: X509AuthenticationProvider.isValid, X500Principal.
 pub(super) fn is_valid_x509(id: &str) -> bool {

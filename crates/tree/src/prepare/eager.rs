@@ -8,8 +8,9 @@ use proto::{ErrorCode, Id};
 use crate::{Tree, auth, path};
 
 impl Tree {
-    /// Returns the reason why this tree refuses a write: NoAuth or InvalidAcl. The tree may lag
-    /// behind the leader's tree. Other errors are detected by the server that orders the write.
+    /// Returns the reason why this tree refuses a write (NoAuth or InvalidAcl), if it does. The
+    /// tree may lag behind the leader's tree. Other errors are detected by the server that orders
+    /// the write.
     ///
     /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. Differs in one point: nulls,
     /// which end Java's request processor with all waiting requests, are left to the leader.

@@ -91,14 +91,14 @@ impl SessionTracker {
         }
     }
 
-    /// Adds a session that only this server knows. Returns whether it was unknown. A known session
-    /// keeps its kind.
+    /// Adds a global session. If the session is known, makes it global and touches it. Returns
+    /// whether it was unknown.
     pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         self.add_kind(id, SessionScope::Global, timeout_ms, now_ms)
     }
 
-    /// Begins a session that only this server knows. Returns whether it was unknown; a known
-    /// session keeps its kind.
+    /// Adds a session that only this server knows. If the session is known, touches it without
+    /// changing its kind. Returns whether it was unknown.
     pub fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         self.add_kind(id, SessionScope::Local, timeout_ms, now_ms)
     }
@@ -266,8 +266,8 @@ impl SessionTracker {
         }
     }
 
-    /// Makes `owner` the holder of the session's connection, because it was created or renewed
-    /// there. Returns `false` if it is unknown or closing.
+    /// Makes `owner` the holder of the session's connection, after the session was created or
+    /// renewed there. Returns `false` if the session is unknown or closing.
     pub fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
         match self.sessions.get_mut(&id).filter(|s| !s.is_closing) {
             Some(session) => {
