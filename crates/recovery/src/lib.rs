@@ -105,8 +105,9 @@ pub fn recover_member<D: Disk>(
 
 /// Completes a start after the files are recovered and [durable](storage::make_durable), before
 /// anything is appended. A log without a snapshot cannot be recovered, so `write_first` writes the
-/// first snapshot if there is none. A snapshot that could not be loaded is protected from being
-/// overwritten. Returns whether a snapshot is due, which makes the next start shorter.
+/// first snapshot if there is none, unless the data is [`Untrusted`](storage::Empty::Untrusted). A
+/// snapshot that could not be loaded is protected from being overwritten. Returns whether a
+/// snapshot is due, which makes the next start shorter.
 ///
 /// # Errors
 /// If files cannot be written, moved or removed.

@@ -18,7 +18,7 @@ use crate::ServerState;
 pub enum SessionStep {
     /// The client receives a session when this request is applied.
     Ordered(ClientRequest),
-    /// The leader decides. See [`answer_handshake`].
+    /// The leader decides. See [`answer_renewal`].
     AskLeader(Renewal),
     /// The client receives this session with its timeout in ms. If it is `None`, the client is
     /// refused, and the connection ends after its outbox is written.
@@ -109,7 +109,7 @@ fn renew_session<C: Connected>(
 }
 
 /// Sends the leader's answer to a returning client. Returns the client's connection, which the
-/// caller wakes.
+/// caller wakes, or `None` if the connection has ended.
 pub fn answer_renewal<C: Connected>(
     registry: &Registry<C>,
     renewal: &Renewal,

@@ -231,8 +231,8 @@ impl<D: Disk> Recorder<D> {
         Ok(newest >= seam && is_log_whole(disk, dirs, newest, upto, self.limits)?)
     }
 
-    /// Returns the oldest snapshot after `after` from which the log continues without a break up to
-    /// `upto`.
+    /// Returns the oldest usable snapshot after `after` and up to `upto`. The log must continue
+    /// after the snapshot without a gap.
     fn snapshot<K: Keeper>(
         &self,
         keeper: &K,

@@ -90,8 +90,8 @@ pub enum MultiRead {
 
 /// Decodes the operations of a multi.
 ///
-/// All operations are decoded before any is checked. A null path or a read therefore matters only
-/// if all operations can be decoded.
+/// Null paths and reads are checked last, so they are reported only if all operations can be
+/// decoded.
 ///
 /// # Errors
 /// The outer error, which a create with a null ACL list causes, is the only error that does not use

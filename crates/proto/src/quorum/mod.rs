@@ -30,9 +30,9 @@ pub trait QuorumVerifier: Debug + Send + Sync {
     /// Returns whether the servers for which `has` is true form a quorum.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool;
 
-    /// Returns the number of servers that may fail, in any combination, while the remaining servers
-    /// for which `has` is true still form a quorum. Returns `None` if they do not form a quorum
-    /// already.
+    /// Returns the number of servers that may fail, in any combination, among the servers for which
+    /// `has` is true, while the others of these still form a quorum. Returns `None` if they do not
+    /// form a quorum already.
     fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize>;
 
     /// Returns whether the server is a voter.
@@ -172,7 +172,8 @@ impl Hierarchical {
         })
     }
 
-    /// Sums have 128 bits, because a configuration may contain weights near 2^64.
+    /// Returns the sum of the weights. It has 128 bits, because a configuration may contain weights
+    /// near 2^64.
     fn weigh<'a>(&self, sids: impl Iterator<Item = &'a Sid>) -> u128 {
         sids.map(|sid| u128::from(self.weight(*sid))).sum()
     }

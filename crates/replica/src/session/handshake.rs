@@ -92,10 +92,9 @@ pub struct NewSession {
     pub new_style: bool,
 }
 
-/// A client that returns with its session. Other connections of the session end before
-/// [`ComingBack::decide`], and therefore before the password is checked, as in Java. Anyone who
-/// knows the id can therefore cut the connection. The owner then reconnects with the correct
-/// password.
+/// A client that returns with its session. If its password is correct, other connections of the
+/// session end before [`ComingBack::decide`]. (Java ends them before it checks the password, so
+/// anyone who knows the id can cut the connection.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ComingBack {
     /// Session of the client.

@@ -11,8 +11,8 @@ use super::Ensemble;
 use crate::simulated::{Event, World};
 
 impl Ensemble {
-    /// Makes the oracle name another server or no server, usually because the two are about to be
-    /// separated.
+    /// Makes the oracle name a random server or no server. Then usually separates the two servers
+    /// or stops one of them.
     pub(super) fn turn_oracle(&mut self) {
         let random = &mut self.servers.world.random;
         let any = random.pick(&[Some(0), Some(1), None]).flatten();
@@ -27,7 +27,7 @@ impl Ensemble {
         }
     }
 
-    /// Makes the oracle name the wanted server, the only server that may be named, or none.
+    /// Makes the oracle name the wanted server, the only server that may be named, or no server.
     pub(crate) fn name(&mut self, wanted: Option<usize>) {
         if self.are_together() {
             self.entitled = None;
