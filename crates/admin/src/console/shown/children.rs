@@ -63,7 +63,7 @@ pub(crate) async fn children(
     let skip = skipped(&names, page.start);
     let end = names.len().min(skip + CHILDREN_PAGE);
     let mut children = Vec::with_capacity(end - skip);
-    for name in &names[skip..end] {
+    for name in names.iter().skip(skip).take(CHILDREN_PAGE) {
         children.extend(child(session, path, name).await?);
     }
     Ok(found(&json!({

@@ -156,8 +156,8 @@ impl Kept {
         let chosen = NAMES.iter().enumerate();
         let chosen = chosen.filter(|(_, name)| is_wanted(wanted, name));
         let series = chosen.map(|(at, name)| {
-            let values = rows.iter().map(|row| rounded(row[at]));
-            ((*name).to_owned(), values.collect::<Value>())
+            let values = rows.iter().filter_map(|row| row.get(at)).copied();
+            ((*name).to_owned(), values.map(rounded).collect::<Value>())
         });
         json!({
             "now": now_ms,
