@@ -25,8 +25,8 @@ use crate::watched::ended;
 /// # });
 /// ```
 ///
-/// The waiter that holds the gate watches the leases. Each other waiter waits for its predecessor in
-/// the queue of the gate. A returned lease therefore causes one notification.
+/// The waiter that holds the gate watches the leases. Each other waiter waits for its predecessor
+/// in the queue of the gate. A returned lease therefore causes one notification.
 ///
 /// | | leases | gate |
 /// |---|---|---|
