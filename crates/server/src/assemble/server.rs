@@ -37,6 +37,10 @@ pub struct Server {
     pub(crate) threads: Vec<JoinHandle<()>>,
     pub(crate) snapshot_end: SnapshotEnd,
     pub(crate) started: Started,
+    #[cfg_attr(
+        not(feature = "history"),
+        allow(dead_code, reason = "there is no history to read")
+    )]
     pub(crate) readers: Readers,
     /// Audit log; `None` without one.
     pub(crate) audit: Option<Arc<AuditWriter>>,

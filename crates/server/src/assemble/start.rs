@@ -131,9 +131,7 @@ async fn start_audited<D: storage::Disk>(
     interceptor: Option<Arc<dyn Interceptor>>,
     audit: Option<Arc<AuditWriter>>,
 ) -> Result<Server, StartError> {
-    let unsupported = |refusal| StartError::Unsupported(Box::new(refusal));
-    config.check_supported().map_err(unsupported)?;
-    check_features(&config)?;
+    check_supported(&config)?;
     kerberos::check_keys(&config).await?;
     let readers = Readers::default();
     let metrics = Arc::new(Metrics::default());
@@ -205,9 +203,11 @@ async fn start_audited<D: storage::Disk>(
     Ok(common.into_server(disk, threads, (snapshot_end, log_end), started))
 }
 
-/// Refuses settings that need a feature that this build lacks. Without TLS, loading the stores
-/// fails.
-fn check_features(config: &Config) -> Result<(), StartError> {
+/// Refuses unsupported settings, and settings that need a feature that this build lacks. Without
+/// TLS, loading the stores fails.
+fn check_supported(config: &Config) -> Result<(), StartError> {
+    let unsupported = |refusal| StartError::Unsupported(Box::new(refusal));
+    config.check_supported().map_err(unsupported)?;
     let has_history = config.history.is_none() || cfg!(feature = "history");
     let has_traces = config.traces.is_none() || cfg!(feature = "traces");
     let not_built_in = |setting, feature| Err(StartError::NotBuiltIn { setting, feature });

@@ -11,7 +11,7 @@ use jute::Limits;
 use proto::txn::TxnRecord;
 use proto::{Id, Zxid};
 use recovery::LogEnd;
-use storage::{DataDirs, SwitchedDisk};
+use storage::{DataDirs, RealDisk};
 
 /// A feed, which cannot be constructed.
 pub(crate) enum Feed {}
@@ -41,7 +41,7 @@ impl Feed {
 pub(crate) struct Sources;
 
 impl Sources {
-    pub(crate) fn new(_: Arc<SwitchedDisk>, _: DataDirs, _: Limits) -> Self {
+    pub(crate) fn new(_: Arc<RealDisk>, _: DataDirs, _: Limits) -> Self {
         Self
     }
 }
