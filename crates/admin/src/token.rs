@@ -78,7 +78,8 @@ fn check_owner_only(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Returns the credential of a server. Writes a new one if there is none, or if `anew` is set.
+/// Returns the credential of a server. Writes a new credential if the file does not exist, or if
+/// `anew` is set.
 ///
 /// # Errors
 /// If the directory does not exist, or the file cannot be read or written.

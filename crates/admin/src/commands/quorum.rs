@@ -83,8 +83,8 @@ fn at(host: &str, port: u16) -> String {
     format!("{host}:{port}")
 }
 
-/// Returns the state of the protocol. Without a leader, the answer equals that of a standalone
-/// server. Source: ZabStateCommand.
+/// Returns the state of the protocol. Without a leader, a member returns the same answer as a
+/// standalone server. Source: ZabStateCommand.
 pub(super) fn zabstate(view: &dyn AdminView) -> Answer {
     let role = view.role();
     let me = Sid(view.configuration().server_id);

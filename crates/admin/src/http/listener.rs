@@ -44,8 +44,8 @@ pub(crate) trait Answers: Send + Sync + 'static {
     /// Handles a new connection.
     fn connected(&self, _caller: &Caller) {}
 
-    /// Returns whether a request is answered without a slot because it is fast and must always be
-    /// answered.
+    /// Returns whether a request is answered without a slot. This is for requests that are fast and
+    /// must always be answered.
     fn is_answered_always(&self, _path: &str) -> bool {
         false
     }
