@@ -78,8 +78,8 @@ impl HeldBy {
         self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
     }
 
-    /// Admits a connection's request for more watches or ephemerals. Returns the bound if the
-    /// request would exceed one.
+    /// Admits a connection's request for more watches or ephemerals. Returns the bound that the
+    /// request would exceed, if any.
     pub(super) fn judge(
         &mut self,
         connection: WatcherId,

@@ -128,7 +128,8 @@ impl Share {
         account.is_news(now_ms).then_some(bound)
     }
 
-    /// Returns whether a log line is due. If so, marks it as written.
+    /// Returns whether a log line is due, which is the case if the last line is older than a
+    /// minute. If so, marks the line as written.
     pub(super) fn is_news(&self, now_ms: u64) -> bool {
         self.account.lock().is_news(now_ms)
     }
@@ -207,8 +208,8 @@ impl Account {
         })
     }
 
-    /// Returns whether a log line is due because the last one is older than a minute. If so, marks
-    /// it as written.
+    /// Returns whether a log line is due, which is the case if the last line is older than a
+    /// minute. If so, marks the line as written.
     fn is_news(&mut self, now_ms: u64) -> bool {
         let is_told = |told_ms: u64| now_ms.saturating_sub(told_ms) < MINUTE_MS;
         let is_news = !self.told_ms.is_some_and(is_told);
