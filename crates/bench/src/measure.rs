@@ -76,7 +76,7 @@ pub struct MeasureSettings<'a> {
     pub root: Option<&'a str>,
 }
 
-/// Returns the target of `--server`, and the target of `--versus` if there is one.
+/// Returns the target of `--server` and, if `--versus` is given, its target.
 ///
 /// # Errors
 /// If no server is named, a process does not exist, or a file of the TLS settings or the login

@@ -86,8 +86,8 @@ pub(crate) struct LoadPlan {
     pub(crate) root: String,
     pub(crate) payload: Payload,
     pub(crate) keys: u32,
-    /// Number of children per parent if the keys are the leaves of a tree that was filled before.
-    /// Otherwise the load creates the keys directly below its root.
+    /// Number of children per parent if the keys are the leaves of an existing tree. Otherwise the
+    /// load creates the keys directly below its root.
     pub(crate) breadth: Option<u32>,
     pub(crate) sessions: u32,
     pub(crate) pipeline: u32,
