@@ -121,7 +121,8 @@ impl Options {
         self
     }
 
-    /// Makes the client open a new session whenever a server reports the end of the last one.
+    /// Makes the client open a new session whenever a server reports the end of the previous
+    /// session.
     ///
     /// The handle continues: [`State::Connected`](crate::State::Connected) with the new session's
     /// id follows [`State::Expired`](crate::State::Expired). Ephemerals and watches of the old

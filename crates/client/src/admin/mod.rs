@@ -176,7 +176,7 @@ impl fmt::Debug for AdminClient {
 }
 
 impl AdminClient {
-    /// Returns the answer of the first member that has one.
+    /// Queries the members in order, and returns the first answer.
     ///
     /// # Errors
     /// If no member answers, or a member refuses for a reason that applies to all members. Returns
@@ -209,8 +209,8 @@ impl AdminClient {
         whole(server, response).await
     }
 
-    /// Opens the answer of the first member that has one, and returns the answer as a stream with
-    /// the member's address. `kind` is the content type that the answer must have.
+    /// Queries the members in order. Returns the first answer as a stream, with the member's
+    /// address. `kind` is the content type that the answer must have.
     ///
     /// # Errors
     /// If no member answers, or a member refuses for a reason that applies to all members. Returns

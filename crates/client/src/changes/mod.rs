@@ -189,8 +189,8 @@ impl Changes {
         }
     }
 
-    /// Returns the position up to which all changes have arrived, or `None` before the first one. A
-    /// feed that starts [after](Start::After) this position continues this feed.
+    /// Returns the position up to which all changes have arrived, or `None` before the first
+    /// change. A feed that starts [after](Start::After) this position continues this feed.
     pub fn position(&self) -> Option<Position> {
         self.position
     }

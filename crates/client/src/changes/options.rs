@@ -47,8 +47,8 @@ pub struct ChangeOptions {
     /// TLS settings, if the servers require TLS.
     pub connector: Connector,
     /// Time without a usable member after which [`Changes::next`](super::Changes::next) returns
-    /// [`ChangesError::Unreachable`](super::ChangesError::Unreachable). Each member is tried at
-    /// least once before. The default is one minute, and `None` means no limit.
+    /// [`ChangesError::Unreachable`](super::ChangesError::Unreachable), once each member has been
+    /// tried. The default is one minute, and `None` means no limit.
     pub failure_limit: Option<Duration>,
 }
 

@@ -119,8 +119,8 @@ impl Machine {
         Xid(xid)
     }
 
-    /// Refuses the calls that wait for a connection. Stops at a close and returns whether there was
-    /// a close, because it ends the client.
+    /// Refuses the calls that wait for a connection, up to the first close, which ends the client.
+    /// Returns whether there was a close.
     pub(super) fn refuse_waiting(&mut self, last: &Error) -> bool {
         let server = self.hosts.current();
         while let Ok(command) = self.inbox.try_recv() {
