@@ -2,8 +2,8 @@
 //! JVM.
 //!
 //! `zkServer.sh` sources the files. This module does not execute anything. It reads assignments
-//! with quotes and with the variables that were assigned before. It reports every other line, so
-//! that an operator can check it.
+//! with quotes and with previously assigned variables. It reports every other line, so that an
+//! operator can check it.
 //!
 //! Source: zkEnv.sh, which sources `zookeeper-env.sh` and then `java.env`.
 

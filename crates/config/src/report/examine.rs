@@ -1,4 +1,4 @@
-//! Search for all faults of a configuration, instead of only the first one.
+//! Search for all errors in a configuration, instead of only the first error.
 //!
 //! A server needs one reason to refuse a start, and Java reports one. An operator who prepares a
 //! start needs all reasons. This module omits a refused setting and checks the rest again, until

@@ -78,7 +78,7 @@ impl KerberosNames {
     /// Parses the rules of `security.auth_to_local`. The flags determine which parts are removed.
     ///
     /// # Errors
-    /// If a rule is invalid. Returns the fault of the first invalid rule.
+    /// If a rule is invalid. Returns the error in the first invalid rule.
     pub fn parse(rules: &str, remove_host: bool, remove_realm: bool) -> Result<Self, RuleFault> {
         Ok(Self {
             rules: rule::parse_all(rules)?,
