@@ -32,8 +32,8 @@ pub struct Settings {
     pub settle_ms: i64,
     /// Whether this server adopts newer member lists of other servers (`reconfigEnabled`).
     pub reconfig_enabled: bool,
-    /// Whether a leader with a different member list keeps this server from electing a second one.
-    /// ZooKeeper lacks such a guard.
+    /// Whether a leader with a different member list keeps this server from electing a second
+    /// leader. ZooKeeper lacks such a guard.
     pub membership_guard: bool,
 }
 
@@ -114,9 +114,9 @@ pub struct Election {
     answers: Answers,
     /// Notifications from voters before the first round. The voters do not repeat them for a while.
     early: VecDeque<(Sid, Heard)>,
-    /// Last notification of each voter that looked for a leader while this server had a role, with
-    /// its time. These voters were the first to notice that the leader had stopped, and would
-    /// repeat the notification only after their pause.
+    /// Last notification of each voter that looked for a leader while this server had a role, and
+    /// the time of the notification. These voters were the first to notice that the leader had
+    /// stopped, and would repeat the notification only after their pause.
     lookers: BTreeMap<Sid, (Heard, i64)>,
     presence: BTreeMap<Sid, Presence>,
 }
@@ -284,8 +284,8 @@ impl Election {
         self.looking.as_ref().map(Looking::deadline)
     }
 
-    /// Handles a new connection to a server, which may replace an older one. Notifications on the
-    /// old connection may be lost, and the peer will not request them again.
+    /// Handles a new connection to a server, which may replace an older connection. Notifications
+    /// on the old connection may be lost, and the peer will not request them again.
     pub fn handle_peer_up(&mut self, sid: Sid, out: &mut Vec<Action>) {
         self.answers.forget(sid);
         if self.electorate.is_voter(sid) {

@@ -39,8 +39,8 @@ pub struct Oracle {
     pub grants: bool,
 }
 
-/// Configurations in which a decision needs a quorum: the committed one and, during a
-/// reconfiguration, the proposed one.
+/// Configurations in which a decision needs a quorum: the committed configuration and, during a
+/// reconfiguration, also the proposed configuration.
 #[derive(Debug)]
 pub struct Electorate {
     committed: Box<dyn QuorumVerifier>,
@@ -71,8 +71,8 @@ impl Electorate {
         }
     }
 
-    /// Adds the last seen configuration if it is newer than the committed one. From now on, quorums
-    /// of both are needed, and voters in both take part.
+    /// Adds the last seen configuration if it is newer than the committed one. From then on, a
+    /// decision needs a quorum of each configuration, and the voters of both take part.
     pub fn with_proposed(mut self, proposed: impl QuorumVerifier + 'static) -> Self {
         self.voters.extend(proposed.voters());
         self.proposed = Some(Box::new(proposed));
@@ -103,8 +103,8 @@ impl Electorate {
         self.committed.weight(sid) > 0 || self.is_newcomer(sid)
     }
 
-    /// Returns whether a server without a vote in the committed configuration has one in the
-    /// proposed one, with a weight above zero.
+    /// Returns whether a server has a vote with a weight above zero in the proposed configuration,
+    /// but no vote in the committed configuration.
     pub(crate) fn is_newcomer(&self, sid: Sid) -> bool {
         let proposed = self.proposed.as_ref();
         !self.committed.is_voter(sid)
