@@ -54,8 +54,9 @@ impl Connection {
 }
 
 impl ConnectionState {
-    /// Returns whether the connection has too many unanswered requests to read more. Records that
-    /// the task is about to wait: for answers in this case, and otherwise only for its client.
+    /// Returns whether the connection has too many unanswered requests to read further requests.
+    /// Records that the task is about to wait: for answers in this case, and otherwise only for its
+    /// client.
     pub(crate) fn is_full_before_wait(&mut self) -> bool {
         let is_full = self.is_full();
         self.at_once.direct.task_waits(!is_full);

@@ -52,8 +52,8 @@ fn needed(throttle: &RequestThrottle, batch: &Batch) -> usize {
     }
 }
 
-/// Takes a pipeline permit for each request of the batch that needs one. Sends replies that are
-/// produced meanwhile without delay. Empties the batch if the connection ends first.
+/// Acquires a pipeline permit for each request of the batch that needs a permit. Sends replies that
+/// are produced meanwhile without delay. Empties the batch if the connection ends first.
 pub(crate) async fn take_permits<S: Stream>(
     clients: &Clients,
     connection: &Connection,
