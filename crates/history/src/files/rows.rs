@@ -50,10 +50,10 @@ static LEFT: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::def
 /// Each value begins with a checksum of key and value (crc32), because data from sled is not
 /// trusted more than data from other files.
 ///
-/// After an error, a sled instance must not even be dropped, because it would flush, and a flush
-/// waits for the previous one, indefinitely if that one has failed. The instance is therefore
-/// abandoned with its threads, its files and the lock on its directory. The directory is renamed,
-/// and [`SledRows::open`] continues with a copy.
+/// After an error, a sled instance must not even be dropped. It would flush, and a flush waits for
+/// the previous flush, even indefinitely if that has failed. The instance is therefore abandoned
+/// with its threads, its files and the lock on its directory. The directory is renamed, and
+/// [`SledRows::open`] continues with a copy.
 pub(crate) struct SledRows {
     /// The sled instance; `None` after the end.
     db: Option<sled::Db<LEAF_ROWS>>,

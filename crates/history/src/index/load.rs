@@ -300,7 +300,7 @@ pub(crate) fn remove_strays(dir: &Path, named: &[PathBuf]) -> Result<()> {
 }
 
 /// Moves an unusable history aside within its parent directory and returns its new path. Replaces a
-/// history that was moved before.
+/// history that was moved aside earlier.
 ///
 /// # Errors
 /// If the history cannot be moved.

@@ -279,7 +279,7 @@ impl Index {
     }
 
     /// Returns the first block to keep if there are blocks to drop. Only whole files are dropped,
-    /// and never the newest one.
+    /// and never the newest file.
     fn trim_upto(&self, now_ms: i64) -> Option<u64> {
         let mut excess = match self.settings.bytes_max {
             0 => 0,

@@ -86,8 +86,8 @@ impl Index {
     /// Opens the history in a directory.
     ///
     /// # Errors
-    /// [`HistoryError::Missing`] if there is none. ([`Index::create`] creates one.) After an error
-    /// for which [`HistoryError::is_unusable`] is true, call [`set_aside`](crate::set_aside).
+    /// [`HistoryError::Missing`] if there is no history. ([`Index::create`] creates one.) After an
+    /// error for which [`HistoryError::is_unusable`] is true, call [`set_aside`](crate::set_aside).
     pub fn open(settings: IndexSettings) -> Result<Self> {
         Loaded::read(settings, OpenPurpose::Write)?.into_index()
     }

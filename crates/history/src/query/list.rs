@@ -126,7 +126,7 @@ struct PageBuilder<'a> {
 }
 
 impl Reader {
-    /// Returns the changes that match a query, with their contents.
+    /// Returns the changes that match a query. Each change includes its contents.
     ///
     /// # Errors
     /// If the path is invalid or not recorded, or if the viewer may not see any of the results.

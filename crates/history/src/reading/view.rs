@@ -187,7 +187,7 @@ impl Look {
         }
     }
 
-    /// Returns whether the page ends here because it has read enough or its time is over.
+    /// Returns whether the page ends here. It ends if it has read enough, or if its time is over.
     ///
     /// # Errors
     /// [`HistoryError::Abandoned`] if the client no longer waits.
