@@ -45,7 +45,7 @@ impl Ages {
     }
 
     /// Records that the log is on disk up to `upto`, which this server acknowledges. Returns the
-    /// last of these positions that is a multiple of `sampled`, with its timestamp.
+    /// last of these positions that is a multiple of `sampled`, and the transaction's timestamp.
     pub fn synced(&mut self, upto: Zxid, sampled: i64) -> Option<(Zxid, i64)> {
         let end = self.unsynced.partition_point(|(zxid, _)| *zxid <= upto);
         let mut sample = None;

@@ -44,7 +44,7 @@ pub struct ConnectionFigures {
     pub received: u64,
     /// Number of packets to the client.
     pub sent: u64,
-    /// Short name of the last answered operation. It is `NA` before the first one, and after a
+    /// Short name of the last answered operation. It is `NA` before the first answer, and after a
     /// request that was refused before its execution.
     pub last_op: &'static str,
     /// Xid of the client's last request; -1 without a request since the last reset.

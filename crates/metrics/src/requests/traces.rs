@@ -15,7 +15,7 @@ use proto::txn::TxnHeader;
 use proto::{OpCode, Xid, Zxid};
 
 /// Maximum number of sampled writes in progress on this member. Newer writes replace the oldest
-/// ones. Some writes never complete, because the next leader may truncate them.
+/// writes. Some writes never complete, because the next leader may truncate them.
 const OPEN_MAX: usize = 1024;
 
 /// Maximum number of finished traces. Further traces are dropped and counted.

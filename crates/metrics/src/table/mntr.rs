@@ -7,7 +7,7 @@ use super::rows::{Metric, Reading};
 use crate::counters::percentiles::Distribution;
 use crate::counters::summary::Moments;
 
-/// Calls `each` for every name (without `zk_`) of a metric, with its figure.
+/// Calls `each` with every name (without `zk_`) of a metric and the figure for the name.
 ///
 /// A summary has the names `avg_` to `sum_`, and an advanced summary also has `p50_` to `p999_`.
 /// The key of a set comes between the statistic and the metric. Source: DefaultMetricsProvider.

@@ -78,8 +78,8 @@ pub trait View {
     /// Returns the connections, grouped by expiry time, or `None` if they are not tracked.
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>>;
 
-    /// Returns the counts of data and exists watches, including persistent ones. Child watches are
-    /// not counted, and are also missing in [`Self::watches_by_session`] and
+    /// Returns the counts of data and exists watches, including persistent watches. Child watches
+    /// are not counted, and are also missing in [`Self::watches_by_session`] and
     /// [`Self::watches_by_path`].
     fn watch_summary(&self) -> WatchSummary;
 
