@@ -132,8 +132,8 @@ pub(crate) fn examine(
     (findings, Some(summary))
 }
 
-/// Checks the processes that have the data open. A running server is not a fault, but it must
-/// belong to this zoo.cfg and must be the only one.
+/// Checks the processes that have the data open. A running server is not an error, but it must
+/// belong to this zoo.cfg, and no other process may have the data open.
 fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<Finding> {
     let place = || Some(Origin::file(&config.data_dir));
     let mut findings = Vec::new();
