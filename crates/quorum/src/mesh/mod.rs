@@ -58,8 +58,8 @@ impl Mesh {
         let _ = self.orders.send(Order::Carry(effect));
     }
 
-    /// Closes all connections and the port, and waits until they are closed. A server only drops
-    /// its mesh, but a test that starts another mesh on the same port must wait for the end.
+    /// Closes all connections and the port, and waits until they are closed. Only tests need this,
+    /// because they start another mesh on the same port. A server just drops its mesh.
     #[cfg(test)]
     pub(crate) async fn stop(mut self) {
         let _ = self.orders.send(Order::Stop);

@@ -134,9 +134,9 @@ impl LearnerPort {
         LearnerLinks(self.0.clone())
     }
 
-    /// Begins a term, which ends an earlier one. Listens on the addresses immediately, or after
-    /// their names have been resolved. `ListenFailed` with `attempt` follows if none of them can be
-    /// used.
+    /// Begins a term, and ends the previous term. Listens on the addresses immediately, or after
+    /// their names have been resolved. `ListenFailed` with `attempt` follows if none of the
+    /// addresses can be used.
     pub(crate) fn open(&self, attempt: u64, listen: ListenSettings) {
         self.close_all();
         let (port, number) = (self.0.clone(), self.0.term.lock().number);
