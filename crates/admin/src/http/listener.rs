@@ -204,7 +204,8 @@ impl Port {
         }
     }
 
-    /// Serves a connection after its handshake. Returns the fault of the connection, if any.
+    /// Serves a connection after its handshake. Returns the error text if the peer sent invalid
+    /// HTTP.
     async fn talk<A: Answers>(
         &self,
         answers: Arc<A>,

@@ -73,7 +73,7 @@ fn sections_and_modules_are_told_apart() {
     assert_eq!(parse("").unwrap().names().count(), 0);
 }
 
-/// Invalid files, each with the line of its fault and a part of the message.
+/// Invalid files, each with the line of its error and a part of the message.
 const FAULTS: &[(&str, u32, &str)] = &[
     ("Server { a.B required user_x=12; };", 1, "requires quotes"),
     ("Server { a.B required user_x=.p; };", 1, "requires quotes"),
