@@ -203,9 +203,9 @@ impl PacketBuffer {
         })
     }
 
-    /// Removes and returns the next bytes in the buffer. A long frame is copied. If it were not and
-    /// were kept for long, it would keep the whole buffer in memory, which has grown in steps
-    /// beyond this length.
+    /// Removes and returns the next bytes in the buffer. A long frame is copied. A shared frame
+    /// that is kept for long would keep the whole buffer in memory, which has grown in steps beyond
+    /// the length of the frame.
     fn take_frame(&mut self, len: usize) -> Bytes {
         if len < FRAME_COPIED_BYTES {
             return self.bytes.split_to(len).freeze();

@@ -361,7 +361,8 @@ impl Elections {
         self.carry_out(now_ms, out);
     }
 
-    /// Handles the election's deadline. If the oracle is queried, waits for its answer first.
+    /// Ends the current wait of the election. `grants` is the oracle's answer, or false if the
+    /// oracle was not queried.
     fn finish_wait(&mut self, grants: bool, now_ms: i64) {
         if self.settings.has_oracle {
             let is_needed = self.is_oracle_needed;

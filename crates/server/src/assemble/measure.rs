@@ -16,7 +16,7 @@ pub(super) struct Measures {
     metrics: Arc<Metrics>,
     role: Arc<RoleCell>,
     ages: Ages,
-    /// Time at which the preparation of requests began, and of a session's end within it, on a
+    /// Times at which the preparation of requests, and of a session's end among them, began, on a
     /// monotonic clock, ms.
     preparation_since_ms: u64,
     close_session_since_ms: u64,

@@ -88,8 +88,8 @@ pub(crate) struct LogThread {
     pub(crate) synced: SyncedSink,
 }
 
-/// A log on any kind of disk. Each call concerns a whole group, so the core and the log thread do
-/// not depend on the kind, and exist only once.
+/// A log on any kind of disk. Each call concerns a whole group or order, so dynamic dispatch costs
+/// little, and the core and the log thread need not be generic over the disk.
 pub(crate) trait LogOnDisk: Send {
     /// Appends a group, and returns whether a snapshot is due.
     fn append(&mut self, group: &LogGroup) -> Result<bool, StorageError>;

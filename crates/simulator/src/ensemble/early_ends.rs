@@ -31,7 +31,7 @@ impl Ensemble {
             .after(delay, Event::Own(OwnEvent::AllLookAgain));
     }
 
-    /// Makes all servers look for a leader at the same time, by a start or by breaking all
+    /// Makes all servers look for a leader at the same time, by restarting them or by breaking all
     /// connections.
     pub(super) fn all_look_again(&mut self) {
         if self.servers.world.is_healed {

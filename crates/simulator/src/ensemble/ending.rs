@@ -113,11 +113,11 @@ impl Ensemble {
         }
     }
 
-    /// Returns whether so many voters have lost acknowledged data that the rest is not a quorum.
+    /// Returns whether so many voters have lost acknowledged data that the rest is not a quorum. If
+    /// so, no server may lead, it is unknown which data is missing, and a person has to decide.
     ///
     /// Quorums follow the member lists of the server with the newest history, because no other
-    /// server can be elected. In that case no server may lead, and it is unknown which data is
-    /// missing. A person has to decide.
+    /// server can be elected.
     pub(crate) fn is_stranded(&self) -> bool {
         let mut machines = self.servers.machines.iter().zip(&self.damage);
         let are_all_asked =

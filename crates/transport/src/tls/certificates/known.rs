@@ -33,7 +33,7 @@ pub enum UnknownCertificate {
 /// where a wait for the disk is harmless.
 ///
 /// # Errors
-/// If the chain is not trusted.
+/// If the chain is not trusted, or if the trust store is missing or cannot be used.
 pub fn known_to_clients(tls: &Tls, chain: &Chain) -> Result<String, UnknownCertificate> {
     if tls.trust_store.location.is_none() {
         return Err(UnknownCertificate::NoTrustStore);
