@@ -62,9 +62,9 @@ impl ServerState {
         self.sessions.lock().touch_here(session, timeout_ms, now_ms)
     }
 
-    /// Handles requests of a connection during one shared hold of the tree, unless the connection
-    /// has ended. In that case its server's role may be over, and the tree may contain data that
-    /// was never committed.
+    /// Handles requests of a connection during one shared hold of the tree. Returns `None` if the
+    /// connection has ended. In that case its server's role may be over, and the tree may contain
+    /// data that was never committed.
     pub fn take_requests(
         &self,
         connection: &impl Connected,

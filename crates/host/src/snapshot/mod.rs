@@ -138,7 +138,8 @@ impl<D: Disk> StateSnapshot<D> {
         })
     }
 
-    /// Renames the file to its final name. Meanwhile, the files must not be loaded or cut.
+    /// Renames the file to its final name. Returns `None` if the tree has been replaced. Meanwhile,
+    /// the files must not be loaded or cut.
     ///
     /// # Errors
     /// If the file cannot be written, or other snapshots cannot be removed.

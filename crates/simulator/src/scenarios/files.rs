@@ -13,8 +13,8 @@ use crate::ensemble::Ensemble;
 /// Time for which servers without a quorum are observed, which covers several elections.
 const WATCHED: i64 = 4 * SECOND;
 
-/// Server 2 has acknowledged data that server 1 lacks, and a record in the middle of its log is
-/// corrupt. The two do not form a quorum until server 3 returns.
+/// Server 2 has acknowledged data that server 1 lacks, and a record in the middle of server 2's log
+/// is corrupt. The two do not form a quorum until server 3 returns.
 pub(super) fn log_rots(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

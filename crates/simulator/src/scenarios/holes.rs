@@ -1,9 +1,9 @@
 //! Scripts with histories whose hole is not visible in zxids, because a later epoch begins after
 //! it.
 //!
-//! Servers 1 and 5 stop in epoch 1. Epoch 2 continues without them. Server 5 then receives its end,
-//! and leads in a later epoch. If server 5 was only isolated, its data in memory survives. Then
-//! server 1 returns and must receive epoch 2 as well.
+//! Servers 1 and 5 stop in epoch 1. Epoch 2 continues without them. Server 5 then receives the end
+//! of epoch 2, and leads in a later epoch. If server 5 was only isolated, its data in memory
+//! survives. Then server 1 returns and must receive epoch 2 as well.
 
 use crate::ensemble::Ensemble;
 

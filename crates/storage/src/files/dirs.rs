@@ -45,8 +45,8 @@ impl DataDirs {
     /// directory, locks out other processes, and removes unfinished files.
     ///
     /// # Errors
-    /// If a directory is missing or unusable, contains misplaced files, or is locked. All these
-    /// errors have exit code 3. Source: FileTxnSnapLog's constructor.
+    /// If a directory is missing and may not be created, is unusable, contains misplaced files, or
+    /// is locked. All these errors have exit code 3. Source: FileTxnSnapLog's constructor.
     pub fn open<D: Disk>(
         disk: &D,
         data_dir: &Path,

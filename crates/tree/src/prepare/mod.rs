@@ -81,8 +81,8 @@ impl Overlay {
     /// A transaction longer than `record_bytes_max` in the settings is never created. The request
     /// is refused (BadArguments), except that a closeSession is created without its list.
     ///
-    /// Use [`Self::prepare_reconfig`] for a reconfig of an ensemble, because this function finds no
-    /// quorum for it.
+    /// Use [`Self::prepare_reconfig`] for a reconfig of an ensemble, because this function refuses
+    /// every reconfig (NewConfigNoQuorum).
     pub fn prepare(
         &mut self,
         tree: &Tree,

@@ -160,7 +160,7 @@ impl Tree {
         self.last_zxid = self.last_zxid.max(zxid);
     }
 
-    /// Returns whether one of the identities has all permissions for `/`.
+    /// Returns whether the identities together have all permissions for `/`.
     pub fn may_do_anything(&self, identities: &[Id]) -> bool {
         let acl = self.acl_of(Self::ROOT).map(|acl| &**acl);
         let mut bits = (0..5).map(|bit| 1 << bit);
