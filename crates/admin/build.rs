@@ -38,6 +38,7 @@ fn main() {
         let bytes = fs::read(file).expect("a readable file");
         let packed = out.join(format!("{number}.gz"));
         fs::write(&packed, gzip(&bytes)).expect("a writable OUT_DIR");
+        let packed = packed.to_str().expect("a UTF-8 path");
         let hash = Sha256::digest(&bytes);
         let tag: String = hash.iter().take(8).fold(String::new(), |mut tag, byte| {
             write!(tag, "{byte:02x}").expect("a string is writable");

@@ -140,9 +140,9 @@ pub fn read_within(path: &Path, bytes_max: u64) -> io::Result<Held> {
         let event = event?;
         bytes += event.bytes();
         if bytes > bytes_max {
-            held.left_out += 1
+            held.left_out += 1;
         } else {
-            held.events.push(event)
+            held.events.push(event);
         }
     }
     Ok(held)

@@ -267,7 +267,7 @@ impl Server {
         let mut process = match Process::spawn(&mut command, &self.log_file()) {
             Ok(process) => process,
             Err(error) => {
-                let log = format!("{:?}: {error}", command.get_program());
+                let log = format!("{}: {error}", command.get_program().display());
                 return Err(StartFailure { status: None, log });
             }
         };

@@ -191,9 +191,9 @@ fn clean(args: &CleanArgs) -> Result<ExitCode> {
 fn fsync(args: &FsyncArgs) -> Result<ExitCode> {
     let result = fsync::run(args)?;
     if args.json {
-        output::print(&format!("{:#}\n", report::fsync_json(args, &result)))
+        output::print(&format!("{:#}\n", report::fsync_json(args, &result)));
     } else {
-        output::print(&report::fsync_text(args, &result))
+        output::print(&report::fsync_text(args, &result));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -237,9 +237,9 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
         growth_by,
     };
     if args.json {
-        output::print(&format!("{:#}\n", report.json()))
+        output::print(&format!("{:#}\n", report.json()));
     } else {
-        output::print(&report.text())
+        output::print(&report.text());
     }
 }
 

@@ -52,9 +52,10 @@ pub fn mark(work: &str) {
 fn found_on_worker(work: &str) {
     ON_WORKERS.fetch_add(1, Ordering::Relaxed);
     // A second panic would end the process and hide the first one.
-    if cfg!(debug_assertions) && !std::thread::panicking() {
-        panic!("{MESSAGE}: {work}");
-    }
+    assert!(
+        !cfg!(debug_assertions) || std::thread::panicking(),
+        "{MESSAGE}: {work}"
+    );
 }
 
 /// Returns the number of times that blocking work ran on a worker of this process.

@@ -32,9 +32,9 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
 /// current thread unless this thread is a worker.
 pub fn discard(work: impl FnOnce() + Send + 'static) {
     if IS_WORKER.get() {
-        drop(run(work))
+        drop(run(work));
     } else {
-        work()
+        work();
     }
 }
 

@@ -29,6 +29,10 @@ use crate::watch::{Watch, WatchStream};
 
 /// Methods for operations. Each fails with [`Error::Op`] if the server refuses the operation, with
 /// [`Error::Path`] if a path is invalid, or with an error of the connection.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "the errors are above, once for all methods"
+)]
 impl Client {
     /// Creates a znode and returns its path. The path of a sequential znode ends in its number.
     pub async fn create(&self, path: &str, data: impl Into<Bytes>, create: &Create) -> Result<Str> {

@@ -147,9 +147,8 @@ impl Client {
             let deletion = |path: &Str| MultiOp::delete(path, -1);
             let mut ops: Vec<MultiOp> = batch.iter().rev().map(deletion).collect();
             while !ops.is_empty() {
-                let error = match self.multi(&ops).await {
-                    Ok(_) => break,
-                    Err(error) => error,
+                let Err(error) = self.multi(&ops).await else {
+                    break;
                 };
                 match error {
                     // Another client has deleted this znode, or has created a child of it.

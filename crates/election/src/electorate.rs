@@ -73,6 +73,7 @@ impl Electorate {
 
     /// Adds the last seen configuration if it is newer than the committed one. From then on, a
     /// decision needs a quorum of each configuration, and the voters of both take part.
+    #[must_use]
     pub fn with_proposed(mut self, proposed: impl QuorumVerifier + 'static) -> Self {
         self.voters.extend(proposed.voters());
         self.proposed = Some(Box::new(proposed));

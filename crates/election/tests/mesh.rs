@@ -83,7 +83,7 @@ impl Mesh {
         };
         self.hosts.insert(sid, host);
         self.drive(sid, &|host, now_ms, out| {
-            host.election.start(candidate, now_ms, out)
+            host.election.start(candidate, now_ms, out);
         });
     }
 
@@ -93,7 +93,7 @@ impl Mesh {
             peer_epoch: Epoch(1),
         };
         self.drive(sid, &|host, now_ms, out| {
-            host.election.start(candidate, now_ms, out)
+            host.election.start(candidate, now_ms, out);
         });
     }
 
@@ -148,10 +148,10 @@ impl Mesh {
                 }
             } else if let Some((_, sid)) = deadline {
                 self.drive(sid, &|host, now_ms, out| {
-                    host.election.handle_deadline(now_ms, out)
+                    host.election.handle_deadline(now_ms, out);
                 });
                 self.link(sid, &|links, now_ms, out| {
-                    links.handle_deadline(now_ms, out)
+                    links.handle_deadline(now_ms, out);
                 });
             }
         }
@@ -170,7 +170,7 @@ impl Mesh {
             }
             Event::DialFailed { sid: to } => {
                 self.link(sid, &|links, now_ms, _| {
-                    links.handle_dial_failed(to, now_ms)
+                    links.handle_dial_failed(to, now_ms);
                 });
             }
             Event::Hello { from, connection } => {
@@ -183,7 +183,7 @@ impl Mesh {
                     addresses: HelloAddresses::One(vec![endpoint]),
                 };
                 self.link(sid, &|links, _, out| {
-                    links.handle_hello(connection, &hello, out)
+                    links.handle_hello(connection, &hello, out);
                 });
             }
             Event::Message {

@@ -107,9 +107,9 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// machine does not permit that. The caller must not hold a lock that the machine acquires.
     pub fn run_inline(&self, visitor: M::Visitor) {
         if self.allows_inline.load(Ordering::Relaxed) {
-            self.run_inline_always(visitor)
+            self.run_inline_always(visitor);
         } else {
-            self.wake()
+            self.wake();
         }
     }
 

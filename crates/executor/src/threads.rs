@@ -21,6 +21,10 @@ impl Primitives for Threads {
     type Queue<T: Send> = Channel<T>;
     type Parker = ThreadParker;
 
+    #[expect(
+        clippy::inline_always,
+        reason = "a call would cost more than the fence"
+    )]
     #[inline(always)]
     fn fence() {
         fence(Ordering::SeqCst);

@@ -48,6 +48,7 @@ impl Zxid {
 
     /// Returns the next zxid. If the counter overflows, the epoch's bits change, so a leader must
     /// step down before its counter is exhausted.
+    #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
     }

@@ -170,11 +170,11 @@ impl QuorumAuth {
             Ok::<(), io::Error>(())
         };
         if self.server_requires {
-            begin.await?
+            begin.await?;
         } else {
             timeout(LOGIN_BEGINS_WITHIN, begin)
                 .await
-                .unwrap_or(Ok(()))?
+                .unwrap_or(Ok(()))?;
         }
         if !ahead.starts_with(&MAGIC.to_be_bytes()) {
             return if self.server_requires {

@@ -162,7 +162,7 @@ pub(crate) fn in_order(names: &[String], naming: Naming) -> Vec<&str> {
     let rank = |item: &ItemName<'_>| (item.due_ms, item.number.wrapping_sub(some));
     match naming {
         Naming::Priority | Naming::Entry => {
-            parsed.sort_by_key(|(item, _)| (item.label, rank(item)))
+            parsed.sort_by_key(|(item, _)| (item.label, rank(item)));
         }
         _ => parsed.sort_by_key(|(item, _)| rank(item)),
     }

@@ -224,9 +224,8 @@ impl NodeTask {
         loop {
             let data = self.data.borrow().clone();
             let create = || self.client.create(&self.path, data.clone(), &self.kind);
-            let error = match insist(&self.client, create).await {
-                Ok(_) => return Ok(true),
-                Err(error) => error,
+            let Err(error) = insist(&self.client, create).await else {
+                return Ok(true);
             };
             match error.code() {
                 Some(ErrorCode::NodeExists) => {}
@@ -237,9 +236,9 @@ impl NodeTask {
                 }
                 _ => return Err(error.into()),
             }
-            match insist(&self.client, || self.client.exists(&self.path)).await? {
-                Some(stat) => return Ok(self.is_own(&stat)),
-                None => continue,
+            let existing = insist(&self.client, || self.client.exists(&self.path)).await?;
+            if let Some(stat) = existing {
+                return Ok(self.is_own(&stat));
             }
         }
     }

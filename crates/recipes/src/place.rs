@@ -116,7 +116,7 @@ impl Queue {
             match place.wait().await? {
                 WaitOutcome::Granted => return Ok(place),
                 WaitOutcome::Gone => {
-                    tracing::debug!(path = place.path(), "lost the position in the queue")
+                    tracing::debug!(path = place.path(), "lost the position in the queue");
                 }
             }
         }

@@ -18,7 +18,7 @@ pub fn kerberos_environment(config: &Config) -> Vec<(&'static str, OsString)> {
         .flatten()
         .find_map(|acceptor| match acceptor {
             SaslAcceptor::Kerberos(key) => Some(key.key_tab.as_path()),
-            _ => None,
+            SaslAcceptor::DigestMd5(_) => None,
         });
     let initiates_with = match of_members.and_then(|sasl| sasl.learner.as_ref()) {
         Some(SaslInitiator::Kerberos(key)) => Some(key.key_tab.as_path()),

@@ -148,9 +148,9 @@ fn put_bytes(mut bytes: &[u8], shown: &mut String) -> usize {
 fn put_text(text: &str, shown: &mut String) {
     for c in text.chars() {
         if c.is_control() && !matches!(c, '\n' | '\t') {
-            shown.extend(c.escape_unicode())
+            shown.extend(c.escape_unicode());
         } else {
-            shown.push(c)
+            shown.push(c);
         }
     }
 }

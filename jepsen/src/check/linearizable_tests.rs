@@ -86,9 +86,9 @@ fn timed(calls: &[(u64, &str, Value, Value, u64, u64)]) -> History {
     for (_, is_end, at) in moments {
         let (process, f, asked, answer, _, _) = &calls[at];
         if is_end {
-            history.end(Kind::Ok, *process, answer.clone())
+            history.end(Kind::Ok, *process, answer.clone());
         } else {
-            history.invoke(*process, f, "", asked.clone())
+            history.invoke(*process, f, "", asked.clone());
         }
     }
     history

@@ -156,7 +156,7 @@ pub fn calls(events: &[Event]) -> Result<Vec<Op<'_>>, Broken> {
 }
 
 /// Returns the calls of each key, in their order.
-pub fn by_key<'a>(calls: Vec<Op<'a>>) -> BTreeMap<&'a str, Vec<Op<'a>>> {
+pub fn by_key(calls: Vec<Op<'_>>) -> BTreeMap<&str, Vec<Op<'_>>> {
     let mut keys: BTreeMap<&str, Vec<Op<'_>>> = BTreeMap::new();
     for op in calls {
         keys.entry(op.key()).or_default().push(op);

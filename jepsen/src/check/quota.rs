@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn more_than_could_come_at_once_is_found() {
         let mut history = History::default();
-        let names: Vec<String> = (0..LIMIT + 1).map(|number| number.to_string()).collect();
+        let names: Vec<String> = (0..=LIMIT).map(|number| number.to_string()).collect();
         for name in &names {
             history.call(1, "add", "", json!(name), Value::Null);
         }

@@ -278,9 +278,9 @@ impl Member {
         let process = Process::spawn(&mut command, &self.log_file());
         self.process = Some(process.unwrap_or_else(|error| {
             panic!(
-                "member {}: {:?}: {error}",
+                "member {}: {}: {error}",
                 self.id,
-                command.get_program().to_owned()
+                command.get_program().display()
             )
         }));
         self.is_paused = false;

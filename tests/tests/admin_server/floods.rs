@@ -59,7 +59,7 @@ fn strangers_cause_only_bounded_log_lines() {
     let begun = server.log().lines().count();
     let floods: [(&str, &dyn Fn()); 9] = [
         ("handshakes that do not decode", &|| {
-            send(client, NO_HANDSHAKE)
+            send(client, NO_HANDSHAKE);
         }),
         ("TLS at the client port", &|| send(client, CLIENT_HELLO)),
         ("four-letter words", &|| send(client, b"ruok")),
@@ -68,16 +68,16 @@ fn strangers_cause_only_bounded_log_lines() {
             session.expect("a session").close().expect("its end");
         }),
         ("TLS at the admin port", &|| {
-            send(admin.number(), CLIENT_HELLO)
+            send(admin.number(), CLIENT_HELLO);
         }),
         ("commands without credentials", &|| {
             http_get(admin.number(), "/commands/snapshot");
         }),
         ("TLS at the exporter", &|| {
-            send(exporter.number(), CLIENT_HELLO)
+            send(exporter.number(), CLIENT_HELLO);
         }),
         ("no HTTP at the exporter", &|| {
-            send(exporter.number(), b"\0\x01\r\n\r\n")
+            send(exporter.number(), b"\0\x01\r\n\r\n");
         }),
         ("commands with credentials of nobody", &|| {
             made_up_snapshot(admin.number());

@@ -59,9 +59,9 @@ fn silent(port: u16, sent: &str, count: usize) -> Vec<TcpStream> {
         let stream = connect(port, sent);
         // The server has closed most of the first connections in favour of newer ones.
         if number < open_max {
-            open.push(stream)
+            open.push(stream);
         } else {
-            open[number % open_max] = stream
+            open[number % open_max] = stream;
         }
     }
     open

@@ -215,9 +215,9 @@ fn the_console_accepts_credentials_over_tls_from_any_host() {
         // session.
         let text = login.text();
         if by_tls {
-            assert!(text.contains("clientPortAddress"), "{text}")
+            assert!(text.contains("clientPortAddress"), "{text}");
         } else {
-            assert_eq!((login.status, text.contains("NotSecure")), (403, true))
+            assert_eq!((login.status, text.contains("NotSecure")), (403, true));
         }
     }
     // A local visitor gets one, also over TLS.

@@ -168,7 +168,7 @@ pub(crate) fn operations(
         let join = reconfig("server.9=127.0.0.1:1:2", "", -1);
         player.call("reconfig on a standalone", &mut other, join);
     } else {
-        player.skip("reconfig on a standalone")
+        player.skip("reconfig on a standalone");
     }
     first.close().expect("the end of a session");
     player.expect_everywhere("close of the session");

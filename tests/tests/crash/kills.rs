@@ -230,7 +230,7 @@ impl Run {
             assert_eq!(*owner, data, "number {number} was given twice");
         }
         let created = dump.znodes[SHARED].stat;
-        let creations = u64::try_from((created.cversion + created.num_children) / 2);
+        let creations = u64::try_from(i32::midpoint(created.cversion, created.num_children));
         let next = self
             .numbers
             .last_key_value()

@@ -233,7 +233,7 @@ pub(crate) fn settle(
                 return (kept, part);
             }
             Some(reason) => {
-                writeln!(reasons, "with {kept} kept: {reason}").expect("a string takes everything")
+                writeln!(reasons, "with {kept} kept: {reason}").expect("a string takes everything");
             }
         }
     }

@@ -53,9 +53,9 @@ fn lacks_room(limited: u64, order: [u64; 3]) {
     };
     for id in order {
         if id == limited {
-            ensemble.start_after(id, SMALL_FILES)
+            ensemble.start_after(id, SMALL_FILES);
         } else {
-            ensemble.start(id)
+            ensemble.start(id);
         }
     }
     ensemble.wait_until_all_serve();

@@ -171,9 +171,9 @@ fn spans_of_all_members_form_one_trace() {
         let id = id.to_string();
         let mut expected: BTreeSet<&str> = stages.into();
         if id == asked.to_string() {
-            expected.extend(["create", "order"])
+            expected.extend(["create", "order"]);
         } else {
-            expected.extend(["member"])
+            expected.extend(["member"]);
         }
         assert_eq!(
             names[&*id], expected,

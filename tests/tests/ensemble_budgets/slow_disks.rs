@@ -30,9 +30,9 @@ fn with_slow_disk_at(id: u64, faults: &Faults) -> Result<Ensemble, Missing> {
     let commands = faults.commands(id);
     let start = |ensemble: &mut Ensemble, other| {
         if other == id {
-            ensemble.start_after(id, &commands)
+            ensemble.start_after(id, &commands);
         } else {
-            ensemble.start(other)
+            ensemble.start(other);
         }
     };
     for member in [FOLLOWER, LEADER] {

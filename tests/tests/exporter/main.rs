@@ -25,7 +25,7 @@ fn families(text: &str) -> BTreeMap<String, Family> {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').expect("a name and a kind");
-            last = name.to_owned();
+            name.clone_into(&mut last);
             let family = Family {
                 kind: kind.to_owned(),
                 labels: BTreeSet::new(),

@@ -298,9 +298,9 @@ impl Asking<'_> {
         let check = |found: &Value, path: &str, operations: &[&str]| {
             let last = of(path, operations).filter(|last| last.zxid > self.extent.recorded_after);
             if found.is_null() {
-                assert!(last.is_none() || !is_whole, "{path} {operations:?}")
+                assert!(last.is_none() || !is_whole, "{path} {operations:?}");
             } else {
-                assert_eq!(Some(words_of(found)), last.map(plain_words), "{path}")
+                assert_eq!(Some(words_of(found)), last.map(plain_words), "{path}");
             }
         };
         check(&blame["created"], &path, &["create"]);

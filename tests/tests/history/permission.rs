@@ -223,7 +223,7 @@ async fn only_super_users_see_password_hashes_and_the_member_list() {
     assert!(supers.contains(hash), "{supers}");
     // A plan from an ACL that is only partly visible would damage the ACL.
     let connect = site.server.address();
-    let now = format!("{:#x}", last);
+    let now = format!("{last:#x}");
     client.delete("/ann", -1).await.expect("delete");
     let words = [
         "restore-path",

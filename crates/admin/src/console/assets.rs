@@ -20,6 +20,7 @@ struct Asset {
     gzip: &'static [u8],
 }
 
+#[allow(clippy::unreadable_literal, reason = "generated")]
 const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// Content types by the end of a path. `/` is a page as well.

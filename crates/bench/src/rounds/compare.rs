@@ -161,7 +161,7 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     match values.len() {
         0 => f64::NAN,
         count if count % 2 == 1 => at(count / 2),
-        count => (at(count / 2 - 1) + at(count / 2)) / 2.0,
+        count => f64::midpoint(at(count / 2 - 1), at(count / 2)),
     }
 }
 

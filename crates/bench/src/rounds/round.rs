@@ -360,7 +360,7 @@ async fn one_session(work: SessionWork, context: Context, session: u32, watched:
         SessionWork::FanOut => fan_out::watch(&context, session, &watched, connection).await,
         SessionWork::Locks => locks::contend(&context, session, connection).await,
         SessionWork::Idle | SessionWork::Storm | SessionWork::Handshakes => {
-            idle::hold(&context, session, connection).await
+            idle::hold(&context, session, connection).await;
         }
     }
 }

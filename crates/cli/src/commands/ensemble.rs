@@ -38,9 +38,9 @@ pub(super) async fn config(shell: &mut Shell, given: &Arguments) -> Result<(), F
         return Ok(());
     }
     if given.has("c") {
-        shell.print(&for_clients(&members))
+        shell.print(&for_clients(&members));
     } else {
-        shell.print(&members)
+        shell.print(&members);
     }
     print_stat(shell, given, &stat);
     Ok(())

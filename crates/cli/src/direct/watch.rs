@@ -41,6 +41,6 @@ fn operation(kind: EventType) -> &'static str {
         EventType::NodeCreated => "create",
         EventType::NodeDeleted => "delete",
         EventType::NodeDataChanged => "set",
-        _ => "other",
+        EventType::NodeChildrenChanged => "other",
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn line(value: &Value) -> String {
         if is_escaped(c) {
             let _ = write!(plain, "\\u{:04x}", u32::from(c));
         } else {
-            plain.push(c)
+            plain.push(c);
         }
     }
     plain

@@ -15,7 +15,7 @@ pub fn yaml(value: &Value) -> String {
     if is_leaf(value) {
         let _ = writeln!(out, "{}", json::line(value));
     } else {
-        put(value, 0, &mut out)
+        put(value, 0, &mut out);
     }
     out
 }

@@ -117,9 +117,9 @@ impl Shell {
     /// Reports a result, as an object on standard output or as text on standard error.
     pub(crate) fn report(&mut self, value: Value, text: &str) {
         if self.start.format.is_structured() {
-            self.show(|| value, String::new)
+            self.show(|| value, String::new);
         } else {
-            self.complain(text)
+            self.complain(text);
         }
     }
 
@@ -254,7 +254,7 @@ impl Shell {
     pub(crate) async fn reconnect(&mut self, server: Option<&str>) -> Result<(), Failure> {
         self.close().await;
         if let Some(server) = server {
-            self.server = server.to_owned();
+            server.clone_into(&mut self.server);
         }
         self.link = SessionState::NotYet;
         self.connect_now().await

@@ -70,7 +70,7 @@ fn refusal(status: &str, body: &str) -> String {
     )
 }
 
-async fn follow(servers: &[&Scripted], start: Start) -> Changes {
+fn follow(servers: &[&Scripted], start: Start) -> Changes {
     let list: Vec<&str> = servers.iter().map(|server| &*server.address).collect();
     Changes::new(ChangeOptions::new(&list.join(","), "/a").with_start(start))
 }
@@ -103,7 +103,7 @@ async fn a_feed_resumes_at_another_member() {
         change("0x8.0"),
     ])])
     .await;
-    let mut changes = follow(&[&one, &two, &three], Start::From(Zxid(1))).await;
+    let mut changes = follow(&[&one, &two, &three], Start::From(Zxid(1)));
     let found = positions(&mut changes, 4).await;
     assert_eq!(found, ["0x1.0", "0x1.1", "0x1.2", "0x8.0"]);
     assert_eq!(changes.position().unwrap().to_string(), "0x8.0");
@@ -121,7 +121,7 @@ async fn a_feed_resumes_at_another_member() {
 #[tokio::test]
 async fn a_change_is_parsed_from_its_line() {
     let server = Scripted::start(vec![feed(&[change("0x1.0")])]).await;
-    let mut changes = follow(&[&server], Start::Now).await;
+    let mut changes = follow(&[&server], Start::Now);
     let change = timeout(LIMIT, changes.next()).await.unwrap().unwrap();
     assert_eq!((change.path(), change.operation()), ("/a", "set"));
     assert_eq!((change.session().0, change.version()), (9, 3));
@@ -140,7 +140,7 @@ async fn removed_changes_are_an_error_with_the_next_position() {
     };
     let one = Scripted::start(vec![gone("0x50"), gone("0x50")]).await;
     let two = Scripted::start(vec![gone("0x40"), feed(&[change("0x41.0")])]).await;
-    let mut changes = follow(&[&one, &two], Start::From(Zxid(2))).await;
+    let mut changes = follow(&[&one, &two], Start::From(Zxid(2)));
     let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
     let ChangesError::NotKept { resume_after, .. } = &error else {
         panic!("{error}");
@@ -158,7 +158,7 @@ async fn a_feed_that_ends_before_a_hole_counts_as_not_kept_and_moves_on() {
     let one = Scripted::start(vec![feed(&[progress("0x1"), end.to_owned()])]).await;
     let two = Scripted::start(vec![gone(), feed(&[change("0x31.0")])]).await;
     let start = Start::After(Position::parse("0x1").unwrap());
-    let mut changes = follow(&[&one, &two], start).await;
+    let mut changes = follow(&[&one, &two], start);
     let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
     let ChangesError::NotKept { resume_after, .. } = &error else {
         panic!("{error}");
@@ -177,7 +177,7 @@ async fn a_lagging_member_is_not_followed() {
     let current = "{\"progress\":\"0x50\",\"head\":\"0x50\",\"hidden\":0}\n".to_owned();
     let two = Scripted::start(vec![feed(&[current, change("0x51.0")])]).await;
     let start = Start::After(Position::parse("0x50").unwrap());
-    let mut changes = follow(&[&one, &two], start).await;
+    let mut changes = follow(&[&one, &two], start);
     let event = timeout(LIMIT, changes.next_event()).await.unwrap().unwrap();
     let ChangesEvent::Lost(error) = event else {
         panic!("{event:?}");
@@ -192,7 +192,7 @@ async fn a_feed_without_any_usable_member_ends_with_an_error() {
     let off = "{\"command\":\"history/feed\",\"error\":\"Unknown command: history/feed\"}";
     let one = Scripted::start(vec![refusal("200 OK", off)]).await;
     let two = Scripted::start(vec![refusal("200 OK", off)]).await;
-    let mut changes = follow(&[&one, &two], Start::Now).await;
+    let mut changes = follow(&[&one, &two], Start::Now);
     let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
     assert!(matches!(error, ChangesError::NoHistory { .. }), "{error}");
 
@@ -225,7 +225,7 @@ async fn a_refusal_common_to_all_members_is_not_retried() {
     let no = refusal("401 Unauthorized", "{\"error\":\"who are you\"}");
     let one = Scripted::start(vec![no]).await;
     let two = Scripted::start(Vec::new()).await;
-    let mut changes = follow(&[&one, &two], Start::Now).await;
+    let mut changes = follow(&[&one, &two], Start::Now);
     let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
     assert!(matches!(error, ChangesError::Refused(_)), "{error}");
     assert!(error.to_string().contains("who are you"), "{error}");
@@ -252,7 +252,7 @@ async fn rubbish_and_ends_of_feeds_are_losses_with_a_reason() {
         "\"operation\"",
     ];
     let server = Scripted::start(answers.to_vec()).await;
-    let mut changes = follow(&[&server], Start::Now).await;
+    let mut changes = follow(&[&server], Start::Now);
     for reason in reasons {
         let event = timeout(LIMIT, changes.next_event()).await.unwrap().unwrap();
         let ChangesEvent::Lost(error) = event else {

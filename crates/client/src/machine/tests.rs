@@ -233,9 +233,9 @@ fn a_call_for_one_session_is_not_sent_in_the_next() {
         assert_eq!(site.out.is_empty(), is_refused);
         let refused = answer.try_recv();
         if is_refused {
-            assert!(matches!(refused, Ok(Err(Error::SessionExpired { .. }))))
+            assert!(matches!(refused, Ok(Err(Error::SessionExpired { .. }))));
         } else {
-            assert!(refused.is_err(), "it was sent")
+            assert!(refused.is_err(), "it was sent");
         }
     }
 }

@@ -47,7 +47,7 @@ async fn a_new_session_is_requested_and_described() {
     };
     assert_eq!(*client.state().borrow(), expected);
     assert!(
-        !format!("{:?}", client).contains("0123456789"),
+        !format!("{client:?}").contains("0123456789"),
         "no password in a log"
     );
 }

@@ -224,7 +224,7 @@ impl Network {
                 server.role += 1;
                 let candidate = server.candidate;
                 self.drive(sid, |election, now_ms, out| {
-                    election.start(candidate, now_ms, out)
+                    election.start(candidate, now_ms, out);
                 });
             }
             Event::Message(from, notification) => {

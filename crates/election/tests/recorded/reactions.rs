@@ -40,7 +40,7 @@ fn cases(lines: &[Value]) -> Vec<Case> {
     for line in lines.iter().skip(1) {
         match line["note"].as_str() {
             Some(note) if note.starts_with("the ensemble: ") => {
-                assert_eq!(note, "the ensemble: ok")
+                assert_eq!(note, "the ensemble: ok");
             }
             Some(note) => match (note.strip_prefix("java-1: "), cases.last_mut()) {
                 (Some(outcome), Some(case)) => outcome.clone_into(&mut case.outcome),

@@ -99,12 +99,12 @@ fn first_of(records: &[Record], me: Sid) -> &Notification {
 /// and finds it again.
 #[test]
 fn servers_with_two_addresses_each() {
+    type Case<'a> = (i64, &'a [(i64, Step)], &'a [(PeerState, Sid)]);
     let Some(folder) = folder() else { return };
     let records = records(&folder, MULTI_ADDRESS);
     let listed = Step::Commits(ConfigVersion(0x1_0000_0000));
     let looks = |epoch| Step::Looks(Epoch(epoch));
     let following = (PeerState::Following, Sid(3));
-    type Case<'a> = (i64, &'a [(i64, Step)], &'a [(PeerState, Sid)]);
     let cases: [Case<'_>; 3] = [
         (1, &[(4978, looks(0)), (5500, listed)], &[following]),
         (

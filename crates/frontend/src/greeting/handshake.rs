@@ -132,7 +132,7 @@ fn turn_away(clients: &Clients, connection: &Connection, refusal: &HandshakeRefu
             tracing::debug!(peer = %connection.peer, reason = %refusal, "closing connection");
         }
         _ => {
-            log_limiter::limited!(info, peer = %connection.peer, reason = %refusal, "closing connection")
+            log_limiter::limited!(info, peer = %connection.peer, reason = %refusal, "closing connection");
         }
     }
     false

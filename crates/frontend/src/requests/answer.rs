@@ -161,9 +161,9 @@ impl Replying for Noting<'_> {
             self.slow_read = None;
             if self.served.clients.slow.is_slow(latency_ms) {
                 if is_told_below {
-                    self.slow_read = Some((asked, zxid))
+                    self.slow_read = Some((asked, zxid));
                 } else {
-                    self.served.note_slow(asked, zxid, None)
+                    self.served.note_slow(asked, zxid, None);
                 }
             }
         }

@@ -41,10 +41,10 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
     };
     match serve(&clients, &connection, &mut socket).await {
         Ok(()) => {
-            tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ended")
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ended");
         }
         Err(error) => {
-            tracing::debug!(peer = %connection.peer, session = %connection.session(), err = %error, "connection lost")
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), err = %error, "connection lost");
         }
     }
     clients.forget(&connection);

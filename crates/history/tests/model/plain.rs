@@ -188,10 +188,10 @@ fn apply(
         Some(Txn::CreateTtl(txn)) => Some(created(&txn.data, &txn.acl, 0, Kind::Ttl)),
         Some(Txn::SetData(txn)) => {
             let znode = tree.get_mut(path).unwrap();
-            znode.data = txn.data.clone();
+            znode.data.clone_from(&txn.data);
             (znode.version, znode.mzxid) = (txn.version, header.zxid.0);
             znode.mtime_ms = header.time_ms;
-            change.data = txn.data.clone();
+            change.data.clone_from(&txn.data);
             return change;
         }
         Some(Txn::SetAcl(txn)) => {

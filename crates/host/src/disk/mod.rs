@@ -190,7 +190,7 @@ pub fn carry_out<D: Disk>(
             let kept = keep_tree(history, state);
             match &kept {
                 Ok(path) => {
-                    tracing::warn!(file = %path.display(), "the diverging tree was saved to this file")
+                    tracing::warn!(file = %path.display(), "the diverging tree was saved to this file");
                 }
                 Err(error) => tracing::error!(err = %error, "cannot save the diverging tree"),
             }

@@ -153,9 +153,9 @@ impl Connections {
     /// Waits for the next task that ends. Never returns if there are no tasks.
     pub(super) async fn reap(&mut self) {
         if self.tasks.is_empty() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         } else {
-            drop(self.tasks.join_next().await)
+            drop(self.tasks.join_next().await);
         }
     }
 

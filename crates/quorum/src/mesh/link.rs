@@ -114,9 +114,8 @@ async fn read_frame(
     limit: Duration,
 ) -> Result<Vec<u8>, LinkEnd> {
     let len = reader.read_i32().await?;
-    let wanted = match usize::try_from(len) {
-        Ok(wanted @ 1..=FRAME_BYTES_MAX) => wanted,
-        _ => return Err(LinkEnd::Length { len }),
+    let Ok(wanted @ 1..=FRAME_BYTES_MAX) = usize::try_from(len) else {
+        return Err(LinkEnd::Length { len });
     };
     // The buffer grows with the received bytes, not with the announced length.
     let mut frame = Vec::new();

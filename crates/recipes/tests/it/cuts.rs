@@ -233,7 +233,7 @@ async fn a_selector() {
                 let led = ours
                     .lead(|_| async {
                         inside.enter();
-                        inside.leave()
+                        inside.leave();
                     })
                     .await;
                 if led.unwrap().is_some() {

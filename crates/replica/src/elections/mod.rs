@@ -466,10 +466,10 @@ impl Elections {
                 ElectionWork::Election(action) => self.carry_out_election(action, now_ms, out),
                 ElectionWork::Link(action) => self.carry_out_link(action, now_ms, out),
                 ElectionWork::Own(notification) => {
-                    self.hear(self.settings.me, notification, now_ms)
+                    self.hear(self.settings.me, notification, now_ms);
                 }
                 ElectionWork::Adopt(from, heard, list) => {
-                    self.adopt(from, &heard, *list, now_ms, out)
+                    self.adopt(from, &heard, *list, now_ms, out);
                 }
             }
         }

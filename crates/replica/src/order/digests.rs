@@ -258,9 +258,9 @@ impl<H: Host> Replica<H> {
             member.wrong_tree = WrongTree::Kept;
         }
         if is_kept {
-            self.drain(turn)
+            self.drain(turn);
         } else {
-            self.stop_for_data("cannot save the diverging tree", turn)
+            self.stop_for_data("cannot save the diverging tree", turn);
         }
     }
 

@@ -209,9 +209,9 @@ impl NewSession {
         };
         let mut sessions = state.sessions();
         if self.is_local {
-            sessions.add_local(id, self.timeout_ms, now_ms)
+            sessions.add_local(id, self.timeout_ms, now_ms);
         } else {
-            sessions.add(id, self.timeout_ms, now_ms)
+            sessions.add(id, self.timeout_ms, now_ms);
         }
         id
     }

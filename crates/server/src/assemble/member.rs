@@ -97,9 +97,9 @@ fn sink(core: &CoreHandle, visitor: Visitor) -> PeerSink {
         told.put(ToCore::Peer(event));
         // The task that reads packets holds no locks.
         if is_packets {
-            told.run_inline(visitor)
+            told.run_inline(visitor);
         } else {
-            told.wake()
+            told.wake();
         }
     })
 }

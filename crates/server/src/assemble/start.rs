@@ -195,10 +195,8 @@ async fn start_audited<D: storage::Disk>(
     let core = common.begin_core(host, member_start)?;
     let mut threads = vec![common.spawn_core(core)?];
     threads.extend(recorder);
-    threads.extend([
-        spawn("log", move || log.run())?,
-        spawn("snapshot", move || snapshotter.run())?,
-    ]);
+    threads.push(spawn("log", move || log.run())?);
+    threads.push(spawn("snapshot", move || snapshotter.run())?);
     common.serve_operators(snapshots, links, log_end.clone());
     Ok(common.into_server(disk, threads, (snapshot_end, log_end), started))
 }

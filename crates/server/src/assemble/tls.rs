@@ -209,13 +209,13 @@ fn tell(is_enabled: bool, is_unified: bool) {
         (true, true) => {
             tracing::info!(
                 "connections between members use TLS; plain connections of members are also accepted"
-            )
+            );
         }
         (true, false) => tracing::info!("connections between members use TLS"),
         (false, true) => {
             tracing::info!(
                 "connections between members are plain; TLS connections of members are also accepted"
-            )
+            );
         }
         (false, false) => tracing::info!("connections between members are plain"),
     }

@@ -77,7 +77,7 @@ impl Directory {
 
     /// Replaces the settings with these lines of zoo.cfg.
     pub(crate) fn with(mut self, lines: &str) -> Self {
-        self.lines = lines.to_owned();
+        lines.clone_into(&mut self.lines);
         self
     }
 

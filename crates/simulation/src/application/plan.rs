@@ -116,12 +116,14 @@ impl Plan {
     }
 
     /// Sets the number of servers.
+    #[must_use]
     pub fn with_servers(mut self, servers: usize) -> Self {
         self.servers = servers;
         self
     }
 
     /// Adds a fault at this time after the beginning.
+    #[must_use]
     pub fn with(mut self, at: Duration, fault: Fault) -> Self {
         self.faults.push((at, fault));
         self

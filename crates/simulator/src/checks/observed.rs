@@ -232,9 +232,9 @@ impl ProcessChecks<Checks> for Observed {
             return;
         }
         if self.leads {
-            to.commits(self.sid, &bytes, last)
+            to.commits(self.sid, &bytes, last);
         } else {
-            to.delivers(self.sid, &bytes, last)
+            to.delivers(self.sid, &bytes, last);
         }
         to.applied(self.sid, record, tree);
     }

@@ -11,6 +11,7 @@ use crate::simulated::World;
 
 impl Contenders {
     /// Records a report, and checks it.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of report")]
     pub(super) fn hear(&mut self, number: usize, told: ProgramEvent, world: &mut World) {
         let Some(contender) = self.all.get_mut(number) else {
             return;

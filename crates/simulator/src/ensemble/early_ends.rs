@@ -77,9 +77,9 @@ impl Ensemble {
             return;
         };
         if self.servers.world.random.percent(50) {
-            self.lose_power(leader)
+            self.lose_power(leader);
         } else {
-            self.kill(leader)
+            self.kill(leader);
         }
         let delay = self.servers.world.random.range(2 * SECOND, 6 * SECOND);
         let event = Event::Start { server: leader };
@@ -97,7 +97,7 @@ impl Ensemble {
         let index = self.any_server();
         if let Some(process) = self.process(index).map(|server| server.host.process) {
             self.with(process, |server| {
-                server.host.request_snapshot(Wanted::Asked)
+                server.host.request_snapshot(Wanted::Asked);
             });
         }
     }

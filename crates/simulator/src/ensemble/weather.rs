@@ -49,9 +49,9 @@ impl Ensemble {
             && self.servers.world.random.percent(stall_percent)
         {
             return if self.servers.world.random.percent(stand_percent) {
-                self.stand_still()
+                self.stand_still();
             } else {
-                self.hang_disk()
+                self.hang_disk();
             };
         }
         if self.servers.world.checks.plan.has_wrong_clocks && self.servers.world.random.percent(10)

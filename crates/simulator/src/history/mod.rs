@@ -231,7 +231,7 @@ impl History {
                 }
             }
             Txn::Create(create) | Txn::Create2(create) => {
-                let mut state = new_node(header, &create.data, &create.acl);
+                let mut state = new_node(header, create.data.as_ref(), &create.acl);
                 if create.ephemeral {
                     let owned = self.ephemerals.entry(session).or_default();
                     owned.insert(create.path.to_string());
@@ -240,12 +240,12 @@ impl History {
                 self.set(&create.path, zxid, Some(state));
             }
             Txn::CreateContainer(create) => {
-                let mut state = new_node(header, &create.data, &create.acl);
+                let mut state = new_node(header, create.data.as_ref(), &create.acl);
                 state.lifetime = Lifetime::Container;
                 self.set(&create.path, zxid, Some(state));
             }
             Txn::CreateTtl(create) => {
-                let mut state = new_node(header, &create.data, &create.acl);
+                let mut state = new_node(header, create.data.as_ref(), &create.acl);
                 state.lifetime = Lifetime::Ttl(create.ttl);
                 self.set(&create.path, zxid, Some(state));
             }
@@ -268,7 +268,7 @@ impl History {
                 self.node(&set.path).changes.push(zxid);
             }
             Txn::SetAcl(set) => {
-                self.edit(&set.path, zxid, |node| node.acl = set.acl.clone().into())
+                self.edit(&set.path, zxid, |node| node.acl = set.acl.clone().into());
             }
             Txn::Multi(txns) if !has_failed(txn) => {
                 for txn in txns {
@@ -420,9 +420,9 @@ impl History {
     }
 }
 
-fn new_node(header: &TxnHeader, data: &Option<Bytes>, acl: &[Acl]) -> NodeState {
+fn new_node(header: &TxnHeader, data: Option<&Bytes>, acl: &[Acl]) -> NodeState {
     NodeState {
-        data: data.clone(),
+        data: data.cloned(),
         version: 0,
         owner: SessionId::NONE,
         acl: acl.into(),

@@ -31,6 +31,10 @@ pub trait DiskLock: fmt::Debug + Send + Sync {}
 ///
 /// Bytes are durable after [`DiskFile::sync_data`] on their file and, if the file was created or
 /// renamed, [`Disk::sync_dir`] on its directory.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "all errors are those of the file system"
+)]
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// File opened on this disk.
     type File: DiskFile;
@@ -97,6 +101,10 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
 }
 
 /// A file opened on a disk. All positions are explicit; there is no cursor.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "all errors are those of the file system"
+)]
 pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
     /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;

@@ -37,7 +37,7 @@ pub struct DataDirs {
     pub snap: PathBuf,
     /// Directory `<dataLogDir>/version-2` with logs.
     pub log: PathBuf,
-    _locks: Arc<Vec<Box<dyn DiskLock>>>,
+    locks: Arc<Vec<Box<dyn DiskLock>>>,
 }
 
 impl DataDirs {
@@ -68,7 +68,7 @@ impl DataDirs {
         let dirs = Self {
             snap,
             log,
-            _locks: Arc::new(locks),
+            locks: Arc::new(locks),
         };
         dirs.remove_unfinished(disk)?;
         Ok(dirs)
@@ -109,7 +109,7 @@ impl DataDirs {
         Self {
             snap: data_dir.join(VERSION_DIR),
             log: data_log_dir.join(VERSION_DIR),
-            _locks: Arc::default(),
+            locks: Arc::default(),
         }
     }
 
@@ -142,7 +142,7 @@ impl DataDirs {
         Ok(Self {
             snap: dir.clone(),
             log: dir,
-            _locks: self._locks.clone(),
+            locks: self.locks.clone(),
         })
     }
 

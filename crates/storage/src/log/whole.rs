@@ -123,7 +123,7 @@ mod tests {
         write(&dirs, &[4, 5]);
         write(&dirs, &[EPOCH_2 + 1, EPOCH_2 + 2]);
         assert!(is_whole(&dirs, 4, EPOCH_2 + 2));
-        let name = format!("snapshot.{:x}", EPOCH_2);
+        let name = format!("snapshot.{EPOCH_2:x}");
         std::fs::write(dirs.snap.join(name), b"the leader's").unwrap();
         assert!(!is_whole(&dirs, 4, EPOCH_2 + 2));
         // The break does not matter for a range that begins after it or ends before it.

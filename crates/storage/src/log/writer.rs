@@ -57,7 +57,7 @@ impl LogSettings {
         Self {
             prealloc_bytes: 64 << 20,
             force_sync: true,
-            fsync_warning: Duration::from_millis(1000),
+            fsync_warning: Duration::from_secs(1),
             log_bytes_max: 0,
             limits,
         }

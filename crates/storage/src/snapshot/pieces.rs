@@ -157,16 +157,14 @@ impl<R: Read> Pieces<R> {
                 Step::Sessions(left) => {
                     if next_of(left, &mut self.input, "sessions")? {
                         return self.session().map(Some);
-                    } else {
-                        self.step = Step::Acls(None)
                     }
+                    self.step = Step::Acls(None);
                 }
                 Step::Acls(left) => {
                     if next_of(left, &mut self.input, "ACL table entries")? {
                         return self.acl().map(Some);
-                    } else {
-                        self.step = Step::Znodes
                     }
+                    self.step = Step::Znodes;
                 }
                 Step::Znodes => {
                     if let Some(error) = self.error.take() {

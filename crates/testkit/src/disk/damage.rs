@@ -35,6 +35,7 @@ impl SimDisk {
     }
 
     /// Returns the disk after the process was killed.
+    #[must_use]
     pub fn after_kill(&self) -> Self {
         let disk = self.copy();
         disk.process_ends();
@@ -42,6 +43,7 @@ impl SimDisk {
     }
 
     /// Returns one of the possible disks after a power failure. See [`SimDisk::lose_power`].
+    #[must_use]
     pub fn after_power_loss(&self, random: &mut Random, loses_sectors: bool) -> Self {
         let disk = self.copy();
         disk.lose_power(random, loses_sectors);
@@ -49,6 +51,7 @@ impl SimDisk {
     }
 
     /// Returns the disk after the worst power failure: only synced data remains.
+    #[must_use]
     pub fn synced_only(&self) -> Self {
         let disk = self.copy();
         {

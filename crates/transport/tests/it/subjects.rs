@@ -104,10 +104,10 @@ fn attributes() -> Vec<DnType> {
         DnType::OrganizationName,
         DnType::OrganizationalUnitName,
         custom(&[2, 5, 4, 9]),
-        custom(&[0, 9, 2342, 19200300, 100, 1, 1]),
-        custom(&[0, 9, 2342, 19200300, 100, 1, 25]),
+        custom(&[0, 9, 2342, 19_200_300, 100, 1, 1]),
+        custom(&[0, 9, 2342, 19_200_300, 100, 1, 25]),
         custom(&[2, 5, 4, 5]),
-        custom(&[1, 2, 840, 113549, 1, 9, 1]),
+        custom(&[1, 2, 840, 113_549, 1, 9, 1]),
         custom(&[1, 3, 6, 1, 4, 1, 99999, 7]),
     ]
 }

@@ -31,28 +31,28 @@ impl Tree {
     ) -> Result<(), ErrorCode> {
         let watches = &mut *watches.lock();
         let since = request.relative_zxid;
-        for path in list(&request.data)? {
+        for path in list(request.data.as_deref())? {
             let path = required(path.as_ref())?;
             let event = |node: &Node| (node.mzxid > since).then_some(EventType::NodeDataChanged);
             let event = self.missed_event(path, event, Some(EventType::NodeDeleted));
             set_watch(path, Kinds::DATA, event, watcher, watches, missed);
         }
-        for path in list(&request.exist)? {
+        for path in list(request.exist.as_deref())? {
             let path = required(path.as_ref())?;
             let event = self.missed_event(path, |_| Some(EventType::NodeCreated), None);
             set_watch(path, Kinds::DATA, event, watcher, watches, missed);
         }
-        for path in list(&request.child)? {
+        for path in list(request.child.as_deref())? {
             let path = required(path.as_ref())?;
             let event =
                 |node: &Node| (node.pzxid > since).then_some(EventType::NodeChildrenChanged);
             let event = self.missed_event(path, event, Some(EventType::NodeDeleted));
             set_watch(path, Kinds::CHILD, event, watcher, watches, missed);
         }
-        for path in list(&request.persistent)? {
+        for path in list(request.persistent.as_deref())? {
             watches.add(watcher, path.as_deref(), Kinds::PERSISTENT);
         }
-        for path in list(&request.persistent_recursive)? {
+        for path in list(request.persistent_recursive.as_deref())? {
             watches.add(watcher, path.as_deref(), Kinds::RECURSIVE);
         }
         Ok(())
@@ -87,6 +87,6 @@ fn set_watch(
     }
 }
 
-fn list(list: &Option<Vec<Option<Str>>>) -> Result<&[Option<Str>], ErrorCode> {
-    list.as_deref().ok_or(ErrorCode::MarshallingError)
+fn list(list: Option<&[Option<Str>]>) -> Result<&[Option<Str>], ErrorCode> {
+    list.ok_or(ErrorCode::MarshallingError)
 }

@@ -159,7 +159,7 @@ impl TreeLoader {
         };
         self.last_chain.clear();
         self.last_chain.push((parent_path.len(), found));
-        self.last_path = parent_path.to_owned();
+        parent_path.clone_into(&mut self.last_path);
         Ok(Some(found))
     }
 

@@ -84,7 +84,7 @@ fn write_wrapped(beginning: &str, text: &str, out: &mut dyn Write) -> io::Result
         let is_full = line.chars().count() + 1 + word.chars().count() > COLUMNS;
         if is_full && has_word {
             writeln!(out, "{}", line.trim_end())?;
-            line = INDENT.to_owned();
+            INDENT.clone_into(&mut line);
         } else if has_word {
             line.push(' ');
         }
@@ -100,9 +100,9 @@ pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_control() {
-            shown.extend(character.escape_default())
+            shown.extend(character.escape_default());
         } else {
-            shown.push(character)
+            shown.push(character);
         }
     }
     shown

@@ -127,17 +127,17 @@ fn prepare(variables: Variables<'_>) -> Result<PathBuf, ToolError> {
     let config = PathBuf::from(value(CONF_DIR)?).join("zoo.cfg");
     let my_id = my_id(variables)?;
     let data = PathBuf::from(value(("ZOO_DATA_DIR", "/data"))?);
-    if !config.exists() {
-        let text = zoo_cfg(variables)?;
-        write_my_id(&data, &my_id)?;
-        judge(&config, &text)?;
-        write_whole(&config, &text)?;
-    } else {
+    if config.exists() {
         terminal::complain!(
             "{} exists, so the ZOO_* variables for its settings are ignored",
             config.display()
         );
         write_my_id(&data, &my_id)?;
+    } else {
+        let text = zoo_cfg(variables)?;
+        write_my_id(&data, &my_id)?;
+        judge(&config, &text)?;
+        write_whole(&config, &text)?;
     }
     Ok(config)
 }

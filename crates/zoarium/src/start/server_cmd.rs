@@ -197,9 +197,9 @@ async fn serve_until_told(
             log_output::flush();
             // Both go to standard error: a sentence for people, or a log line for programs.
             if is_json {
-                tracing::error!("{error}")
+                tracing::error!("{error}");
             } else {
-                terminal::complain!("zoarium: {error}")
+                terminal::complain!("zoarium: {error}");
             }
             if let Some(address) = error.address() {
                 report_port_holder(address);
@@ -215,9 +215,9 @@ async fn serve_until_told(
     };
     log_output::flush();
     if terminal::stdout().is_terminal() {
-        terminal::say!("{}", welcome(server.started(), &config))
+        terminal::say!("{}", welcome(server.started(), &config));
     } else {
-        terminal::say!("{}", ready_line(server.started(), &config))
+        terminal::say!("{}", ready_line(server.started(), &config));
     }
     let watchdog = notify::ready().map(tokio::spawn);
     let code = tokio::select! {
@@ -271,10 +271,10 @@ async fn log_state_when_asked(server: &Server, asked: io::Result<Signal>) {
             }
         }
         Err(error) => {
-            tracing::warn!(err = %error, "cannot listen for SIGQUIT, so SIGQUIT will stop this server")
+            tracing::warn!(err = %error, "cannot listen for SIGQUIT, so SIGQUIT will stop this server");
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn told_to_stop(stop: io::Result<Stop>) -> &'static str {

@@ -225,10 +225,10 @@ fn a_stalled_disk_does_not_delay_a_lone_writer() {
 /// capacity, it must wait for capacity, and not for the due time of the next group.
 #[test]
 fn an_observer_with_a_stalled_disk_uses_no_processor_time() {
+    const WATCHED: Duration = Duration::from_secs(2);
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
-    const WATCHED: Duration = Duration::from_secs(2);
     let Some((faults, ensemble)) = or_skip(WHAT, with_observer()) else {
         return;
     };

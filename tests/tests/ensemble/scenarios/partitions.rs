@@ -97,9 +97,9 @@ fn replaced_when_cut_one_way(is_heard: bool) {
     let (leader, _, others) = sides(&ensemble, 2);
     for &other in &others {
         if is_heard {
-            ensemble.network().cut_one_way(other, leader)
+            ensemble.network().cut_one_way(other, leader);
         } else {
-            ensemble.network().cut_one_way(leader, other)
+            ensemble.network().cut_one_way(leader, other);
         }
     }
     let next = ensemble.wait_until_these_serve(&others);

@@ -136,7 +136,7 @@ impl Queues {
             QueueOperation::Join => {
                 let path = znodes.join(&path, by).into();
                 answer(out, xid, ErrorCode::Ok, |out| {
-                    CreateResponse { path }.encode(out)
+                    CreateResponse { path }.encode(out);
                 });
             }
             QueueOperation::Leave => {
@@ -154,7 +154,7 @@ impl Queues {
                 let names = queue.map(|queue| queue.names.keys().map(|name| name.as_str().into()));
                 let names = names.map(Iterator::collect).unwrap_or_default();
                 answer(out, xid, ErrorCode::Ok, |out| {
-                    NamesResponse { names }.encode(out)
+                    NamesResponse { names }.encode(out);
                 });
             }
             QueueOperation::Watch if znodes.has_left(&path) => {
@@ -232,7 +232,7 @@ impl Znodes {
         };
         let mut frame = Vec::new();
         answer(&mut frame, Xid::EVENT, ErrorCode::Ok, |out| {
-            event.encode(out)
+            event.encode(out);
         });
         for told in watchers.drain(..) {
             told.frames.lock().extend_from_slice(&frame);

@@ -41,7 +41,10 @@ pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<EventFigures> {
     let line = |what: String, key, stats: fn(&Round) -> &Stats| SideFigures {
         what,
         key,
-        seconds: sides.iter().map(|side| p99(stats(round(side)?))).collect(),
+        seconds: sides
+            .iter()
+            .map(|side| p99(stats(round(side.as_ref()?)?)))
+            .collect(),
     };
     let lines = vec![
         line(
@@ -66,8 +69,8 @@ pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<EventFigures> {
     })
 }
 
-fn round(side: &Option<Side>) -> Option<&Round> {
-    side.as_ref()?.rounds.first()
+fn round(side: &Side) -> Option<&Round> {
+    side.rounds.first()
 }
 
 fn p99(stats: &Stats) -> Option<f64> {

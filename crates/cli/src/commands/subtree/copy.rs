@@ -182,7 +182,7 @@ async fn list(
                 levels[depth].push(path);
             }
             Err(ReadResult::Unreadable) => {
-                tally.note(shell, source, &path, &CopyResult::Unreadable)
+                tally.note(shell, source, &path, &CopyResult::Unreadable);
             }
             Err(_) => tally.note(shell, source, &path, &CopyResult::Gone),
         }

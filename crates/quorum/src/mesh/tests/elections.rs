@@ -6,7 +6,7 @@ use super::*;
 use config::members::MemberRole;
 use proto::notification::PeerState::{Following, Leading, Looking, Observing};
 
-async fn ensemble(list: &Membership, candidates: &[(i64, Candidate)]) -> BTreeMap<i64, Peer> {
+fn ensemble(list: &Membership, candidates: &[(i64, Candidate)]) -> BTreeMap<i64, Peer> {
     let start = |(me, candidate): &(i64, Candidate)| (*me, Peer::start(*me, list, *candidate));
     candidates.iter().map(start).collect()
 }
@@ -22,7 +22,7 @@ async fn outcomes(peers: &mut BTreeMap<i64, Peer>) -> Vec<(PeerState, i64)> {
 #[tokio::test]
 async fn of_equals_the_greatest_sid_is_elected() {
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
-    let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]).await;
+    let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
 }
@@ -30,7 +30,7 @@ async fn of_equals_the_greatest_sid_is_elected() {
 #[tokio::test]
 async fn the_newest_history_is_elected() {
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
-    let mut peers = ensemble(&list, &[(1, zxid(10)), (2, zxid(9)), (3, zxid(8))]).await;
+    let mut peers = ensemble(&list, &[(1, zxid(10)), (2, zxid(9)), (3, zxid(8))]);
     let expected = [(Leading, 1), (Following, 1), (Following, 1)];
     assert_eq!(outcomes(&mut peers).await, expected);
     let newer_epoch = Candidate {
@@ -38,7 +38,7 @@ async fn the_newest_history_is_elected() {
         peer_epoch: Epoch(1),
     };
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
-    let mut peers = ensemble(&list, &[(1, zxid(10)), (2, newer_epoch), (3, zxid(8))]).await;
+    let mut peers = ensemble(&list, &[(1, zxid(10)), (2, newer_epoch), (3, zxid(8))]);
     let expected = [(Following, 2), (Leading, 2), (Following, 2)];
     assert_eq!(outcomes(&mut peers).await, expected);
 }
@@ -46,7 +46,7 @@ async fn the_newest_history_is_elected() {
 #[tokio::test]
 async fn a_server_that_comes_back_joins_the_leader() {
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
-    let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]).await;
+    let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     outcomes(&mut peers).await;
     for peer in peers.values() {
         peer.voter.epoch_active(Epoch(1));
@@ -69,7 +69,7 @@ async fn a_server_that_comes_back_joins_the_leader() {
 #[tokio::test]
 async fn when_the_leader_is_gone_the_others_elect_another() {
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
-    let mut peers = ensemble(&list, &[(1, zxid(5)), (2, zxid(4)), (3, zxid(9))]).await;
+    let mut peers = ensemble(&list, &[(1, zxid(5)), (2, zxid(4)), (3, zxid(9))]);
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
     // The leader ends without a message, as when its process is killed.
@@ -85,7 +85,7 @@ async fn when_the_leader_is_gone_the_others_elect_another() {
 async fn observers_hear_of_the_leader() {
     let list = Town::new(1..=5).list(&[1, 2, 3], &[4, 5], 0);
     let candidates: Vec<_> = (1..=5).map(|sid| (sid, zxid(sid))).collect();
-    let mut peers = ensemble(&list, &candidates).await;
+    let mut peers = ensemble(&list, &candidates);
     let expected = [
         (Following, 3),
         (Following, 3),
@@ -96,7 +96,7 @@ async fn observers_hear_of_the_leader() {
     assert_eq!(outcomes(&mut peers).await, expected);
     // An observer with a small sid can only connect in order to be called back.
     let list = Town::new(1..=3).list(&[2, 3], &[1], 0);
-    let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]).await;
+    let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     let expected = [(Observing, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
 }
@@ -104,7 +104,7 @@ async fn observers_hear_of_the_leader() {
 #[tokio::test]
 async fn a_supporter_that_looks_again_is_told_to_its_leader() {
     let list = Town::new(1..=2).list(&[1, 2], &[], 0);
-    let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0))]).await;
+    let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0))]);
     assert_eq!(outcomes(&mut peers).await, [(Following, 2), (Leading, 2)]);
     peers[&1].voter.look(zxid(0));
     let event = peers.get_mut(&2).unwrap().event().await;
@@ -246,7 +246,7 @@ async fn a_voter_that_becomes_an_observer_looks_as_one() {
     demoted
         .voter
         .configure(newer.clone(), None, MemberRole::Observer);
-    let mut peers = ensemble(&newer, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]).await;
+    let mut peers = ensemble(&newer, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
     assert_eq!(demoted.elected().await, (Observing, 3));
@@ -260,6 +260,6 @@ async fn groups_elect_by_weight() {
     let list = Membership::parse(&text, false).unwrap();
     // The server with the large weight decides alone, and the server without weight is never
     // elected.
-    let mut peers = ensemble(&list, &[(1, zxid(0)), (3, zxid(9))]).await;
+    let mut peers = ensemble(&list, &[(1, zxid(0)), (3, zxid(9))]);
     assert_eq!(outcomes(&mut peers).await, [(Leading, 1), (Following, 1)]);
 }

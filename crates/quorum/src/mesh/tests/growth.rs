@@ -37,7 +37,7 @@ impl Growth {
     async fn begin(&self) -> BTreeMap<i64, Peer> {
         let mut peers = BTreeMap::new();
         for me in 1..=3 {
-            let candidate = zxid(if me == 2 { 1 } else { 0 });
+            let candidate = zxid(i64::from(me == 2));
             peers.insert(me, self.start(me, &self.three, candidate));
         }
         for (me, peer) in &mut peers {

@@ -288,9 +288,11 @@ impl Log {
                 sleep(POLL).await;
             }
         };
-        if timeout(PATIENCE, found).await.is_err() {
-            panic!("no line with {part:?} in time: {:#?}", self.lines(""));
-        }
+        assert!(
+            timeout(PATIENCE, found).await.is_ok(),
+            "no line with {part:?} in time: {:#?}",
+            self.lines("")
+        );
     }
 }
 

@@ -57,7 +57,7 @@ impl Port {
             Ok(Ok(ahead)) => self.admit(stream, ahead, peer, term),
             Ok(Err(error)) => log_limiter::limited!(warn, %peer, err = %error, "learner refused"),
             Err(_) => {
-                log_limiter::limited!(warn, %peer, "learner refused: its login took too long")
+                log_limiter::limited!(warn, %peer, "learner refused: its login took too long");
             }
         }
     }

@@ -185,9 +185,9 @@ impl LearnerPort {
         }
         for (_, link) in term.links.drain() {
             if parts(&link) {
-                term.parting.push(Arc::downgrade(&link))
+                term.parting.push(Arc::downgrade(&link));
             } else {
-                link.close()
+                link.close();
             }
         }
     }

@@ -124,7 +124,8 @@ impl Site {
     fn sink(&self, events: &Sender<PeerEvent>) -> PeerSink {
         let (events, teller) = (events.clone(), self.tellers.clone());
         Arc::new(move |event| {
-            let _alive = &teller;
+            // Keeps the teller alive.
+            let _ = &teller;
             // Fails if the test is over.
             let _ = events.send(event);
         })

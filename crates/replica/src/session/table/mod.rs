@@ -139,6 +139,9 @@ impl Sessions {
 
     /// Returns whether `owner` may write for the session, and the kind of session. A learner
     /// delegates this check to its leader.
+    ///
+    /// # Errors
+    /// If the session is closing or unknown, or if another owner holds its connection.
     pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<SessionKind, ErrorCode> {
         let Self::Deciding(tracker) = self else {
             return Ok(SessionKind::Global);

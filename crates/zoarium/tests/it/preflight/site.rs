@@ -89,9 +89,9 @@ impl Site {
             let (path, file) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name());
             let below = format!("{name}/{}", file.to_str().unwrap());
             if path.is_dir() {
-                self.copy(&path, &below)
+                self.copy(&path, &below);
             } else {
-                fs::write(self.path(&below), fs::read(&path).unwrap()).unwrap()
+                fs::write(self.path(&below), fs::read(&path).unwrap()).unwrap();
             }
         }
     }

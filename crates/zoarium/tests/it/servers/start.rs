@@ -45,7 +45,7 @@ impl Site {
 
     /// Adds JVM flags to the environment.
     fn flags(mut self, flags: &str) -> Self {
-        self.flags = flags.to_owned();
+        flags.clone_into(&mut self.flags);
         self
     }
 
