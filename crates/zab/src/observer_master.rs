@@ -274,8 +274,8 @@ impl ObserverMaster {
         }
     }
 
-    /// Handles an observer's answer. The observer receives the quorum's digest now, or once it is
-    /// known.
+    /// Handles an observer's answer. If its digest differs from the quorum's, the observer is
+    /// informed now, or once the quorum's digest is known.
     fn handle_digest(&mut self, link: LinkId, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
         let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
         let Some(question) = question.filter(|_| self.links.contains_key(&link)) else {

@@ -107,7 +107,8 @@ impl<D: Disk> SnapshotWriter<D> {
     /// Seals the snapshot, renames it to its final name, and returns the path.
     ///
     /// # Errors
-    /// If the write fails. No snapshot is then created.
+    /// If a write, a sync or the rename fails. No snapshot is then created, unless only the sync of
+    /// the directory has failed.
     pub fn finish(mut self, trailer: SnapshotTrailer) -> Result<PathBuf, StorageError> {
         self.seal()?;
         if let Some((zxid, digest)) = trailer.digest {

@@ -166,8 +166,9 @@ impl Leader {
         true
     }
 
-    /// Sends all committed records after `after`, all proposals, and NEWLEADER. From here on, the
-    /// learner receives everything, so it misses no transaction.
+    /// Sends the rest of the sync plan: all committed records after `after` unless a snapshot is
+    /// sent, all proposals if the learner is a follower, and NEWLEADER. From here on, the learner
+    /// receives everything, so it misses no transaction.
     fn finish_sync(
         &mut self,
         to: LinkId,

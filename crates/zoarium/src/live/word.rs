@@ -231,8 +231,8 @@ async fn connect_by_tls(
 }
 
 /// Returns the stores named by the flags or by zoo.cfg. A server that accepts certificates from its
-/// authority also accepts its own certificate. Host names are not checked, because the server is on
-/// this machine.
+/// authority also accepts its own certificate. With a zoo.cfg, host names are not checked, because
+/// the server is on this machine.
 ///
 /// The trust store of a server is meant for clients' certificates and may be missing. The
 /// alternatives are the server's own certificate and the certificates that the platform trusts.

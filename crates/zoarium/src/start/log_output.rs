@@ -84,7 +84,7 @@ impl LogOutput {
         Ok(Self { pending })
     }
 
-    /// Waits until the lines that were logged before have been written, for at most a second.
+    /// Waits until the lines that were logged earlier have been written, for at most a second.
     fn flush(&self) {
         blocking::mark("wait for standard error");
         let (written, is_written) = crossbeam_channel::bounded(0);
