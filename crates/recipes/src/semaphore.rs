@@ -103,7 +103,8 @@ impl Semaphore {
         self
     }
 
-    /// Waits for a lease. Dropping the future returns all leases that it has acquired so far.
+    /// Waits for a lease. If the future is dropped, a lease that it has already acquired is
+    /// returned.
     ///
     /// # Errors
     /// See [`Mutex::acquire`](crate::Mutex::acquire).

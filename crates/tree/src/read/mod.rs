@@ -131,8 +131,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Sets a watch whether or not the znode exists, unless the znode exists and the caller may not
-    /// read it.
+    /// Answers exists. Sets the requested watch even if the znode is missing, but not if the caller
+    /// may not read the znode.
     fn exists(
         &self,
         request: &PathWatchRequest,

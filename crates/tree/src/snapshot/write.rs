@@ -117,8 +117,8 @@ impl Tree {
         }
     }
 
-    /// Appends the next part of the snapshot, which has at least `bytes_wanted` bytes and contains
-    /// only whole znodes.
+    /// Appends the next part of the snapshot, which contains only whole znodes. Each part except
+    /// the last has at least `bytes_wanted` bytes.
     ///
     /// Returns `false` when the end has been written. The first chunk contains all sessions and ACL
     /// lists.

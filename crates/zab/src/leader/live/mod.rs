@@ -270,9 +270,9 @@ impl Leader {
         out.extend(activation);
     }
 
-    /// Returns the leader after a reconfiguration. This is this server if it remains a voter.
-    /// Otherwise, it is the voter in the new configuration with the longest log and, among equals,
-    /// the smallest sid (Leader.getDesignatedLeader).
+    /// Returns the leader after a reconfiguration. It is this server if it remains a voter at the
+    /// same addresses. Otherwise, it is the voter in the new configuration with the longest log
+    /// and, among equals, the smallest sid (Leader.getDesignatedLeader).
     fn designate(&self, reconfig: Zxid, next: &NextConfig) -> Sid {
         if next.leader_stays {
             return self.sid;
