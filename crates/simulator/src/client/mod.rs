@@ -81,7 +81,7 @@ enum Stage {
     Idle,
     Dialling,
     Greeting,
-    /// Whether the client is re-arming its watches.
+    /// The client sets its watches again.
     Rewatching,
     Connected,
 }

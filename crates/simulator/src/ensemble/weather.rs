@@ -278,8 +278,8 @@ impl Ensemble {
         }
     }
 
-    /// Corrupts the file of the current or the proposed member list, or deletes both. The server
-    /// notices at its next start.
+    /// Corrupts the file of the current or the proposed member list, and stops the server. The
+    /// server notices the corruption at its next start.
     fn rot_list(&mut self) {
         let index = self.any_server();
         let (disk, random) = (
@@ -297,8 +297,7 @@ impl Ensemble {
         }
     }
 
-    /// Raises the accepted epoch of a server above all known epochs. The server notices this at its
-    /// next start.
+    /// Raises the accepted epoch in a server's file. The server notices this at its next start.
     fn promise_more(&mut self) {
         let index = self.any_server();
         let [data, _] = dirs_of(&self.servers.world.settings);
