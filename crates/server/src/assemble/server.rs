@@ -95,8 +95,8 @@ impl Server {
         &self.started
     }
 
-    /// Returns the reader of the change history (feature `history`); `None` without a change history
-    /// or while it is not open.
+    /// Returns the reader of the change history (feature `history`); `None` without a change
+    /// history or while it is not open.
     #[cfg(feature = "history")]
     pub fn history(&self) -> Option<history::Reader> {
         self.readers.get()
