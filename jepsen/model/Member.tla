@@ -1,0 +1,166 @@
+------------------------------- MODULE Member -------------------------------
+(* The state of the members of an ensemble, and the content of their disks.
+
+   A transaction is a pair of its zxid and a number that no other transaction has. A tree is the
+   sequence of the transactions that it contains, in the order in which they were applied. Its
+   digest is the set of these transactions. *)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+    Server,        \* The sids of the voters.
+    NoServer,      \* A value that is not a sid.
+    AnyLeader,     \* Whether an election may elect any server. If not, servers compare their votes.
+    ShortMemory,   \* Whether a leader may lack the transactions for DIFF and TRUNC.
+    Mutant,        \* The deliberate bug, or "none".
+    MaxTxns, MaxElections, MaxCrashes, MaxTimeouts, MaxSnapshots
+
+VARIABLES
+    disk,          \* [accepted, current, log, synced, snapshot, base] of each server
+    role,          \* DOWN, LOOKING, FOLLOWING or LEADING
+    tree,          \* the transactions in the tree
+    end,           \* the zxid of the tree
+    established,   \* whether all transactions in the tree are known to be committed
+    writing,       \* the name of the snapshot in progress, or NoSnapshot
+    learner,       \* the state of a follower
+    leader,        \* the state of a leader
+    msgs,          \* msgs[i][j]: the packets from i to j that are in flight
+    vote,          \* the vote of each server, <<>> without one
+    recvset,       \* recvset[i][j]: the vote of j that i has received
+    \* The variables that follow only serve the invariants and the bounds.
+    proposed,      \* all proposals, each with its leader
+    committed,     \* all transactions that a leader has committed
+    leaders,       \* pairs of an established epoch and its leader
+    spent          \* the number of elections, crashes, timeouts and snapshots so far
+
+electionVars == <<vote, recvset>>
+treeVars     == <<tree, end, established, writing>>
+ghostVars    == <<proposed, committed, leaders>>
+vars == <<disk, role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
+-----------------------------------------------------------------------------
+(* Zxids and sequences. *)
+Base == 100000
+Zxid(epoch, counter) == epoch * Base + counter
+EpochOf(zxid)   == zxid \div Base
+CounterOf(zxid) == zxid % Base
+ZxidOf(txn)     == txn[1]
+
+NoSnapshot == -1
+NoEpoch    == -1
+
+Max(a, b) == IF a >= b THEN a ELSE b
+Range(seq) == {seq[i] : i \in DOMAIN seq}
+Last(seq)  == seq[Len(seq)]
+DropFirst(seq, n) == SubSeq(seq, n + 1, Len(seq))
+
+After(log, zxid) == SelectSeq(log, LAMBDA txn : ZxidOf(txn) > zxid)
+UpTo(log, zxid)  == SelectSeq(log, LAMBDA txn : ZxidOf(txn) <= zxid)
+
+IsQuorum(servers) == 2 * Cardinality(servers) > Cardinality(Server)
+
+Is(mutant) == Mutant = mutant
+-----------------------------------------------------------------------------
+(* The disk.
+
+   `log` is the transaction log, of which the first `synced` records survive a power failure. It
+   begins after `base`. A snapshot is named by the zxid of the tree at its beginning. It may contain
+   later transactions, because it is written while transactions are applied. *)
+EmptyDisk == [accepted |-> 0, current |-> 0, log |-> <<>>, synced |-> 0, base |-> 0,
+              snapshot |-> [zxid |-> 0, tree |-> <<>>]]
+
+LogEnd(d) == IF d.log = <<>> THEN d.snapshot.zxid ELSE Max(ZxidOf(Last(d.log)), d.snapshot.zxid)
+
+\* Recovery loads the snapshot and replays the log after the snapshot's name.
+RecoveredTree(d) ==
+    d.snapshot.tree \o SelectSeq(After(d.log, d.snapshot.zxid),
+                                 LAMBDA txn : txn \notin Range(d.snapshot.tree))
+
+\* A log that ends before the snapshot does not continue. Its records are in the snapshot.
+RecoveredDisk(d) ==
+    IF d.log # <<>> /\ ZxidOf(Last(d.log)) < d.snapshot.zxid
+    THEN [d EXCEPT !.log = <<>>, !.synced = 0, !.base = d.snapshot.zxid]
+    ELSE [d EXCEPT !.synced = Len(d.log)]
+
+CanTruncate(d, zxid) ==
+    /\ d.snapshot.zxid <= zxid
+    /\ zxid = d.base \/ \E i \in DOMAIN d.log : ZxidOf(d.log[i]) = zxid
+
+Truncated(d, zxid) == LET log == UpTo(d.log, zxid) IN [d EXCEPT !.log = log, !.synced = Len(log)]
+-----------------------------------------------------------------------------
+(* The tree. *)
+
+\* A fuzzy snapshot may already contain a transaction that is applied again.
+Applied(content, zxid, txn) ==
+    IF ZxidOf(txn) > zxid /\ txn \in Range(content) THEN content ELSE Append(content, txn)
+
+RECURSIVE AppliedAll(_, _, _)
+AppliedAll(content, zxid, txns) ==
+    IF txns = <<>> THEN content
+    ELSE AppliedAll(Applied(content, zxid, Head(txns)), ZxidOf(Head(txns)), Tail(txns))
+
+EndAfter(zxid, txns) == IF txns = <<>> THEN zxid ELSE ZxidOf(Last(txns))
+
+\* A snapshot in progress is discarded before the tree contains what a later leader may truncate.
+Discarded(snapshot) == IF Is("SnapshotGuardRemoved") THEN snapshot ELSE NoSnapshot
+
+\* Applies transactions that are not known to be committed.
+ApplyUnestablished(s, txns) ==
+    /\ tree' = [tree EXCEPT ![s] = AppliedAll(tree[s], end[s], txns)]
+    /\ end'  = [end EXCEPT ![s] = EndAfter(end[s], txns)]
+    /\ IF txns = <<>> THEN UNCHANGED <<established, writing>>
+       ELSE /\ established' = [established EXCEPT ![s] = FALSE]
+            /\ writing' = [writing EXCEPT ![s] = Discarded(writing[s])]
+
+\* Replaces the tree.
+ReplaceTree(s, content, zxid) ==
+    /\ tree' = [tree EXCEPT ![s] = content]
+    /\ end'  = [end EXCEPT ![s] = zxid]
+    /\ established' = [established EXCEPT ![s] = FALSE]
+    /\ writing' = [writing EXCEPT ![s] = Discarded(writing[s])]
+-----------------------------------------------------------------------------
+(* Links between a leader and its learners.
+
+   A closed connection is noticed by its two ends at different times. The follower's end is
+   `learner[f].open`. At the leader, `stale` contains the learners whose connection has ended
+   without the leader's knowledge. *)
+NoLearner(failedIn) ==
+    [leader |-> NoServer, stage |-> "NONE", open |-> FALSE, epoch |-> 0, needsSnapshot |-> FALSE,
+     received |-> <<>>, committed |-> 0, failedIn |-> failedIn]
+
+NotLeading ==
+    [phase |-> "NONE", epoch |-> 0, heard |-> {}, acked |-> {}, stale |-> {},
+     link |-> [f \in Server |-> "NONE"], peer |-> [f \in Server |-> 0],
+     ack  |-> [f \in Server |-> 0]]
+
+\* Links whose learners receive each proposal and each commit.
+Forwarding == {"NEWLEADER", "ACTIVATION", "BROADCAST"}
+
+Consumed(packets, from, to) == [packets EXCEPT ![from][to] = Tail(@)]
+Sent(packets, from, to, more) == [packets EXCEPT ![from][to] = @ \o more]
+SentToAll(packets, from, receivers, more) ==
+    [packets EXCEPT ![from] = [to \in Server |->
+        IF to \in receivers THEN packets[from][to] \o more ELSE packets[from][to]]]
+
+FirstIs(from, to, kind) == msgs[from][to] # <<>> /\ Head(msgs[from][to])[1] = kind
+
+\* A follower sends nothing over a connection that the leader has closed.
+SentToLeader(packets, f, l, more) ==
+    IF learner[f].open THEN Sent(packets, f, l, more) ELSE packets
+
+\* A leader sends nothing over a connection that the learner has closed.
+SentToLearner(packets, l, f, more) ==
+    IF f \in leader[l].stale THEN packets ELSE Sent(packets, l, f, more)
+
+SentToLinks(packets, l, states, more) ==
+    LET to == {f \in Server : leader[l].link[f] \in states /\ f \notin leader[l].stale}
+    IN SentToAll(packets, l, to, more)
+
+IsLearnerOf(f, l) == role[f] = "FOLLOWING" /\ learner[f].leader = l
+
+\* The follower's end of every connection to l is closed.
+ClosedByLeader(l, learners) ==
+    [f \in Server |-> IF learners[f].leader = l THEN [learners[f] EXCEPT !.open = FALSE]
+                                                ELSE learners[f]]
+
+\* A request to connect that the leader has not seen is gone with its connection.
+WithoutIntroduction(packets) == SelectSeq(packets, LAMBDA p : p[1] # "FOLLOWERINFO")
+=============================================================================
