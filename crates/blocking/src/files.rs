@@ -115,7 +115,7 @@ pub fn is_restricted(dir: &Path) -> bool {
     fs::metadata(dir).is_ok_and(|metadata| mode(metadata) & !dir_mode() == 0)
 }
 
-/// Removes the permissions of a file or directory that a new one would not have. Used for files
+/// Removes from a file or directory the permissions that a new one would not have. Used for files
 /// that other libraries create.
 ///
 /// # Errors

@@ -40,7 +40,7 @@ fn main() {
             (set(n, paths), &Origin::default())
         };
         logical += 40 + 100;
-        // Size of a separate record when compressed as in blocks, bytes.
+        // Every thousandth record is compressed alone, to compare its size with that in a block.
         if n % 1000 == 0 {
             let packed = snap::raw::Encoder::new().compress_vec(&record.to_bytes());
             alone += packed.expect("a record").len() as u64;

@@ -1,8 +1,8 @@
 //! Listings of client state, written in parts at the pace of the client.
 //!
 //! The first part is written immediately, and most listings consist of one part. The server
-//! continues only one long listing at a time. Its parts reserve memory that is shared with long
-//! replies.
+//! continues only one long listing at a time. A long listing reserves memory from the pool that
+//! long replies use.
 
 use std::io;
 use std::sync::Arc;

@@ -117,7 +117,7 @@ fn read(tree: &Tree, watches: &Mutex<Watches>, request: &ReadRequest) {
     };
 }
 
-/// Applies transactions as from a log, in any order.
+/// Applies arbitrary transactions in any order, as if a log contained them.
 fn replay(data: &[u8]) {
     let mut tree = Tree::new(settings());
     let mut watches = Watches::new();

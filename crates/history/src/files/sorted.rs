@@ -276,7 +276,8 @@ impl SortedCursor {
     }
 }
 
-/// Updates the previous key to the entry's key and skips to the value. Returns the value's length.
+/// Decodes the next entry. Replaces the previous key in `key` with the entry's key, and moves
+/// `rest` past the value. Returns the value's length, or `None` if the entry is invalid.
 fn take_entry(rest: &mut &[u8], key: &mut Vec<u8>) -> Option<usize> {
     let shared = usize::try_from(take_varint(rest)?).ok()?;
     let own = take_bytes(rest)?;

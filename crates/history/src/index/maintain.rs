@@ -18,7 +18,7 @@ use crate::reading::read::apply;
 use crate::reading::view::{EraView, Look, Run};
 use crate::record::{Change, Era, Znode};
 
-/// Interval at which retention is checked while nothing is recorded, ms.
+/// Interval between checks of retention while no new segment begins, ms.
 const LOOK_EVERY_MS: u64 = 60_000;
 
 /// Background work in progress.

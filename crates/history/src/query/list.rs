@@ -153,8 +153,8 @@ impl Reader {
         };
         let mut is_all = true;
         for (number, block) in blocks.into_iter().enumerate() {
-            // A page contains at least the results from one block, so that the next page begins
-            // later.
+            // The first block is read even if the limits of the page are used up. Otherwise, the
+            // next page could begin at the same position.
             if page.is_full() || number > 0 && look.is_spent()? {
                 is_all = false;
                 break;

@@ -69,9 +69,9 @@ pub trait Host {
     /// held exclusively.
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>);
 
-    /// Called when the epoch of this server's role, and therefore its tree ([`State::establish`]),
-    /// is established. Everything in its files up to `last` is committed, including records that
-    /// [`Host::applied`] did not report.
+    /// Called when the epoch of this server's role has been established, after
+    /// [`State::establish`]. Everything in the server's files up to `last` is committed, including
+    /// records that [`Host::applied`] did not report.
     fn established(&mut self, last: Zxid);
 
     /// Called to answer the oldest `sync` of a connection from this tree.

@@ -111,8 +111,8 @@ pub(super) async fn live(program: Arc<Program>, sockets: Sockets) {
         random,
         items: 0,
     };
-    // The server refuses this create if the znode exists. After a lost reply, the client creates it
-    // again.
+    // Errors are ignored. Another process may have created the znode, and each process sends this
+    // request when it starts.
     let _ = client.create(FENCED, "", &Create::persistent()).await;
     while !program.is_ending() {
         contender.pause(5, 100).await;

@@ -1,5 +1,5 @@
-//! The commands `zoarium completions` and `zoarium man`: shell completions and manual pages,
-//! generated from the command line.
+//! The commands `zoarium completions` and `zoarium man`. They generate shell completions and manual
+//! pages from the definitions of commands and options.
 
 use std::fs;
 use std::io::{self, Write};
