@@ -110,6 +110,7 @@ impl Looking {
 }
 
 impl Election {
+    // Model: ReceiveNotification.
     pub(crate) fn hear_in_round(
         &mut self,
         from: Sid,

@@ -173,6 +173,7 @@ impl<D: Disk> DurableLog<D> {
     ///
     /// # Errors
     /// If the log cannot be read or truncated.
+    // Model: CutLog.
     pub fn cut_for_snapshot(&mut self, last: Zxid) -> Result<(), StorageError> {
         self.renew_writer();
         let (disk, dirs, limits) = (&*self.disk, &self.dirs, self.settings.log.limits);

@@ -80,6 +80,7 @@ pub fn recover_tree<D: Disk>(
 ///
 /// # Errors
 /// If an error occurs that a leader's copy does not resolve, or if the files cannot be moved.
+// Model: Restart.
 pub fn recover_member<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

@@ -342,6 +342,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Handles the completed sync of the log up to `zxid`.
+    // Model: SyncLog.
     fn handle_synced(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
         let before = self.synced;
         self.synced = before.max(zxid);

@@ -58,6 +58,7 @@ impl<D: Disk> StateSnapshot<D> {
     ///
     /// # Errors
     /// If the file cannot be created.
+    // Model: StartSnapshot.
     pub(super) fn begin(
         state: &impl State,
         disk: Arc<D>,
@@ -143,6 +144,7 @@ impl<D: Disk> StateSnapshot<D> {
     ///
     /// # Errors
     /// If the file cannot be written, or other snapshots cannot be removed.
+    // Model: FinishSnapshot.
     pub(super) fn finish(
         self,
         state: &impl State,

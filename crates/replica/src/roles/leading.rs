@@ -52,6 +52,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Begins the leader's role, after an election or a reconfiguration.
+    // Model: DecideLeading.
     pub(crate) fn begin_leading(&mut self, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -385,6 +386,7 @@ impl<H: Host> Replica<H> {
         Sessions::Deciding(tracker)
     }
 
+    // Model: StepDown.
     fn step_down(&mut self, reason: StepDown, turn: &mut Turn<'_, H>) {
         tracing::warn!(%reason, "stopped leading");
         match (reason, &mut self.member) {

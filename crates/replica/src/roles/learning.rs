@@ -26,6 +26,7 @@ const NO_HISTORY: Zxid = Zxid(-1);
 
 impl<H: Host> Replica<H> {
     /// Begins the learner's role, after an election or a reconfiguration.
+    // Model: DecideFollowing.
     pub(crate) fn begin_learning(&mut self, leader: Sid, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
@@ -267,6 +268,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Handles the completed write of the snapshot for the synchronisation.
+    // Model: WriteSnapshot.
     pub(crate) fn handle_snapshot_written(
         &mut self,
         attempt: u64,
@@ -352,6 +354,7 @@ impl<H: Host> Replica<H> {
         Ok(in_flight)
     }
 
+    // Model: LeaveLeader.
     fn leave_leader(&mut self, fault: &Fault, turn: &mut Turn<'_, H>) {
         tracing::warn!(err = %fault, "stopped following");
         turn.note(Note::LeaderLeft(fault));

@@ -275,6 +275,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
+    // Model: SaveCurrentEpoch.
     pub(crate) fn handle_current_epoch_saved(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         self.saves_pending = self.saves_pending.saturating_sub(1);
         if let Some(member) = &mut self.member {

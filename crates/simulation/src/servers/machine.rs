@@ -75,6 +75,7 @@ impl<C: StepChecks> Servers<C> {
     }
 
     /// Kills a process. The operating system closes its connections and keeps its written data.
+    // Model: Crash.
     pub fn kill(&mut self, index: usize) {
         let Some(process) = self
             .machines

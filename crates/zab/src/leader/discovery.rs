@@ -27,6 +27,7 @@ const EPOCH_MAX: Epoch = Epoch(i32::MAX as i64);
 const EPOCHS_AHEAD_MAX: i64 = 1 << 20;
 
 impl Leader {
+    // Model: ReceiveFOLLOWERINFO.
     pub(super) fn handle_introduction(
         &mut self,
         link: LinkId,
@@ -130,6 +131,7 @@ impl Leader {
 
     /// Handles the completed save of the accepted epoch. The epoch begins with the given
     /// configuration.
+    // Model: SendLEADERINFO.
     pub fn handle_accepted_epoch_saved(
         &mut self,
         config: EpochConfig,
@@ -157,6 +159,7 @@ impl Leader {
         out.push(Action::Send { to, packet });
     }
 
+    // Model: ReceiveACKEPOCH.
     pub(super) fn handle_ack_epoch(
         &mut self,
         link: LinkId,

@@ -371,6 +371,7 @@ impl Leader {
         out.push(Action::Close { link, fault });
     }
 
+    // Model: DropLearner.
     fn remove(&mut self, link: LinkId) {
         if let Some(LearnerLink { sid: Some(sid), .. }) = self.links.remove(&link) {
             self.proposals.forget(sid);

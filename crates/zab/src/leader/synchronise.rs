@@ -169,6 +169,7 @@ impl Leader {
     /// Sends the rest of the sync plan: all committed records after `after` unless a snapshot is
     /// sent, all proposals if the learner is a follower, and NEWLEADER. From here on, the learner
     /// receives everything, so it misses no transaction.
+    // Model: SyncFollower.
     fn finish_sync(
         &mut self,
         to: LinkId,
@@ -220,6 +221,7 @@ impl Leader {
         }
     }
 
+    // Model: ReceiveNEWLEADERACK.
     pub(super) fn handle_new_leader_ack(
         &mut self,
         link: LinkId,
@@ -256,6 +258,7 @@ impl Leader {
         }
     }
 
+    // Model: EstablishEpoch.
     pub(super) fn check_new_leader_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let Phase::Synchronising { acked } = &self.phase else {
             return;

@@ -124,6 +124,7 @@ impl Live {
         }
     }
 
+    // Model: ReceivePROPOSAL.
     fn accept(&mut self, record: Record, out: &mut Vec<Action>) {
         self.unacknowledged.push_back(record.zxid);
         out.push(Action::Append(record.clone()));
@@ -152,6 +153,7 @@ impl Live {
         Ok(())
     }
 
+    // Model: ReceiveCOMMIT.
     fn commit(
         &mut self,
         zxid: Zxid,

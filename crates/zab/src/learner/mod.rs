@@ -175,6 +175,7 @@ enum Restore {
 
 impl Learner {
     /// Creates a learner whose connection is open. The learner introduces itself.
+    // Model: SendFOLLOWERINFO.
     pub fn new(
         start: LearnerStart,
         settings: Settings,
@@ -441,6 +442,7 @@ impl Learner {
         self.needs_snapshot || self.truncation_failed_in == Some(self.epoch)
     }
 
+    // Model: SendACKEPOCH.
     fn acknowledge_epoch(&mut self, current_epoch: Option<Epoch>, out: &mut Vec<Action>) {
         self.phase = Phase::Greeted;
         out.push(Action::Send(LearnerPacket::AckEpoch {
@@ -455,13 +457,16 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Result<(), Fault> {
         match *packet {
+            // Model: RefuseSync.
             LeaderPacket::Diff { .. } | LeaderPacket::Trunc { .. } if self.needs_snapshot() => {
                 return Err(unexpected(packet));
             }
+            // Model: ReceiveDIFF.
             LeaderPacket::Diff { .. } => {
                 let last = self.last_logged;
                 self.start_syncing("DIFF", self.lacks_snapshot, last, Some(last));
             }
+            // Model: ReceiveSNAP.
             LeaderPacket::Snap { zxid } => {
                 self.phase = Phase::Restoring(Restore::Snapshot(zxid));
                 out.push(Action::ReceiveSnapshot { zxid });
@@ -480,6 +485,7 @@ impl Learner {
                     last: self.last_logged,
                 });
             }
+            // Model: ReceiveTRUNC.
             LeaderPacket::Trunc { zxid } => {
                 self.phase = Phase::Restoring(Restore::Truncate(zxid));
                 out.push(Action::Truncate { zxid });

@@ -213,6 +213,7 @@ impl Synchronise {
         Ok(record)
     }
 
+    // Model: ReceiveNEWLEADER.
     fn handle_new_leader(
         &mut self,
         config: Option<Bytes>,
@@ -290,6 +291,7 @@ impl Synchronise {
     }
 
     /// Enters the live stream if NEWLEADER is acknowledged and UPTODATE has arrived.
+    // Model: ReceiveUPTODATE.
     pub(super) fn finish(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) -> Option<Live> {
         if self.stage != Stage::Acknowledged || !self.is_up_to_date {
             return None;

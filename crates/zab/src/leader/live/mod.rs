@@ -52,6 +52,7 @@ impl Leader {
     /// # Panics
     /// If the zxid is not [`Leader::next_zxid`], because after a wrong zxid no later transaction
     /// could be committed.
+    // Model: SendPROPOSAL.
     pub fn propose(
         &mut self,
         record: Record,
@@ -173,6 +174,7 @@ impl Leader {
         Ok(())
     }
 
+    // Model: ReceiveACK.
     fn handle_ack(
         &mut self,
         link: LinkId,
