@@ -11,7 +11,6 @@ use crate::simulated::World;
 
 impl Contenders {
     /// Records a report, and checks it.
-    #[expect(clippy::too_many_lines, reason = "one arm for each kind of report")]
     pub(super) fn hear(&mut self, number: usize, told: ProgramEvent, world: &mut World) {
         let Some(contender) = self.all.get_mut(number) else {
             return;
