@@ -13,7 +13,8 @@ type Failure = Box<dyn std::error::Error>;
 
 macro_rules! programs {
     ($($name:ident)*) => {
-        $(mod $name {
+        $(#[allow(clippy::unused_async, reason = "examples stand for real work")]
+        mod $name {
             include!(concat!("../../../../tests/outside/programs/", stringify!($name), ".rs"));
 
             pub(super) fn run() -> Result<(), super::Failure> {
