@@ -46,12 +46,14 @@ use crate::session::check_path;
 /// cache.is_complete().await?;
 /// assert_eq!(cache.get("/settings/colour").expect("a znode").data, "blue");
 ///
-/// // The first events describe the znodes that the cache already holds.
+/// // The first events describe the znodes that the cache holds, possibly with the new data.
 /// let mut events = cache.events();
 /// client.set_data("/settings/colour", "green", -1).await?;
 /// loop {
 ///     match events.next().await? {
-///         CacheEvent::Changed { path, node, .. } if node.data == "green" => {
+///         CacheEvent::Added { path, node } | CacheEvent::Changed { path, node, .. }
+///             if node.data == "green" =>
+///         {
 ///             assert_eq!(path, "/settings/colour");
 ///             break;
 ///         }
