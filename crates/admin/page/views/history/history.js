@@ -139,28 +139,31 @@ function Place({ path, until, change, show }) {
  * unless it is null.
  */
 function useChanges(path, until, added) {
-  const [state, show] = useState({ changes: [], next: null, about: "Loading…", isLoaded: false });
+  const [state, show] = useState({ changes: [], next: null, about: "Loading…", isLoaded: false, isRetried: false });
   const identity = user.value;
   const tell = ({ extent, hidden }, number, next) => {
     const secret = hidden > 0 ? ` Changes hidden from this identity: ${count(hidden)}.` : "";
     return `Changes up to ${extent.head}: ${count(number)}.${next ? " Older ones exist." : ""}${secret}`;
   };
   const load = async (signal) => {
-    show((old) => ({ ...old, about: "Loading…", isLoaded: false }));
     try {
       const answer = await fetchChanges(path, until === null ? {} : { until }, signal);
       if (signal.aborted) return;
       const changes = answer.results.reverse();
-      show({ changes, next: answer.next, about: tell(answer, changes.length, answer.next), isLoaded: true });
+      const about = tell(answer, changes.length, answer.next);
+      show({ changes, next: answer.next, about, isLoaded: true, isRetried: false });
       added("all", changes.length);
     } catch (error) {
       if (signal.aborted) return;
-      show({ changes: [], next: null, about: error.message, isLoaded: false });
+      // A server that builds its change history, or does not answer, will answer later.
+      const isRetried = !(error.status < 500);
+      show({ changes: [], next: null, about: error.message, isLoaded: false, isRetried });
       added("all", 0);
     }
   };
   useEffect(() => {
     const ending = new AbortController();
+    show((old) => ({ ...old, about: "Loading…", isLoaded: false, isRetried: false }));
     load(ending.signal);
     return () => ending.abort();
   }, [path, until, identity]);
@@ -168,7 +171,8 @@ function useChanges(path, until, added) {
   // Changes after a chosen moment are not followed.
   useRefresh(
     async (signal) => {
-      const { changes, isLoaded, next } = state;
+      const { changes, isLoaded, isRetried, next } = state;
+      if (isRetried) return load(signal);
       if (!isLoaded || until !== null) return;
       const newest = changes.at(-1)?.position;
       const answer = await fetchChanges(path, newest === undefined ? {} : { after: newest, oldest_first: true }, signal);
