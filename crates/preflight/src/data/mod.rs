@@ -19,9 +19,9 @@ use crate::{finding, limits};
 /// Number of equal results that are required while a server is running.
 const ATTEMPTS_ALIKE: u32 = 3;
 /// Maximum number of attempts.
-const ATTEMPTS_MAX: u32 = 50;
-/// Pause during which the server can make progress.
-const PAUSE: Duration = Duration::from_millis(20);
+const ATTEMPTS_MAX: u32 = 20;
+/// Pause during which a server can complete a record, even on a machine with much load.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// Contents of the data directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
