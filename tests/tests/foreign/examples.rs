@@ -34,7 +34,12 @@ fn printed_by(example: &str) -> Option<String> {
         .args(["-cp", &class_path, "CuratorExamples", example]);
     let printed = run(&mut command, LIMIT).unwrap_or_else(|error| panic!("{error}"));
     assert!(printed.contains("done"), "{printed}");
-    assert!(!printed.contains("Exception"), "{printed}");
+    // The example closes its clients while the last leader, which it interrupts, gives up the lock.
+    // Curator logs this exception of the deletion if the client is closed first.
+    let is_fault =
+        |line: &str| line.contains("Exception") && !line.contains("CuratorClosedException");
+    let fault = printed.lines().find(|line| is_fault(line));
+    assert_eq!(fault, None, "{printed}");
     Some(printed)
 }
 
