@@ -4,17 +4,20 @@
 //! `ZOARIUM_BIN` names another executable, and `ZOARIUM_STALLS_SECONDS` another duration of each
 //! load than 30 s. The machine must be idle.
 //!
-//! A server's own time is the duration of a write without three parts:
+//! A server's own time is the duration of a write without the slow syncs of the logs (the servers
+//! report those above 1 ms), and without the longer of two waits:
 //!
-//! - the slow syncs of the logs, of which the servers report those above 1 ms,
 //! - the longest wait of one thread of the servers or of the client for a processor,
-//! - the time that the host of a virtual machine gave to other guests.
+//! - the time in which a processor ran nothing because the host of the virtual machine did not run
+//!   it. A thread that is woken on such a processor is in no run queue, and Linux counts its wait
+//!   nowhere. One thread on each processor therefore notes how late its own timer is.
 //!
 //! The program prints each write with more than 5 ms of own time. The exit code is 1 if there is
 //! one.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,6 +26,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use proto::request::{Request, flags};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use tests::ensemble::EnsembleBuilder;
 use tests::requests::{create, set_data};
 use tests::{Flavour, Missing, RawSession, ServerBuilder};
@@ -34,8 +38,10 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 const SESSION_TIMEOUT_MS: i32 = 60_000;
 /// Resolution of the servers' reports about syncs, µs.
 const SYNC_REPORT_STEP_US: i64 = 1000;
-/// Tick of the time that the host gave to other guests, µs.
-const STOLEN_TICK_US: i64 = 10_000;
+/// Interval between two timers of a processor, µs.
+const TIMER_US: u64 = 500;
+/// Delay of a timer from which the processor counts as absent, µs.
+const ABSENCE_US: i64 = 500;
 
 /// Begin and end, µs since 1970.
 type Span = (i64, i64);
@@ -45,52 +51,63 @@ fn now_us() -> i64 {
     i64::try_from(since.expect("the clock is behind 1970").as_micros()).expect("a time of this age")
 }
 
+/// Returns how long a thread has waited for a processor, µs. Linux has a folder for each thread.
+fn waited_us(thread: &Path) -> i64 {
+    let text = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+    let waited_ns = text.split_whitespace().nth(1);
+    let waited_ns: Option<i64> = waited_ns.and_then(|ns| ns.parse().ok());
+    waited_ns.unwrap_or_default() / 1000
+}
+
+/// Returns the spans in which this processor ran nothing although a timer of this thread was due.
+fn absences(processor: usize, ends: &AtomicBool) -> Vec<Span> {
+    let mut only = CpuSet::new();
+    only.set(processor);
+    sched_setaffinity(None, &only).expect("a processor of this machine");
+    let this_thread = Path::new("/proc/thread-self");
+    let mut found = Vec::new();
+    let mut waited = waited_us(this_thread);
+    while !ends.load(Ordering::Relaxed) {
+        let due = now_us() + i64::try_from(TIMER_US).expect("below a second");
+        thread::sleep(Duration::from_micros(TIMER_US));
+        let (woken, before) = (now_us(), waited);
+        waited = waited_us(this_thread);
+        // The wait in the run queue begins when the processor is back.
+        let back = woken - (waited - before);
+        if back - due > ABSENCE_US {
+            found.push((due, back));
+        }
+    }
+    found
+}
+
 /// One sample of all threads.
 struct Look {
     at_us: i64,
     /// Total wait of each thread for a processor, µs.
-    waited_us: BTreeMap<String, i64>,
-    /// Ticks that the host gave to other guests.
-    stolen: i64,
+    waited_us: BTreeMap<PathBuf, i64>,
 }
 
 impl Look {
     fn take(processes: &[u32]) -> Self {
-        let mut waited_us = BTreeMap::new();
-        for process in processes {
-            let tasks = fs::read_dir(format!("/proc/{process}/task"));
-            for task in tasks.into_iter().flatten().flatten() {
-                let path = task.path();
-                let text = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
-                let waited_ns = text
-                    .split_whitespace()
-                    .nth(1)
-                    .and_then(|ns| ns.parse().ok());
-                let waited_ns: i64 = waited_ns.unwrap_or_default();
-                waited_us.insert(path.display().to_string(), waited_ns / 1000);
-            }
-        }
-        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let all = stat.lines().next().unwrap_or_default();
-        let stolen = all
-            .split_whitespace()
-            .nth(8)
-            .and_then(|ticks| ticks.parse().ok());
+        let tasks = processes
+            .iter()
+            .map(|process| fs::read_dir(format!("/proc/{process}/task")));
+        let threads = tasks.flatten().flatten().flatten().map(|task| task.path());
         Self {
             at_us: now_us(),
-            waited_us,
-            stolen: stolen.unwrap_or_default(),
+            waited_us: threads
+                .map(|thread| (thread.clone(), waited_us(&thread)))
+                .collect(),
         }
     }
 
-    /// Returns the longest wait of a thread for a processor until the later sample, and the time
-    /// that the host gave to other guests, µs.
-    fn until(&self, later: &Self) -> (i64, i64) {
+    /// Returns the longest wait of a thread for a processor until the later sample, µs.
+    fn until(&self, later: &Self) -> i64 {
         let waits = later.waited_us.iter().map(|(thread, waited)| {
             waited - self.waited_us.get(thread).copied().unwrap_or_default()
         });
-        let stolen = (later.stolen - self.stolen) * STOLEN_TICK_US;
-        (waits.max().unwrap_or_default(), stolen)
+        waits.max().unwrap_or_default()
     }
 }
 
@@ -182,7 +199,8 @@ fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Du
     let looks = Arc::new(Mutex::new(Vec::new()));
     let mut processes = servers.processes.clone();
     processes.push(std::process::id());
-    let results: Vec<(u64, Vec<Span>)> = thread::scope(|scope| {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let (results, absent): (Vec<(u64, Vec<Span>)>, Vec<Span>) = thread::scope(|scope| {
         let (ends, all_written) = (&ends, &all_written);
         let writers: Vec<_> = (0..sessions)
             .map(|number| {
@@ -190,6 +208,9 @@ fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Du
                 let path = format!("/{}-{number}", name.replace(' ', "-"));
                 scope.spawn(move || write(address, &path, depth, ends))
             })
+            .collect();
+        let timers: Vec<_> = (0..processors)
+            .map(|processor| scope.spawn(move || absences(processor, all_written)))
             .collect();
         let looking = looks.clone();
         scope.spawn(move || {
@@ -208,7 +229,8 @@ fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Du
         let joined: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
         all_written.store(true, Ordering::Relaxed);
         let results = joined.into_iter().map(|result| result.expect("a writer"));
-        results.collect()
+        let absent = timers.into_iter().flat_map(|timer| timer.join());
+        (results.collect(), absent.flatten().collect())
     });
     let looks = looks.lock().expect("no look panics");
     let syncs = syncs(&(servers.logs)());
@@ -218,12 +240,16 @@ fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Du
     for span in &stalls {
         let before = looks.iter().rfind(|look| look.at_us <= span.0);
         let after = looks.iter().find(|look| look.at_us >= span.1);
-        let (waited, stolen) = before.zip(after).map_or((0, 0), |(a, b)| a.until(b));
+        let waited = before.zip(after).map_or(0, |(a, b)| a.until(b));
         let synced = covered(*span, &syncs);
+        // A sync of an absent processor is late, too.
+        let others: Vec<Span> = syncs.iter().chain(&absent).copied().collect();
+        let absent = covered(*span, &others) - synced;
         let took = span.1 - span.0;
-        let own_us = took - synced - waited - stolen;
+        // A thread may be in the run queue of an absent processor, so the longer one counts.
+        let own_us = took - synced - waited.max(absent);
         if own_us > STALL_US {
-            own.push((own_us, took, synced, waited, stolen, span.0));
+            own.push((own_us, took, synced, waited, absent, span.0));
         }
     }
     own.sort_unstable_by(|a, b| b.cmp(a));
@@ -232,9 +258,9 @@ fn report(name: &str, servers: &Servers, sessions: usize, depth: usize, time: Du
         stalls.len(),
         own.len()
     );
-    for (own_us, took, synced, waited, stolen, begun_us) in own.iter().take(20) {
+    for (own_us, took, synced, waited, absent, begun_us) in own.iter().take(20) {
         println!(
-            "  at {begun_us}: {took} us = sync {synced} + run queue {waited} + stolen {stolen} + own {own_us}"
+            "  at {begun_us}: {took} us, own {own_us}, sync {synced}, run queue {waited}, absent processor {absent}"
         );
     }
     own.len()
