@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_the_oldest_gives_way() {
+    fn the_table_is_bounded_and_drops_the_oldest() {
         let failures = AuthFailures::new(Some(1));
         let address =
             |number: usize| -> IpAddr { Ipv4Addr::from(u32::try_from(number).unwrap()).into() };

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_connections_hold_no_more_than_the_bound_and_a_little_each() {
+    fn many_connections_buffer_at_most_the_bound_and_a_minimum() {
         let all = Arc::new(HeldBytes::default());
         let mut alone = Held::nothing(all.clone());
         let mut holds = 0;

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn large_requests_share_a_bound_and_give_it_back() {
+    fn large_requests_share_a_bound_and_release_it() {
         let large = large(Some(10), 50);
         assert!(
             matches!(large.admit(10, None), Ok(None)),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_keep_their_room_until_they_are_carried_out() {
+    fn requests_keep_their_reservation_until_executed() {
         let large = large(None, 0);
         assert!(!LargeRequests::need_room(REQUEST_BYTES_SMALL));
         assert!(LargeRequests::need_room(REQUEST_BYTES_SMALL + 1));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_given_back_as_one_sum() {
+    fn several_reservations_are_released_as_one_sum() {
         let large = large(Some(5_000), u32::MAX);
         let lens = [5_000, 6_000, LARGE_REQUESTS_BYTES / 2];
         let admitted = lens.map(|len| large.admit(len, large.room.take_now(len)).unwrap().unwrap());

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_shared_and_waited_for_in_line() {
+    fn memory_is_shared_and_awaited_in_order() {
         let shared = SharedRoom::new(MAX);
         let room = shared.take_now(MAX - 1).unwrap();
         assert!(shared.take_now(2).is_none());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_wanted_back_from_the_slow_while_others_wait() {
+    fn memory_is_reclaimed_from_slow_connections_while_others_wait() {
         let shared = SharedRoom::new(MAX);
         let slept = Mutex::new(Vec::new());
         // Each sleep ends when it is polled again.

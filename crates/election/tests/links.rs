@@ -57,7 +57,7 @@ fn the_greater_sid_dials_and_keeps_the_connection() {
 }
 
 #[test]
-fn the_smaller_sid_connects_briefly_and_is_called_back() {
+fn the_smaller_sid_connects_briefly_and_is_dialled_back() {
     let (mut one, mut three) = (links(1), links(3));
     let mut out = Vec::new();
     one.send(Sid(3), vote(1), 0, &mut out);
@@ -80,7 +80,7 @@ fn the_smaller_sid_connects_briefly_and_is_called_back() {
 }
 
 #[test]
-fn a_wildcard_is_called_back_where_the_configuration_says() {
+fn a_wildcard_server_is_dialled_at_its_configured_address() {
     let (mut links, mut out) = (links(3), Vec::new());
     links.handle_hello(ConnectionId(1), &hello(1, "0.0.0.0"), &mut out);
     assert_eq!(
@@ -188,7 +188,7 @@ fn dials_pause_longer_each_time_and_a_knock_ends_the_pause() {
 }
 
 #[test]
-fn a_knock_that_nobody_answers_is_repeated() {
+fn an_unanswered_dial_is_repeated() {
     let (mut links, mut out) = (links(1), Vec::new());
     links.send(Sid(3), vote(1), 0, &mut out);
     links.handle_dialled(Sid(3), ConnectionId(1), 0, &mut out);
@@ -242,7 +242,7 @@ fn unreachable_unlisted_servers_leave_no_state() {
 }
 
 #[test]
-fn an_observer_without_a_sid_gets_one_for_its_call_back() {
+fn an_observer_without_a_sid_gets_one_for_dialling_back() {
     let (mut links, mut out) = (links(3), Vec::new());
     links.handle_hello(ConnectionId(1), &hello(i64::MAX, "10.1.0.1"), &mut out);
     links.handle_hello(ConnectionId(2), &hello(i64::MAX, "10.1.0.2"), &mut out);
@@ -258,7 +258,7 @@ fn an_observer_without_a_sid_gets_one_for_its_call_back() {
 }
 
 #[test]
-fn a_server_that_left_the_list_keeps_its_connection_and_is_dialled_no_more() {
+fn a_server_that_left_the_list_stays_connected_and_is_not_dialled() {
     let (mut links, mut out) = (links(3), Vec::new());
     for sid in [1, 2] {
         links.send(Sid(sid), vote(1), 0, &mut out);

@@ -260,7 +260,7 @@ fn after_a_slow_sync_the_log_thread_has_the_next_groups_and_a_slow_disk_for_good
 }
 
 #[test]
-fn the_core_writes_where_it_delays_nobody() {
+fn the_core_writes_where_it_delays_no_other_work() {
     let few = ScheduleSettings {
         processors: PROCESSORS_FEW,
         ..SETTINGS

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_logbacks() {
+    fn dates_equal_logbacks() {
         let dates = LocalDates {
             zone: TimeZone::UTC,
         };

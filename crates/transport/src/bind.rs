@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn everywhere_takes_connections_of_both_families() {
+    async fn a_wildcard_port_accepts_both_families() {
         let listener = bind_ip(Ipv4Addr::UNSPECIFIED.into(), 0, 8).unwrap();
         let port = listener.local_addr().unwrap().port();
         TcpStream::connect((Ipv4Addr::LOCALHOST, port))

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn members_may_use_the_files_that_clients_leave_free() {
+    fn members_may_use_the_reserved_descriptors() {
         let (clients, members) = (FilesKept::ByClients, FilesKept::ByMembers);
         let has = |kept: FilesKept, number, limit| kept.has(&Numbered(number), limit);
         assert!(!has(clients, 1024 - 65, Some(1024)) && has(clients, 1024 - 64, Some(1024)));

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_are_fine() {
+    fn valid_paths_are_accepted() {
         for path in [
             "/",
             "/a",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_refused() {
+    fn invalid_paths_are_refused() {
         for path in [
             "",
             "a",

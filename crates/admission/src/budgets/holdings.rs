@@ -174,7 +174,7 @@ mod tests {
     const OTHER: WatcherId = WatcherId(2);
 
     #[test]
-    fn what_connections_have_is_added_up_and_asked_for_within_the_bounds() {
+    fn resources_of_connections_are_summed_and_bounded() {
         let (mut held, budget) = (HeldBy::default(), budget());
         held.join(ONE);
         held.join(OTHER);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_have_left_count_until_they_are_over_or_back() {
+    fn disconnected_sessions_count_until_they_end_or_reconnect() {
         let (mut held, budget) = (HeldBy::default(), budget());
         held.join(ONE);
         for session in [5, 6, 5, 7] {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_is_saved_up_and_debts_are_waited_for() {
+    fn one_second_accumulates_and_debts_delay() {
         let mut rate = Rate::new(10, 1000);
         assert!(rate.is_full(1000));
         rate.pay(10);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lasts_for_a_while_comes_to_the_rate() {
+    fn sustained_load_is_limited_to_the_rate() {
         let mut rate = Rate::new(7, 0);
         let (mut now_ms, mut used) = (0, 0);
         while now_ms < 100_000 {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_clocks_that_go_back_nor_large_numbers_break_it() {
+    fn backward_clocks_and_large_numbers_are_harmless() {
         let mut rate = Rate::new(u32::MAX, u64::MAX);
         rate.pay(u64::MAX);
         rate.pay(u64::MAX);

@@ -52,7 +52,7 @@ fn found(budgets: &Budgets, address: &str, identities: &[Id]) -> Vec<String> {
 }
 
 #[test]
-fn without_budgets_there_is_nothing() {
+fn without_budgets_there_are_no_shares() {
     assert!(Budgets::new(&[]).is_none());
 }
 
@@ -106,7 +106,7 @@ fn the_identities_of_a_connection_cannot_hide_one_of_them() {
 }
 
 #[test]
-fn what_is_used_up_is_waited_for_by_all_who_share_it() {
+fn an_exhausted_share_delays_all_its_connections() {
     let budgets = Budgets::new(&[budget("all", BudgetClients::AnyAddress)]).unwrap();
     let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
     let other = budgets.find(ip("192.0.2.2"), &[], 0)[0].clone();
@@ -140,7 +140,7 @@ fn what_is_used_up_is_waited_for_by_all_who_share_it() {
 }
 
 #[test]
-fn those_that_wait_take_turns() {
+fn waiting_connections_take_turns() {
     let budgets = Budgets::new(&[budget("all", BudgetClients::AnyAddress)]).unwrap();
     let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
     assert!(share.pay_now(requests(30), 0));
@@ -185,7 +185,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[test]
-fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
+fn each_share_logs_once_per_minute_up_to_a_limit() {
     let budgets = Budgets::new(&[budget("all", BudgetClients::AnyAddress)]).unwrap();
     let share = budgets.find(ip("192.0.2.1"), &[], 0)[0].clone();
     assert_eq!(share.is_due(0), None, "nothing is owed");
@@ -203,7 +203,7 @@ fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
 }
 
 #[test]
-fn shares_that_nobody_needs_are_forgotten_when_there_are_many() {
+fn unused_shares_are_removed_when_there_are_many() {
     let budgets = Budgets::new(&[budget("all", BudgetClients::AnyAddress)]).unwrap();
     let address = |number: usize| IpAddr::from(Ipv4Addr::from(u32::try_from(number).unwrap()));
     let held = budgets.find(address(0), &[], 0);

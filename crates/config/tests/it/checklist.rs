@@ -119,7 +119,7 @@ fn c10_an_address_needs_its_port() {
 }
 
 #[test]
-fn c11_without_a_client_port_there_is_a_configuration_all_the_same() {
+fn c11_a_configuration_without_a_client_port_is_valid() {
     let config = Machine::with("dataDir=/data").config();
     assert_eq!(
         (config.client.plain.as_ref(), config.client.secure.as_ref()),
@@ -192,7 +192,7 @@ fn c16_an_own_id_that_is_not_listed_ends_with_code_1() {
 }
 
 #[test]
-fn c17_myid_is_a_number_and_nothing_else() {
+fn c17_myid_contains_only_a_number() {
     for (text, shown) in [("1 \n", "1 "), ("one", "one"), ("", "null"), ("\n1", "")] {
         let reason = refused(Machine::member("").file("/data/myid", text));
         assert_eq!(reason, format!("serverid {shown} is not a number"));
@@ -215,7 +215,7 @@ fn c18_the_member_list_wins_over_peer_type() {
 }
 
 #[test]
-fn c19_members_do_not_stand_beside_a_dynamic_file() {
+fn c19_members_and_a_dynamic_file_exclude_each_other() {
     for key in ["server.1", "group.1", "weight.1"] {
         let lines = format!("dynamicConfigFile=/conf/d\n{key}=1");
         assert_eq!(
@@ -268,7 +268,7 @@ fn c23_whether_the_file_is_rewritten_follows_from_reconfig_enabled() {
 }
 
 #[test]
-fn c24_ipv6_stands_in_brackets() {
+fn c24_ipv6_is_in_brackets() {
     let lines = "initLimit=5\nsyncLimit=2\nserver.1=[::1]:2888:3888;[::1]:2181\n\
                  server.2=[::2]:2888:3888;[::2]:2181\nserver.3=[::3]:2888:3888;[::3]:2181";
     let machine = Machine::with(&format!("dataDir=/data\n{lines}")).file("/data/myid", "1");

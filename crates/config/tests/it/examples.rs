@@ -66,7 +66,7 @@ fn the_ensembles_agree_on_their_members_and_differ_in_their_ports() {
 }
 
 #[test]
-fn the_conformance_template_says_what_its_suite_expects() {
+fn the_conformance_template_states_the_expectations_of_its_suite() {
     let Some(path) = testkit::recordings::find("conformance/zoo.cfg.template") else {
         return;
     };

@@ -132,7 +132,7 @@ fn unknown_flags_get_the_nearest_name() {
 }
 
 #[test]
-fn jvm_variables_come_before_the_command_line_and_wins_go_to_the_later() {
+fn jvm_variables_precede_the_command_line_and_the_later_value_wins() {
     let machine = Machine::alone("")
         .variable(
             "SERVER_JVMFLAGS",

@@ -31,7 +31,7 @@ fn the_embedded_configuration_serves_2181_from_a_local_directory() {
 }
 
 #[test]
-fn defaults_are_those_of_apache_zookeeper() {
+fn defaults_equal_apache_zookeepers() {
     let config = Machine::alone("").config();
     assert_eq!(config.limits.max_client_cnxns, Some(60));
     assert_eq!(config.limits.max_cnxns, None);

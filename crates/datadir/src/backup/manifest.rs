@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_manifest_round_trips() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Manifest::load(dir.path()).unwrap(), None);
         manifest().publish(dir.path()).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_is_noticed() {
+    fn every_changed_byte_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         manifest().publish(dir.path()).unwrap();
         let path = dir.path().join(MANIFEST);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_nowhere_else() {
+    fn names_cannot_leave_the_directory() {
         for file in ["../1-log.1", "1-log.1/../../x", "x-log.1", "1-other", ""] {
             let mut evil = manifest();
             evil.logs[0].file = file.to_owned();

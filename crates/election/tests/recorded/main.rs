@@ -117,7 +117,7 @@ fn looking_servers_vote_as_java_did() {
 }
 
 #[test]
-fn a_server_outside_the_list_takes_the_list_of_the_ensemble() {
+fn a_server_outside_the_list_adopts_the_list_of_the_ensemble() {
     let Some(folder) = folder() else { return };
     let records = records(&folder, "election-join-unlisted");
     let me = Sid(5);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_waiting_client_gets_its_reply_past_the_task() {
+    async fn a_waiting_client_receives_its_reply_without_its_task() {
         let (connection, mut client) = connected().await;
         assert!(!connection.try_write(), "there is nothing");
         push(&connection, b"reply");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_task_writes_what_the_socket_does_not_take_and_nothing_changes_places() {
+    async fn the_task_writes_the_rest_in_order() {
         let (connection, mut client) = connected().await;
         let block: Vec<u8> = (0..=255).cycle().take(60 << 10).collect();
         let mut blocks = 0;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_the_core_writes_the_task_waits_and_is_woken_behind_it() {
+    async fn the_task_waits_while_the_core_writes() {
         let (connection, _client) = connected().await;
         push(&connection, b"first");
         let (_, frames) = connection.lock().begin_write().unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_task_has_to_do_besides_is_left_to_it() {
+    async fn other_work_is_left_to_the_task() {
         let (connection, _client) = connected().await;
         push(&connection, b"reply");
         connection.lock().client.ends_after_flush = true;

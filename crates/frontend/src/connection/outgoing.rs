@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn long_events_leave_in_their_places() {
+    async fn long_events_are_written_in_order() {
         let event = |byte| Bytes::from(vec![byte; 3]);
         let outgoing = Outgoing {
             frames: b"abcd".to_vec(),

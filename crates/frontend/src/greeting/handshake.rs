@@ -250,7 +250,7 @@ mod tests {
     /// A handshake starts while this server decides about sessions, and continues after the role
     /// has ended. The server then knows no sessions, so it must not report the session as expired.
     #[test]
-    fn a_client_that_comes_back_while_the_role_ends_is_not_told_that_its_session_is_over() {
+    fn a_reconnect_at_the_end_of_a_role_does_not_expire_the_session() {
         let clients = &test_clients();
         let peer = "127.0.0.1:1".parse().unwrap();
         let connection = register(clients, peer).unwrap();

@@ -146,7 +146,7 @@ fn the_task_stops_when_there_is_enough_to_write() {
 }
 
 #[test]
-fn before_a_write_what_does_not_fit_is_refused_and_nothing_is_left() {
+fn before_a_write_too_long_replies_are_refused_and_none_is_deferred() {
     let mut reads = vec![get("/long"); 4];
     reads.push(get("/short"));
     let (how_far, replies, left) = drained(pace_before_write, reads);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_frame_is_paid_for_before_it_is_in() {
+    fn a_long_frame_is_paid_for_before_it_arrives() {
         let long = frame(OpCode::SetData, limits::FRAME_BYTES_SMALL + 1);
         let cost = (1, 1, long.len());
         assert_eq!(ahead(&long[..4], MOST), cost);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_costs_nothing() {
+    fn an_invalid_frame_costs_nothing() {
         let faulty = (-5_i32).to_be_bytes();
         assert_eq!(ahead(&faulty, MOST), (0, 0, 0));
         let too_long = u32::try_from(LEN_MAX + 1).unwrap().to_be_bytes();

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stop_waits_for_those_that_wait_and_no_longer_than_it_may() {
+    async fn a_stop_waits_for_waiting_requests_up_to_its_limit() {
         let throttle = Arc::new(throttle());
         let waiting = throttle.clone();
         let (entered, is_in) = tokio::sync::oneshot::channel();

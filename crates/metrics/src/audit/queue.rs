@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_that_never_blocks_counts_what_it_loses() {
+    fn a_full_queue_that_never_blocks_counts_lost_lines() {
         let queue = Queue::new(2, true);
         for text in ["a", "b", "c", "d"] {
             queue.push(line(text));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_room_goes_on_at_the_end() {
+    async fn requests_that_wait_for_space_continue_at_the_end() {
         let queue = Queue::new(1, false);
         queue.push(line("a"));
         let mut waits = pin!(queue.has_room());

@@ -38,7 +38,7 @@ fn texts(asked: &Asked, txn: &Txn, outcome: &Outcome) -> Vec<String> {
 const NODE_EXISTS: Outcome = Outcome::Error(ErrorCode::NodeExists);
 
 #[test]
-fn what_a_client_chooses_begins_no_other_line_and_no_other_key() {
+fn client_text_cannot_forge_a_line_or_a_key() {
     let asked = Asked::of(&create(OpCode::Create, "/a\nb", 0)).unwrap();
     let txn = Txn::error(ErrorCode::NodeExists);
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_multi_shows_the_kinds_that_java_finds() {
 }
 
 #[test]
-fn what_java_cannot_read_has_no_line() {
+fn requests_that_java_cannot_decode_have_no_line() {
     assert!(Asked::of(&create(OpCode::Create, "/a", 99)).is_none());
     let no_list = SetAclRequest {
         path: Some("/a".into()),
@@ -140,7 +140,7 @@ fn a_null_path_has_no_key() {
 }
 
 #[test]
-fn the_end_of_a_session_tells_what_was_gone() {
+fn the_end_of_a_session_lists_deleted_ephemerals() {
     let outcome = Outcome::Closed {
         missing: vec!["/gone".into()],
         unlisted: vec!["/more".into()],

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn one_position_in_so_many_is_sampled() {
+    fn one_position_in_n_is_sampled() {
         let sampled = |every| (1..=6).filter(|at| is_sampled(Zxid(*at), every)).count();
         assert_eq!(
             [sampled(1), sampled(3), sampled(0), sampled(-1)],

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_forgets_all_but_the_time_of_the_connection() {
+    fn reset_keeps_only_the_connection_time() {
         let stats = ConnectionStats::new(17);
         stats.packets_sent(5);
         stats.answered(Xid(4), Zxid(9), OpCode::GetData, 200, 203);

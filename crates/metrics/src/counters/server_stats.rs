@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_spares_what_java_spares() {
+    fn reset_keeps_the_counters_that_java_keeps() {
         let metrics = Arc::new(Metrics::with_shards(1));
         let stats = ServerStats::new(metrics.clone(), 0);
         stats.packets_received(3);

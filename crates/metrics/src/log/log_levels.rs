@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_change_only_to_what_makes_sense() {
+    fn only_valid_levels_are_applied() {
         let levels = LogLevels::new();
         assert_eq!(levels.change("info"), Err(LevelsError::Fixed));
         levels.begin(

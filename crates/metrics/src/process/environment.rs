@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_in_zookeepers_order() {
+    fn keys_are_in_zookeepers_order() {
         let entries = Environment::of_this_process().entries(Memory::default());
         let keys = entries.map(|(key, _)| key);
         assert_eq!(

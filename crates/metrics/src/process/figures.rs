@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_holds_some_of_the_machines_memory() {
+    fn the_process_uses_memory_of_the_machine() {
         let memory = Memory::of_this_process();
         assert!(0 < memory.total && memory.total < memory.max, "{memory:?}");
         assert!(memory.free <= memory.max);

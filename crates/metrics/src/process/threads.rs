@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_state_are_read_from_their_places() {
+    fn times_and_state_are_parsed() {
         let line = "17 (core) D 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20 0 5 0 100";
         let thread = parse(line).expect("a thread");
         assert_eq!((thread.id, thread.cpu_ms), (17, 1750));

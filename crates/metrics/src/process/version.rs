@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn version_has_the_shape_that_tools_split() {
+    fn the_version_can_be_split_by_tools() {
         let (version, built) = FULL.split_once(", built on ").expect("two halves");
         let (release, commit) = version.split_once('-').expect("release and commit");
         assert_eq!(release, RELEASE);

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn members_pick_the_same_writes() {
+    fn members_sample_the_same_writes() {
         let traces = of_every(10);
         let picked = |zxid| traces.picks(Zxid(zxid));
         assert!(picked(0x1_0000_000a) && picked(0x7_0000_0014));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_whole_when_it_is_applied_and_on_disk_in_either_order() {
+    fn a_trace_is_complete_when_applied_and_synced_in_either_order() {
         let traces = of_every(1);
         traces.appended(Zxid(1), 100);
         traces.appended(Zxid(2), 110);
@@ -265,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_goes_to_no_log_is_whole_when_it_is_applied() {
+    fn a_trace_without_a_log_is_complete_when_applied() {
         let traces = of_every(1);
         traces.applied(trace(1, 50));
         assert_eq!(traces.take_finished(), (vec![trace(1, 50)], 0));
     }
 
     #[test]
-    fn what_nobody_takes_and_what_never_ends_is_bounded() {
+    fn unread_and_unfinished_traces_are_bounded() {
         let traces = of_every(1);
         for zxid in (1..).take(2 * OPEN_MAX) {
             traces.appended(Zxid(zxid), 1);

@@ -60,7 +60,7 @@ fn a_server_without_ensemble_serves_alone() {
 }
 
 #[test]
-fn a_member_looks_until_it_is_told_otherwise() {
+fn a_member_is_looking_until_its_role_is_set() {
     let cell = cell_of(Some(&ensemble()));
     assert_eq!(cell.get().mode, Mode::Looking);
     assert!(!cell.get().expires_sessions());
@@ -73,7 +73,7 @@ fn a_member_looks_until_it_is_told_otherwise() {
 }
 
 #[test]
-fn each_role_shows_what_it_knows() {
+fn each_role_shows_its_figures() {
     let cell = cell_of(Some(&ensemble()));
     serving(&cell, Mode::ReadOnly);
     assert_eq!(cell.get().served_mode(), Some(Mode::ReadOnly));

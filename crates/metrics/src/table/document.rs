@@ -111,7 +111,7 @@ fn metrics_md_is_up_to_date() {
 }
 
 #[test]
-fn every_name_is_there_once_and_every_help_is_a_sentence() {
+fn names_are_unique_and_help_texts_are_sentences() {
     let mut names = HashSet::new();
     for metric in TABLE {
         assert!(names.insert(metric.name), "{} is there twice", metric.name);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_a_set_stands_between_statistic_and_metric() {
+    fn the_key_of_a_set_is_between_statistic_and_metric() {
         let mut moments = Moments::default();
         moments.record(7);
         let summaries = [("app".to_owned(), moments)].into();

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_that_of_the_recordings() {
+    fn the_text_equals_the_recordings() {
         let mut distribution = Distribution::default();
         (0..=100).for_each(|ms| distribution.record(ms / 10));
         let mut moments = Moments::default();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_wanted_is_told() {
+    fn only_requested_families_are_printed() {
         let readings = [
             reading("znode_count", Reading::Number(14_i64.into())),
             reading("watch_count", Reading::Number(1_i64.into())),

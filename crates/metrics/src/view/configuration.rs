@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_configuration_leaves_out_is_shown_as_java_does() {
+    fn omitted_settings_are_shown_as_in_java() {
         let configuration = |text: &str| {
             let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
             let config = Config::parse(raw, SystemProperties::new(), &mut NoSurroundings).unwrap();

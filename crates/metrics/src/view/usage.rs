@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_are_told_apart_and_nothing_is_lost() {
+    fn the_latest_keys_are_listed_and_the_rest_is_summed() {
         let departed = Departed::default();
         let count = 5 * DEPARTED_MAX;
         for number in 0..count {

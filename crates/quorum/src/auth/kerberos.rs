@@ -188,7 +188,7 @@ mod tests {
     /// Source: SecurityUtils.getServerPrincipal, which does not change a principal that has a
     /// realm.
     #[tokio::test]
-    async fn the_host_of_the_service_is_that_of_the_member_list() {
+    async fn the_service_host_comes_from_the_member_list() {
         let service = async |principal: &str, sid, host| {
             let dialled = Dialled { sid, host };
             hosts(principal).service_of(dialled).await
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_services_of_hosts_of_members_come_in() {
+    async fn only_services_of_member_hosts_are_admitted() {
         let hosts = hosts("zk/_HOST");
         for member in ["zk/zk1.example.com@R", "any/zk2@R", "zk/zk2b@OTHER"] {
             assert!(hosts.names_member(member).await, "{member}");

@@ -44,7 +44,7 @@ async fn both(
 
 /// Source: the first bytes of a Java learner.
 #[test]
-fn the_magic_is_that_of_java() {
+fn the_magic_equals_javas() {
     assert_eq!(
         MAGIC.to_be_bytes(),
         [0x5f, 0x24, 0x35, 1, 0x35, 1, 0xed, 0xcc]
@@ -52,7 +52,7 @@ fn the_magic_is_that_of_java() {
 }
 
 #[tokio::test]
-async fn members_that_know_the_password_come_in() {
+async fn members_with_the_password_are_admitted() {
     let auth = auth("zk", "secret", true);
     // A different part of the first packet arrives together with the previous data each time.
     for ahead in [0, 3, 8, 11, 16] {
@@ -63,7 +63,7 @@ async fn members_that_know_the_password_come_in() {
 }
 
 #[tokio::test]
-async fn who_knows_no_password_stays_out_where_it_is_required() {
+async fn a_member_without_the_password_is_refused_if_required() {
     for (user, password) in [("zk", "wrong"), ("kz", "secret")] {
         let wrong = auth(user, password, true);
         let (logged_in, admitted) = both(&wrong, &wrong, 0).await;
@@ -79,7 +79,7 @@ async fn who_knows_no_password_stays_out_where_it_is_required() {
 }
 
 #[tokio::test]
-async fn who_does_not_log_in_is_let_through_with_all_his_bytes_unless_it_is_required() {
+async fn a_member_without_a_login_keeps_its_bytes_unless_required() {
     let silent = QuorumAuth::default();
     let (_, admitted) = both(&silent, &auth("zk", "secret", true), 2).await;
     assert!(matches!(admitted, Err(AuthError::Missing)));
@@ -91,7 +91,7 @@ async fn who_does_not_log_in_is_let_through_with_all_his_bytes_unless_it_is_requ
 }
 
 #[tokio::test]
-async fn who_is_silent_is_let_through_after_a_while_unless_a_login_is_required() {
+async fn a_silent_member_is_admitted_after_a_timeout_unless_required() {
     let (_out, mut inward) = duplex(1 << 16);
     let lenient = auth("zk", "secret", false);
     assert_eq!(
@@ -112,7 +112,7 @@ async fn answer(hostile: impl AsyncFnOnce(&mut DuplexStream)) -> Result<Vec<u8>,
 
 /// A server on the election port calls such a peer back.
 #[tokio::test]
-async fn who_leaves_at_once_is_let_through_unless_a_login_is_required() {
+async fn a_closed_connection_is_admitted_unless_a_login_is_required() {
     for server_requires in [false, true] {
         let (mut out, mut inward) = duplex(1 << 16);
         out.shutdown().await.unwrap();
@@ -149,7 +149,7 @@ async fn wrong_packets_end_the_login() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_know_the_password_is_left() {
+async fn a_server_without_the_password_is_disconnected() {
     let (mut out, mut inward) = duplex(1 << 16);
     let auth = auth("zk", "secret", true);
     let pretending = async {

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_for_this_machine_alone_is_told_as_a_name() {
+    async fn a_loopback_name_is_announced_as_a_name() {
         for (host, told) in [
             ("localhost", "localhost"),
             ("127.0.0.1", "127.0.0.1"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_ends_before_it_has_heard_a_knock_refuses_the_next() {
+    async fn a_process_that_exits_during_a_dial_refuses_the_next() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let call = call(2, listener.local_addr().unwrap().port());
         let end = async {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_resets_each_connection_is_not_dialled_for_ever() {
+    async fn dials_to_a_server_that_resets_connections_are_bounded() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let call = call(2, listener.local_addr().unwrap().port());
         let mut seen = 0;

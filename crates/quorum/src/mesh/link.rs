@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_message_is_no_message() {
+    async fn an_incomplete_message_is_ignored() {
         for len in 0..7 {
             let (lens, end) = feed(&[0, 0, 0, 3, 1, 2, 3][..len]).await;
             assert!(lens.is_empty() && matches!(end, LinkEnd::Closed), "{len}");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_does_not_go_on_ends_the_connection() {
+    async fn a_stalled_message_ends_the_connection() {
         let (mut near, mut far) = tokio::io::duplex(64);
         near.write_all(&[0, 0, 0, 3, 1]).await.unwrap();
         let end = read_frame(&mut far, Duration::from_millis(20))

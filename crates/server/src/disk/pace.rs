@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nine_tenths_of_the_time_are_rest_but_not_for_ever() {
+    fn pauses_take_nine_tenths_of_the_time_up_to_a_bound() {
         let mut pace = Pace::default();
         let worked = Duration::from_millis(1);
         assert_eq!(pace.rest(BETWEEN_RESTS - 1, worked), None);

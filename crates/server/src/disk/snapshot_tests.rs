@@ -149,7 +149,7 @@ async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
 /// Transactions that a learner applies before UPTODATE may be truncated later, so operators do not
 /// receive them. A due snapshot is written later.
 #[tokio::test]
-async fn an_operator_gets_no_snapshot_of_what_is_not_established() {
+async fn an_operator_gets_no_snapshot_of_an_unestablished_tree() {
     let dir = tempfile::tempdir().unwrap();
     let server = test_server(dir.path()).await;
     let snapshot = dir.path().join("version-2/snapshot.0");

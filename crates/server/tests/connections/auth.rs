@@ -10,7 +10,7 @@ fn digest(user: &str) -> Vec<u8> {
 }
 
 #[test]
-fn with_enforcement_nothing_goes_before_authentication() {
+fn with_enforcement_authentication_comes_first() {
     let server = TestServer::start("enforce.auth.enabled=true\nenforce.auth.schemes=digest\n");
     for request in [op::PING, op::CLOSE, op::EXISTS] {
         let mut raw = server.session();

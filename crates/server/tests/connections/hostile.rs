@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use crate::raw::{TestServer, create, op, path, put_buffer, set};
 
 #[test]
-fn bytes_that_are_no_frame_close_the_connection_and_nobody_elses() {
+fn invalid_frames_close_only_their_connection() {
     let server = TestServer::start("");
     let mut other = server.session();
     for bytes in [
@@ -58,7 +58,7 @@ fn requests_that_do_not_decode_are_answered_in_their_place() {
 }
 
 #[test]
-fn an_unfinished_handshake_is_given_up() {
+fn an_unfinished_handshake_is_abandoned() {
     let server = TestServer::start("nio.sessionlessCnxnTimeout=300\n");
     let mut silent = server.connect();
     let mut half = server.connect();
@@ -70,7 +70,7 @@ fn an_unfinished_handshake_is_given_up() {
 /// Source: NIOServerCnxn.checkFourLetterWord, which reads the mask without waiting, and
 /// NIOServerCnxnFactory, which expires a connection without a session.
 #[test]
-fn half_of_a_four_letter_word_is_given_up_without_an_answer() {
+fn half_of_a_four_letter_word_is_dropped_without_an_answer() {
     let server = TestServer::start("nio.sessionlessCnxnTimeout=300\n4lw.commands.whitelist=*\n");
     let halves: [&[u8]; 4] = [b"stmk", b"stmk\0\0\0\0\0\0\x01", b"ruo", b"s"];
     let mut clients = halves.map(|half| {
@@ -101,7 +101,7 @@ fn a_client_that_stops_sending_is_closed_and_its_requests_are_done() {
 }
 
 #[test]
-fn replies_nobody_reads_hold_up_nobody_else() {
+fn unread_replies_delay_no_other_client() {
     let server = TestServer::start("forceSync=no\n");
     let mut greedy = server.session();
     assert_eq!(

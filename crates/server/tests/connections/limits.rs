@@ -147,7 +147,7 @@ fn reads_between_two_writes_see_the_first_and_not_the_second() {
 }
 
 #[test]
-fn replies_longer_than_all_that_is_made_ahead_come_whole_and_in_order() {
+fn replies_longer_than_the_read_ahead_arrive_complete_and_in_order() {
     let server = TestServer::start("");
     let mut raw = server.session();
     let names: Vec<String> = (0..3).map(|name| format!("/n{name}")).collect();

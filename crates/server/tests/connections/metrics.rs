@@ -102,7 +102,7 @@ fn each_request_is_counted_where_it_belongs() {
 
 /// A client that queries the metrics right after its reply finds its request among them.
 #[test]
-fn an_answered_request_is_counted_and_not_under_way() {
+fn an_answered_request_is_counted_and_not_in_progress() {
     const WRITES: u64 = 400;
     let server = TestServer::start(WORDS);
     let mut raw = server.session();

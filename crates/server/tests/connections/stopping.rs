@@ -23,7 +23,7 @@ fn sessions_and_their_ephemerals_outlive_a_restart() {
 }
 
 #[test]
-fn an_expired_session_goes_with_its_ephemerals() {
+fn an_expired_session_is_removed_with_its_ephemerals() {
     let server = TestServer::start("maxSessionTimeout=400\n");
     let mut raw = server.session();
     assert_eq!(raw.call(op::CREATE, &create("/mine", b"", 1)).err, 0);

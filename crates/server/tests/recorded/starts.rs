@@ -58,7 +58,7 @@ fn rolled_logs_with_some_missing() {
 
 /// Java starts with a transaction missing directly after the snapshot, and only warns.
 #[test]
-fn a_transaction_missing_behind_the_snapshot_is_refused() {
+fn a_transaction_missing_after_the_snapshot_is_refused() {
     let Some(vector) = vector("rolled") else {
         return;
     };

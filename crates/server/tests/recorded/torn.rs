@@ -84,7 +84,7 @@ fn a_log_torn_at_every_byte_of_its_last_records_is_recovered() {
 
 /// The server continues after the tear in a new log, which the torn one does not hide.
 #[test]
-fn a_server_goes_on_after_a_tear() {
+fn a_server_continues_after_a_torn_tail() {
     let Some(vector) = vector("txns-all") else {
         return;
     };

@@ -99,7 +99,7 @@ fn the_size_limit_rolls_where_java_does() {
 }
 
 #[test]
-fn a_group_is_read_back_whole_and_in_order() {
+fn a_group_is_read_completely_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));

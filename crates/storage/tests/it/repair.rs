@@ -260,7 +260,7 @@ fn files_next_to_the_marker_are_not_read() {
 }
 
 #[test]
-fn what_was_set_aside_before_is_not_overwritten() {
+fn earlier_set_aside_files_are_not_overwritten() {
     let (disk, dirs) = damaged();
     set_history_aside(&disk, &dirs, "damaged").unwrap();
     let first = disk
@@ -292,7 +292,7 @@ fn an_epoch_of_removed_files_is_not_promised_again() {
 }
 
 #[test]
-fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_stays() {
+fn an_invalid_current_epoch_is_moved_aside_and_an_accepted_one_stays() {
     let (disk, dirs) = damaged();
     disk.set_content(&dirs.snap.join("currentEpoch"), &[0]);
     let lost = Epochs::unreadable_current(&disk, &dirs).unwrap().unwrap();

@@ -330,7 +330,7 @@ fn damaged_snapshots_do_not_count_as_kept() {
 }
 
 #[test]
-fn without_a_good_snapshot_nothing_is_purged() {
+fn without_a_valid_snapshot_no_file_is_purged() {
     let Some(vector) = vectors::vector("rolled") else {
         return;
     };

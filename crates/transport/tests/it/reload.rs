@@ -71,7 +71,7 @@ impl Port {
 }
 
 #[tokio::test]
-async fn new_connections_have_the_new_certificate_old_ones_live_on_and_garbage_changes_nothing() {
+async fn new_connections_use_the_new_certificate_and_invalid_files_are_ignored() {
     let log = Log::default();
     let written = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone());

@@ -337,7 +337,7 @@ fn an_ephemeral_of_another_servers_local_session_is_refused() {
 }
 
 #[test]
-fn a_session_that_is_over_is_noticed_behind_the_flags() {
+fn an_expired_session_is_detected_after_the_flags() {
     let mut host = Host::new();
     host.session_check = Err(ErrorCode::SessionExpired);
     assert_eq!(host.code(create_flags("/a", 9)), -8);

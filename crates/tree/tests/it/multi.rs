@@ -166,7 +166,7 @@ fn row_109_numbers_are_not_burnt_by_a_failed_multi() {
 }
 
 #[test]
-fn a_failed_multi_gives_back_what_was_in_flight() {
+fn a_failed_multi_releases_its_pending_changes() {
     let mut host = Host::new();
     host.propose(&create_flags("/e", flags::EPHEMERAL));
     host.propose(&create("/p"));

@@ -202,7 +202,7 @@ fn a_fresh_tree_is_written_as_in_java() {
 }
 
 #[test]
-fn a_loaded_snapshot_is_written_back_as_it_was() {
+fn a_loaded_snapshot_is_written_unchanged() {
     let Some(dir) = files::vector("log-and-snapshot") else {
         return;
     };

@@ -222,7 +222,7 @@ fn row_211_a_closed_connection_loses_its_watches() {
 }
 
 #[test]
-fn rows_306_and_228_what_never_fires() {
+fn rows_306_and_228_watches_that_never_fire() {
     let mut host = Host::new();
     host.read(get("", true)).unwrap();
     assert!(host.events(set("/", "x")).is_empty());
@@ -376,7 +376,7 @@ fn reconnected() -> Host {
 }
 
 #[test]
-fn rows_212_to_218_what_was_missed() {
+fn rows_212_to_218_missed_events() {
     let mut host = reconnected();
     let request = lists(
         &["/gone", "/a", "/b"],

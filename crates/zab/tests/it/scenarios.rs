@@ -197,7 +197,7 @@ fn zk4685_zk4785_pending_proposals_are_acknowledged_singly_after_newleader() {
 }
 
 #[test]
-fn zk4712_a_learner_that_has_left_does_and_acknowledges_nothing() {
+fn zk4712_a_learner_that_has_left_neither_acts_nor_acknowledges() {
     let mut follower = live();
     follower.hear([proposal(record(2, 1))]);
     follower.core.handle_told_to_leave(&mut follower.out);
@@ -246,7 +246,7 @@ fn zk4925_a_hole_inside_an_epoch_is_never_taken() {
 }
 
 #[test]
-fn zk1818_the_epoch_of_votes_is_given_out_when_it_is_established() {
+fn zk1818_votes_contain_the_epoch_once_it_is_established() {
     let mut follower = Follower::greeted();
     follower.hear([DIFF, new_leader()]);
     follower.epoch_saved();

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_named() {
+    fn invalid_values_are_named() {
         let refused = |set, name: &str| assert!(text(set).unwrap_err().contains(name));
         refused(
             &[("ZOO_SERVERS", "a:2888:3888")],

@@ -76,7 +76,7 @@ fn a_setting_is_explained_or_its_neighbour_named() {
 }
 
 #[test]
-fn what_is_in_force_says_where_it_comes_from() {
+fn effective_settings_name_their_origin() {
     let site = Site::new();
     site.alone(&format!("tickTime=4000\nssl.keyStore.password={STORE}\n"));
     site.write(

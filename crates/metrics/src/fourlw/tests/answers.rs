@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn srvr_tells_version_figures_and_mode() {
+fn srvr_prints_version_figures_and_mode() {
     let view = fake(Some(Mode::Standalone));
     view.stats.packets_received(147);
     view.stats.packets_sent(150);
@@ -28,7 +28,7 @@ Node count: 12
 }
 
 #[test]
-fn srvr_has_a_line_more_at_the_leader_and_in_read_only_mode() {
+fn srvr_has_an_additional_line_at_the_leader_and_in_read_only_mode() {
     let text = ask(Word::Srvr, &fake(Some(leader())));
     assert!(
         text.ends_with("Node count: 12\nProposal sizes last/min/max: 94/48/94\n"),
@@ -57,7 +57,7 @@ Latency min/avg/max: 0/0.0/0
 }
 
 #[test]
-fn cons_tells_more_of_connections_with_a_session() {
+fn cons_prints_more_for_connections_with_a_session() {
     let mut view = fake(Some(Mode::Standalone));
     assert_eq!(
         ask(Word::Cons, &view),
@@ -142,7 +142,7 @@ Connections Sets (1)/(1):
 }
 
 #[test]
-fn dump_tells_local_from_global_sessions() {
+fn dump_distinguishes_local_and_global_sessions() {
     let mut view = fake(Some(follower(None)));
     view.expiry = None;
     let none = ExpirySets { sets: Vec::new() };
@@ -190,7 +190,7 @@ fn listings_have_their_shape() {
 }
 
 #[test]
-fn stmk_sets_the_mask_if_all_of_it_came() {
+fn stmk_sets_a_complete_mask() {
     let view = fake(None);
     assert_eq!(answer(Word::Stmk, &(-2_i64).to_be_bytes(), &view), "-2");
     assert_eq!(ask(Word::Gtmk, &view), "-2");
@@ -199,7 +199,7 @@ fn stmk_sets_the_mask_if_all_of_it_came() {
 }
 
 #[test]
-fn a_server_that_does_not_serve_says_so() {
+fn a_server_without_service_reports_it() {
     let view = fake(None);
     for word in Word::ALL {
         let text = ask(*word, &view);
@@ -220,7 +220,7 @@ fn a_server_that_does_not_serve_says_so() {
 }
 
 #[test]
-fn resets_reset() {
+fn reset_words_reset_their_counters() {
     let view = fake(Some(leader()));
     view.stats.packets_received(3);
     view.metrics.commit_count.inc();

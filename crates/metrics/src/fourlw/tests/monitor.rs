@@ -79,7 +79,7 @@ fn every_metric_of_the_table_is_shown_once_by_its_roles() {
 }
 
 #[test]
-fn what_only_this_server_has_is_shown_once_there_is_something_to_tell() {
+fn own_metrics_appear_once_they_have_values() {
     let view = fake(Some(Mode::Standalone));
     assert!(!ask(Word::Mntr, &view).contains("zoarium"));
     view.metrics.zoarium_budget_requests_delayed.add(3);
@@ -167,7 +167,7 @@ fn quotas_are_summed_by_namespace() {
 }
 
 #[test]
-fn keys_are_those_that_zookeeper_was_seen_to_show() {
+fn keys_equal_zookeepers_recorded_keys() {
     let Some(file) = testkit::recordings::find("conformance/golden/zk-3.9.5.json") else {
         return;
     };

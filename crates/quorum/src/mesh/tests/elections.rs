@@ -20,7 +20,7 @@ async fn outcomes(peers: &mut BTreeMap<i64, Peer>) -> Vec<(PeerState, i64)> {
 }
 
 #[tokio::test]
-async fn of_equals_the_greatest_sid_is_elected() {
+async fn among_equal_logs_the_greatest_sid_is_elected() {
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
@@ -28,7 +28,7 @@ async fn of_equals_the_greatest_sid_is_elected() {
 }
 
 #[tokio::test]
-async fn the_newest_history_is_elected() {
+async fn the_newest_log_is_elected() {
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(10)), (2, zxid(9)), (3, zxid(8))]);
     let expected = [(Leading, 1), (Following, 1), (Following, 1)];
@@ -44,7 +44,7 @@ async fn the_newest_history_is_elected() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_joins_the_leader() {
+async fn a_returning_server_joins_the_leader() {
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     outcomes(&mut peers).await;
@@ -67,7 +67,7 @@ async fn a_server_that_comes_back_joins_the_leader() {
 }
 
 #[tokio::test]
-async fn when_the_leader_is_gone_the_others_elect_another() {
+async fn after_the_leader_stops_the_others_elect_another() {
     let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(5)), (2, zxid(4)), (3, zxid(9))]);
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
@@ -82,7 +82,7 @@ async fn when_the_leader_is_gone_the_others_elect_another() {
 }
 
 #[tokio::test]
-async fn observers_hear_of_the_leader() {
+async fn observers_learn_the_leader() {
     let list = Town::new(1..=5).list(&[1, 2, 3], &[4, 5], 0);
     let candidates: Vec<_> = (1..=5).map(|sid| (sid, zxid(sid))).collect();
     let mut peers = ensemble(&list, &candidates);
@@ -102,7 +102,7 @@ async fn observers_hear_of_the_leader() {
 }
 
 #[tokio::test]
-async fn a_supporter_that_looks_again_is_told_to_its_leader() {
+async fn a_supporter_that_looks_again_is_reported_to_its_leader() {
     let list = Town::new(1..=2).list(&[1, 2], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0))]);
     assert_eq!(outcomes(&mut peers).await, [(Following, 2), (Leading, 2)]);
@@ -115,7 +115,7 @@ async fn a_supporter_that_looks_again_is_told_to_its_leader() {
 }
 
 #[tokio::test]
-async fn of_two_servers_one_goes_on_at_the_word_of_the_oracle() {
+async fn the_oracle_lets_one_of_two_servers_lead() {
     let dir = tempfile::tempdir().unwrap();
     let oracle = dir.path().join("oracle");
     std::fs::write(&oracle, "0").unwrap();
@@ -203,7 +203,7 @@ async fn a_newer_list_is_taken_over_while_looking() {
 /// The first epoch assigns a version to the list. The list does not change otherwise, and the round
 /// continues.
 #[tokio::test]
-async fn a_list_with_another_version_alone_does_not_begin_anew() {
+async fn a_list_that_differs_only_in_version_does_not_restart() {
     let town = Town::new([1, 2, 3]);
     let (older, newer) = (
         town.list(&[1, 2, 3], &[], 0),
@@ -235,7 +235,7 @@ async fn a_list_with_another_version_alone_does_not_begin_anew() {
 }
 
 #[tokio::test]
-async fn a_voter_that_becomes_an_observer_looks_as_one() {
+async fn a_voter_that_becomes_an_observer_looks_as_an_observer() {
     let town = Town::new(1..=4);
     let (older, newer) = (
         town.list(&[1, 2, 3, 4], &[], 1),

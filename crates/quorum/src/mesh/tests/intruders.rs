@@ -41,7 +41,7 @@ async fn assert_sane(port: u16) {
 }
 
 #[tokio::test]
-async fn noise_is_closed_and_told_in_few_lines() {
+async fn invalid_bytes_close_the_connection_and_log_few_lines() {
     let (log, _guard) = Log::capture();
     let (town, _peer) = alone();
     let port = town.port(1);
@@ -99,7 +99,7 @@ async fn wrong_hellos_are_closed() {
 }
 
 #[tokio::test]
-async fn half_a_hello_is_closed_in_time() {
+async fn an_incomplete_hello_times_out() {
     let town = Town::new(1..=3);
     let list = town.list(&[1, 2, 3], &[], 0);
     let settings = VoterSettings {
@@ -128,7 +128,7 @@ async fn half_a_hello_is_closed_in_time() {
 
 /// Silent peers do not block others.
 #[tokio::test]
-async fn a_crowd_that_says_nothing_gives_way() {
+async fn silent_connections_yield_to_others() {
     let (log, _guard) = Log::capture();
     let (town, _peer) = alone();
     let mut crowd = Vec::new();
@@ -194,7 +194,7 @@ async fn a_malformed_message_is_dropped_and_the_connection_stays() {
 
 /// This is the longest permitted message, and it comes from many unknown servers.
 #[tokio::test]
-async fn strangers_are_answered_whatever_they_say() {
+async fn unlisted_servers_are_answered() {
     let (town, _peer) = alone();
     for sid in [100, 101, 102] {
         let mut stranger = Script::greet(town.port(1), sid).await;
@@ -212,7 +212,7 @@ async fn strangers_are_answered_whatever_they_say() {
 }
 
 #[tokio::test]
-async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
+async fn two_servers_with_one_myid_are_reported_and_do_not_storm() {
     let (log, _guard) = Log::capture();
     let town = Town::new([1, 2, 3]);
     let list = town.list(&[1, 2, 3], &[], 0);

@@ -7,7 +7,7 @@ use config::members::MemberRole;
 use proto::notification::PeerState::Looking;
 
 #[tokio::test]
-async fn a_port_that_stays_taken_ends_the_server() {
+async fn a_port_that_stays_in_use_ends_the_server() {
     let town = Town::new([1, 2]);
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1))).await;
     let settings = VoterSettings {
@@ -27,7 +27,7 @@ async fn a_port_that_stays_taken_ends_the_server() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_not_known_ends_the_server() {
+async fn an_unknown_host_ends_the_server() {
     let list = "server.1=host.invalid:1:2\nserver.2=127.0.0.1:1:2\nversion=0";
     let list = Membership::parse(list, false).unwrap();
     let settings = VoterSettings {
@@ -40,7 +40,7 @@ async fn a_host_that_is_not_known_ends_the_server() {
 }
 
 #[tokio::test]
-async fn a_port_that_becomes_free_is_taken() {
+async fn a_port_that_becomes_free_is_bound() {
     let town = Town::new([1, 2]);
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1))).await;
     let (log, _guard) = Log::capture();
@@ -78,7 +78,7 @@ async fn a_new_address_is_listened_on_in_place_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn a_list_without_this_server_leaves_it_where_it_is() {
+async fn a_list_without_this_server_keeps_its_listeners() {
     let town = Town::new([1, 2, 3]);
     let peer = Peer::start(1, &town.list(&[1, 2], &[], 0), zxid(0));
     peer.voter
@@ -88,7 +88,7 @@ async fn a_list_without_this_server_leaves_it_where_it_is() {
 }
 
 #[tokio::test]
-async fn on_every_address_if_told_so() {
+async fn on_all_addresses_if_configured() {
     let town = Town::new([1, 2]);
     let settings = VoterSettings {
         listen_on_all_ips: true,

@@ -110,7 +110,7 @@ fn page(access: &Access, from: Zxid, upto: Zxid) -> Result<Vec<Zxid>, String> {
 }
 
 #[test]
-fn a_page_begins_with_the_last_record_that_is_not_behind() {
+fn a_page_begins_with_the_last_record_up_to_its_start() {
     let one = [zxid(1, 1), zxid(1, 2), zxid(1, 3)];
     let two = [zxid(1, 4), zxid(1, 5)];
     let three = [zxid(3, 1), zxid(3, 2)];
@@ -135,7 +135,7 @@ fn a_page_begins_with_the_last_record_that_is_not_behind() {
 }
 
 #[test]
-fn nothing_behind_the_end_of_the_order_is_read() {
+fn nothing_after_the_requested_end_is_read() {
     let all = [zxid(1, 1), zxid(1, 2), zxid(1, 3), zxid(1, 4)];
     let log = Log::new(&[&all[..2], &all[2..]], 10);
     let last = log.dirs().log.join("log.100000003");
@@ -147,7 +147,7 @@ fn nothing_behind_the_end_of_the_order_is_read() {
 }
 
 #[test]
-fn a_long_log_comes_in_pages_that_go_on_where_the_last_one_ended() {
+fn each_page_of_a_long_log_continues_after_the_last() {
     let all: Vec<Zxid> = (1..=300).map(|counter| zxid(1, counter)).collect();
     let log = Log::new(&[&all[..120], &all[120..]], 16 << 10);
     let access = log.access(0.0);
@@ -183,7 +183,7 @@ fn a_long_log_comes_in_pages_that_go_on_where_the_last_one_ended() {
 /// transaction, in the middle of the current file. The next page must not begin at the start of the
 /// file.
 #[test]
-fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
+fn a_growing_file_is_read_from_the_end_of_the_last_page() {
     let log = Log::new(&[], 10);
     log.write(&[], 10);
     let dirs = log.dirs();
@@ -210,7 +210,7 @@ fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
 }
 
 #[test]
-fn a_log_that_is_longer_than_its_share_of_a_snapshot_is_not_read() {
+fn a_log_above_the_snapshot_size_factor_is_not_read() {
     let all = [zxid(1, 1), zxid(1, 2), zxid(1, 3), zxid(1, 4)];
     let log = Log::new(&[&all[..2], &all[2..]], 10);
     // The second file takes 64 KiB. The file in which reading begins does not count.

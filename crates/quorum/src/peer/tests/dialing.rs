@@ -26,7 +26,7 @@ fn unreachable(site: &Site, wanted: u64) -> String {
 }
 
 #[test]
-fn a_leader_that_is_not_there_is_tried_some_times() {
+fn an_unreachable_leader_is_dialled_a_few_times() {
     let mut site = Site::new();
     site.dial.retry_delay = Duration::from_millis(30);
     let begun = Instant::now();
@@ -72,7 +72,7 @@ fn the_first_address_that_answers_wins() {
 }
 
 #[test]
-fn a_name_is_resolved_and_a_wrong_one_is_no_leader() {
+fn a_name_is_resolved_and_a_wrong_name_is_unreachable() {
     let mut site = Site::new();
     let (listener, address) = raw_leader();
     let named = |host: &str| HostPort {
@@ -92,7 +92,7 @@ fn a_name_is_resolved_and_a_wrong_one_is_no_leader() {
 }
 
 #[test]
-fn an_attempt_that_is_given_up_is_silent() {
+fn an_abandoned_attempt_reports_nothing() {
     let mut site = Site::new();
     site.dial.retry_delay = Duration::from_millis(10);
     drop(site.dial(1, &[nobody()]));
@@ -101,7 +101,7 @@ fn an_attempt_that_is_given_up_is_silent() {
 }
 
 #[test]
-fn a_pause_comes_before_the_first_try() {
+fn the_first_dial_follows_a_pause() {
     let site = Site::new();
     let (leader, address) = raw_leader();
     let begun = Instant::now();

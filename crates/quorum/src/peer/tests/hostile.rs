@@ -148,7 +148,7 @@ fn a_learner_that_does_not_read_is_dropped_and_no_other() {
 }
 
 #[test]
-fn a_learner_that_takes_nothing_is_dropped_after_a_while() {
+fn a_learner_that_reads_nothing_is_dropped_after_a_timeout() {
     let mut site = Site::new();
     site.stall = Duration::from_millis(200);
     let (port, address) = site.open_port();
@@ -177,7 +177,7 @@ fn closing_reason(site: &Site, address: std::net::SocketAddr, bytes: &[u8]) -> S
 }
 
 #[test]
-fn what_is_no_packet_ends_the_connection_with_a_reason() {
+fn invalid_packets_end_the_connection_with_a_reason() {
     let site = Site::new();
     let (_port, address) = site.open_port();
     let reason = |bytes: &[u8]| closing_reason(&site, address, bytes);
@@ -209,7 +209,7 @@ fn what_is_no_packet_ends_the_connection_with_a_reason() {
 
 /// A leader must not disconnect a follower and all its clients because of one client's request.
 #[test]
-fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() {
+fn too_long_identities_are_dropped_from_a_request() {
     let site = Site::new();
     let (_port, address) = site.open_port();
     let learner = raw_learner(address);
@@ -252,7 +252,7 @@ fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() 
 }
 
 #[test]
-fn random_bytes_harm_nobody() {
+fn random_bytes_only_end_their_connection() {
     let site = Site::new();
     let (_port, address) = site.open_port();
     let (listener, leader) = raw_leader();

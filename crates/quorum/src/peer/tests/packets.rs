@@ -93,7 +93,7 @@ fn packets_arrive_while_their_task_waits_for_the_disk() {
 }
 
 #[test]
-fn what_goes_to_all_learners_reaches_each() {
+fn a_broadcast_reaches_each_learner() {
     let site = Site::new();
     let (port, address) = site.open_port();
     let mut learners = [raw_learner(address), raw_learner(address)];
@@ -115,7 +115,7 @@ fn what_goes_to_all_learners_reaches_each() {
 }
 
 #[test]
-fn each_side_hears_once_that_the_other_is_gone() {
+fn each_side_reports_a_closed_connection_once() {
     let site = Site::new();
     let (port, address) = site.open_port();
     let connection = site.dial(1, &[address]);
@@ -197,7 +197,7 @@ fn handed_over(site: &Site) -> (LearnerPort, TcpStream, Vec<u8>) {
 }
 
 #[test]
-fn at_a_handover_what_waits_is_written_and_what_comes_is_not_delivered() {
+fn a_handover_writes_queued_packets_and_delivers_no_input() {
     let site = Site::new();
     let (port, mut learner, expected) = handed_over(&site);
     let ack = LearnerPacket::Ack { zxid: Zxid(1) };
@@ -217,7 +217,7 @@ fn at_a_handover_what_waits_is_written_and_what_comes_is_not_delivered() {
 }
 
 #[test]
-fn at_a_handover_who_is_not_up_to_date_is_dropped() {
+fn a_handover_drops_unsynchronised_learners() {
     let site = Site::new();
     let (port, address) = site.open_port();
     let learner = raw_learner(address);
@@ -255,7 +255,7 @@ fn assert_is_cut(mut learner: TcpStream, expected: &[u8]) {
 }
 
 #[test]
-fn nothing_is_left_of_a_port_and_its_connections() {
+fn a_dropped_port_closes_its_connections() {
     let site = Site::new();
     let (port, address) = site.open_port();
     let learners = [raw_learner(address), raw_learner(address)];
@@ -315,7 +315,7 @@ fn with_quorum_listen_on_all_ips_only_the_port_counts() {
 }
 
 #[test]
-fn after_a_cut_is_ordered_packets_go_on_and_a_late_snap_is_only_a_packet() {
+fn after_trunc_packets_continue_and_a_late_snap_is_a_packet() {
     let site = Site::new();
     let (port, address) = site.open_port();
     let connection = site.dial(1, &[address]);

@@ -40,7 +40,7 @@ fn signature() -> Vec<u8> {
 }
 
 #[test]
-fn a_tree_arrives_equal_and_in_its_place_among_the_packets() {
+fn a_tree_arrives_equal_and_in_packet_order() {
     let site = Site::new();
     site.state.replace_tree(grown_tree(ZXID, 5000, 200));
     let (port, address) = site.open_port();
@@ -117,7 +117,7 @@ fn change(number: i64) -> TxnRecord {
 }
 
 #[test]
-fn what_changes_while_the_tree_is_sent_comes_behind_it() {
+fn changes_during_the_transfer_follow_the_tree() {
     let site = Site::new();
     site.state.replace_tree(grown_tree(ZXID, 3000, 16 << 10));
     let (port, address) = site.open_port();
@@ -153,7 +153,7 @@ fn what_changes_while_the_tree_is_sent_comes_behind_it() {
 }
 
 #[test]
-fn the_bytes_are_those_of_a_java_leader() {
+fn the_bytes_equal_a_java_leaders() {
     let site = Site::new();
     site.state.replace_tree(grown_tree(ZXID, 30, 10));
     let (port, address) = site.open_port();
@@ -209,7 +209,7 @@ fn a_link_is_closed_while_its_snapshot_is_sent() {
 }
 
 #[test]
-fn a_learner_goes_while_it_is_sent_a_snapshot() {
+fn a_learner_disconnects_during_its_snapshot() {
     let site = Site::new();
     let (_port, link, learner) = within_a_snapshot(&site);
     drop(learner);
@@ -217,7 +217,7 @@ fn a_learner_goes_while_it_is_sent_a_snapshot() {
 }
 
 #[test]
-fn another_tree_in_its_place_is_not_sent() {
+fn a_replaced_tree_is_not_sent() {
     let site = Site::new();
     let (_port, link, learner) = within_a_snapshot(&site);
     site.state.replace_tree(grown_tree(ZXID, 3, 1));
@@ -242,7 +242,7 @@ fn receive(site: &Site, attempt: u64, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_snapshot_that_is_no_good_is_reported() {
+fn a_corrupt_snapshot_is_reported() {
     let site = Site::new();
     let body = body_of(&grown_tree(ZXID, 100, 10));
     let cut = receive(&site, 1, &body[..body.len() / 2]);
@@ -269,7 +269,7 @@ fn a_snapshot_that_is_no_good_is_reported() {
 }
 
 #[test]
-fn a_snapshot_that_comes_slowly_is_heard_of_and_can_be_given_up() {
+fn a_slow_snapshot_reports_progress_and_can_be_abandoned() {
     let site = Site::new();
     let (listener, leader) = raw_leader();
     let connection = site.dial(1, &[leader]);

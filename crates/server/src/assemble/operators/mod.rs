@@ -198,7 +198,7 @@ mod tests {
     /// Between DIFF and UPTODATE, a member's tree and log may contain transactions that will be
     /// truncated.
     #[tokio::test]
-    async fn a_backup_gets_nothing_of_a_tree_that_is_not_established() {
+    async fn a_backup_excludes_an_unestablished_tree() {
         let dir = tempfile::tempdir().unwrap();
         let server = test_server(dir.path()).await;
         let state = server.clients.state.clone();

@@ -76,7 +76,7 @@ fn record(counter: u32) -> Record {
 }
 
 #[test]
-fn the_last_number_of_an_epoch_is_not_given_out() {
+fn the_last_zxid_of_an_epoch_is_not_assigned() {
     let mut leader = leading(&[3]);
     let last = zxid(u32::MAX - 2);
     leader.proposals = crate::broadcast::Proposals::shared(voters(&[3]), Sid(3), last);
@@ -122,7 +122,7 @@ fn a_reconfiguration_needs_both_quorums_and_so_does_what_follows_it() {
 }
 
 #[test]
-fn a_leader_that_stays_goes_on_in_the_new_configuration() {
+fn a_remaining_leader_continues_in_the_new_configuration() {
     let (mut leader, mut out) = reconfig(&[1, 3], true);
     leader.handle_synced(zxid(2), &mut out);
     ack(&mut leader, 1, 2, &mut out);

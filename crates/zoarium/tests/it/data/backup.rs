@@ -89,7 +89,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_backup_grows_by_the_log_and_gives_every_moment_back() {
+async fn a_backup_grows_by_the_log_and_restores_every_moment() {
     let (home, data, dir) = site().await;
     let names: Vec<_> = files(&dir);
     assert_eq!(names.len(), 3, "{names:?}");
@@ -174,7 +174,7 @@ async fn damaged_backups_are_refused_with_the_file_and_the_way_out() {
 }
 
 #[tokio::test]
-async fn a_backup_of_another_history_is_not_gone_on_with() {
+async fn a_backup_of_another_history_is_not_extended() {
     let (home, data, dir) = site().await;
     let before = fs::read(dir.join("backup.json")).unwrap();
     // The same number of transactions, but different ones.
@@ -229,7 +229,7 @@ async fn a_backup_of_another_history_is_not_gone_on_with() {
 
 /// Two concurrent backups, or a restore while a server runs.
 #[tokio::test]
-async fn a_directory_that_is_in_use_is_left_alone() {
+async fn a_directory_in_use_is_unchanged() {
     let (home, data, dir) = site().await;
     let to = home.path().join("to");
     fs::create_dir(&to).unwrap();
@@ -245,7 +245,7 @@ async fn a_directory_that_is_in_use_is_left_alone() {
 
 /// The disk of the backup, or of the target, is full.
 #[tokio::test]
-async fn a_full_disk_leaves_what_was_there() {
+async fn a_full_disk_keeps_existing_files() {
     let (home, data, dir) = site().await;
     let (server, client) = start(&data, "").await;
     write(&client, 200, &"x".repeat(4096)).await;

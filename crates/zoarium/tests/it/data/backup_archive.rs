@@ -17,7 +17,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn one_file_grows_by_the_log_and_gives_every_moment_back() {
+async fn one_file_grows_by_the_log_and_restores_every_moment() {
     let (home, data, dir) = site().await;
     let archives = home.path().join("archives");
     fs::create_dir(&archives).unwrap();

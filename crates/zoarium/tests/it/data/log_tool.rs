@@ -55,7 +55,7 @@ fn a_directory_is_all_its_logs() {
 }
 
 #[test]
-fn what_a_crash_leaves_is_good() {
+fn files_after_a_crash_are_valid() {
     let Some(vector) = damaged() else { return };
     let (_dir, path) = vector.edited(SINGLE, "edits_of_log.1", "cut at record+57");
     let (code, text) = log(&["--verify"], &[&path]);
@@ -71,7 +71,7 @@ fn what_a_crash_leaves_is_good() {
 }
 
 #[test]
-fn damage_is_told_with_its_place_and_exit_code_1() {
+fn damage_is_reported_with_its_offset_and_exit_code_1() {
     let Some(vector) = damaged() else { return };
     let flip = "flip payload byte, middle";
     let (_dir, path) = vector.edited(SINGLE, "edits_of_log.1", flip);
@@ -91,7 +91,7 @@ fn damage_is_told_with_its_place_and_exit_code_1() {
 }
 
 #[test]
-fn what_is_no_log_is_named() {
+fn an_invalid_log_is_named() {
     let Some(vector) = damaged() else { return };
     let snapshot = vector.dir.join("single/version-2/snapshot.0");
     for options in [&[][..], &["--verify"], &["--repair"], &["--chop", "3"]] {
@@ -108,7 +108,7 @@ fn what_is_no_log_is_named() {
 }
 
 #[test]
-fn transactions_missing_between_logs_are_told() {
+fn transactions_missing_between_logs_are_reported() {
     let Some(vector) = damaged() else { return };
     let (dir, path) = vector.copied("pair/version-2/log.1");
     fs::copy(

@@ -83,7 +83,7 @@ fn directories_of_java_are_restored_to_every_transaction() {
 }
 
 #[test]
-fn what_cannot_be_restored_is_refused() {
+fn an_impossible_restore_is_refused() {
     let from = tempfile::tempdir().unwrap();
     let to = tempfile::tempdir().unwrap();
     std::fs::create_dir(from.path().join("version-2")).unwrap();

@@ -168,7 +168,7 @@ fn base64_of_hex(hex: &str) -> String {
 }
 
 #[test]
-fn a_damaged_snapshot_is_named_and_nothing_is_printed() {
+fn a_damaged_snapshot_is_reported_and_not_printed() {
     let Some(vector) = vector("snap-gz") else {
         return;
     };
@@ -257,7 +257,7 @@ fn snapshots_are_compared_level_by_level() {
 /// The lines equal the output of Apache ZooKeeper 3.9.5's SnapshotRecursiveSummary for the same
 /// file, with siblings in the order of their names.
 #[test]
-fn what_takes_the_room_is_summed_up() {
+fn sizes_are_summed_by_subtree() {
     let Some((file, _)) = grown() else { return };
     let summary = |more: &[&str]| {
         let mut arguments = vec![OsStr::new("summary"), file.as_os_str()];

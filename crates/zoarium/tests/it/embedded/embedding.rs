@@ -106,7 +106,7 @@ fn is_refused(address: SocketAddr) -> bool {
 }
 
 #[test]
-fn several_servers_share_a_process_and_nothing_else() {
+fn several_servers_share_only_a_process() {
     let alone = Alone::begin();
     let directory = tempfile::tempdir().unwrap();
     let (one, two) = (directory.path().join("one"), directory.path().join("two"));
@@ -146,7 +146,7 @@ fn dropping_a_server_stops_it() {
 }
 
 #[test]
-fn a_start_that_is_given_up_leaves_nothing() {
+fn an_abandoned_start_leaves_no_files() {
     let alone = Alone::begin();
     let directory = tempfile::tempdir().unwrap();
     run(async {
@@ -160,7 +160,7 @@ fn a_start_that_is_given_up_leaves_nothing() {
 }
 
 #[test]
-fn what_is_refused_is_an_error_that_says_why() {
+fn refusals_are_errors_with_a_reason() {
     let alone = Alone::begin();
     let directory = tempfile::tempdir().unwrap();
     let builder = || Server::builder().data_dir(directory.path());
@@ -190,7 +190,7 @@ fn what_is_refused_is_an_error_that_says_why() {
 }
 
 #[test]
-fn what_would_end_a_process_is_an_error_of_the_handle() {
+fn fatal_errors_are_errors_of_the_handle() {
     let alone = Alone::begin();
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("myid"), "1").unwrap();

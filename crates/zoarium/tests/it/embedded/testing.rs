@@ -42,7 +42,7 @@ fn an_ensemble_serves_within_a_second() {
 }
 
 #[test]
-fn an_ensemble_goes_on_without_its_leader() {
+fn an_ensemble_continues_without_its_leader() {
     let alone = Alone::begin();
     run(async {
         let ensemble = TestEnsemble::builder().members(3).observers(1);
@@ -76,7 +76,7 @@ fn an_ensemble_goes_on_without_its_leader() {
 }
 
 #[test]
-fn a_leader_that_is_cut_off_leads_no_more() {
+fn a_disconnected_leader_steps_down() {
     let alone = Alone::begin();
     run(async {
         let mut ensemble = TestEnsemble::start(3).await.unwrap();
@@ -102,7 +102,7 @@ fn a_leader_that_is_cut_off_leads_no_more() {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     let alone = Alone::begin();
     run(async {
         let mut server = TestServer::start().await.unwrap();
@@ -155,7 +155,7 @@ fn a_session_can_be_ended() {
 }
 
 #[test]
-fn nothing_is_left_when_a_test_panics() {
+fn a_panicking_test_leaves_no_files() {
     let alone = Alone::begin();
     let mut addresses = Vec::new();
     let panicked = catch_unwind(AssertUnwindSafe(|| {

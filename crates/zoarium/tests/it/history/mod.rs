@@ -130,7 +130,7 @@ async fn committed_changes_are_recorded_with_their_clients() {
 }
 
 #[tokio::test]
-async fn what_was_missed_comes_from_the_log_also_after_damage() {
+async fn missed_changes_are_read_from_the_log_also_after_damage() {
     let data = tempfile::tempdir().unwrap();
     let (server, client) = start(data.path(), "").await;
     client
@@ -177,7 +177,7 @@ async fn what_was_missed_comes_from_the_log_also_after_damage() {
 }
 
 #[tokio::test]
-async fn a_history_that_is_removed_under_the_server_is_made_again() {
+async fn a_history_that_is_removed_during_service_is_rebuilt() {
     let data = tempfile::tempdir().unwrap();
     let (server, client) = start(data.path(), "").await;
     let made = client

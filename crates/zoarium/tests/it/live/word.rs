@@ -19,7 +19,7 @@ fn a_word_is_answered_and_its_refusal_too() {
 }
 
 #[test]
-fn nobody_there_and_no_answer_are_failures() {
+fn a_closed_port_and_a_silent_server_are_failures() {
     let server = RunningServer::start();
     let unknown = zoarium(["word", &server.address, "abcd"]);
     assert_eq!(unknown.status.code(), Some(1));

@@ -31,7 +31,7 @@ fn children_of_root(server: &RunningServer) -> Vec<String> {
 }
 
 #[test]
-fn every_workload_runs_without_an_error_and_leaves_nothing_behind() {
+fn every_workload_runs_without_an_error_and_cleans_up() {
     let server = RunningServer::start();
     let load = "--sessions 4 --pipeline 8 --keys 50 --ops 400";
     for workload in ["get", "exists", "set", "create", "mixed", "multi"] {
@@ -84,7 +84,7 @@ fn a_comparison_reports_both_servers() {
 }
 
 #[test]
-fn what_the_server_refuses_is_counted_and_fails_the_run() {
+fn refusals_of_the_server_are_counted_and_fail_the_run() {
     let server = RunningServer::start();
     // The request is larger than a server accepts, and the server closes the connection.
     let arguments = format!(
@@ -98,7 +98,7 @@ fn what_the_server_refuses_is_counted_and_fails_the_run() {
 }
 
 #[test]
-fn locks_are_handed_over_and_none_is_left() {
+fn locks_are_passed_on_and_none_remains() {
     let server = RunningServer::start();
     let report = bench(&server, "lock", "--sessions 6 --locks 2 --ops 300");
     let side = &report["servers"][0];
@@ -193,7 +193,7 @@ fn a_suite_is_one_report_in_markdown_and_json() {
 }
 
 #[test]
-fn a_load_that_cannot_be_run_is_a_row_that_says_why() {
+fn a_load_that_cannot_run_is_a_row_with_its_reason() {
     let server = RunningServer::start_with(&["2000", "60"]);
     let suite = |only: &str| {
         let arguments = format!(

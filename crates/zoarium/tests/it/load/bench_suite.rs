@@ -196,7 +196,7 @@ fn the_leader_of_an_ensemble_is_killed_and_a_majority_is_the_limit() {
 }
 
 #[test]
-fn what_cannot_be_started_is_refused_with_its_reason() {
+fn an_impossible_start_is_refused_with_its_reason() {
     let dir = tempfile::tempdir().unwrap();
     let server = Prepared::server(dir.path());
     let refused = |arguments: Vec<String>, reason: &str| {
@@ -225,7 +225,7 @@ fn what_cannot_be_started_is_refused_with_its_reason() {
 }
 
 #[test]
-fn what_is_left_out_names_the_option_that_brings_it() {
+fn omitted_content_names_the_option_that_includes_it() {
     let server = RunningServer::start();
     let servers = vec!["--server".to_owned(), server.address.clone()];
     let output = suite(servers, "leader,restart,get 1 x 1", "--duration 50ms");
@@ -241,7 +241,7 @@ fn what_is_left_out_names_the_option_that_brings_it() {
 }
 
 #[test]
-fn a_snapshot_that_never_comes_is_told() {
+fn a_missing_snapshot_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let server = Prepared::ensemble(dir.path(), 1, "snapCount=100000000\n");
     let servers = server.arguments("--server", "--start");

@@ -47,7 +47,7 @@ fn as_nobody(site: &Site) -> Said {
 }
 
 #[test]
-fn what_is_no_file_is_no_configuration() {
+fn a_directory_or_pipe_is_not_a_configuration() {
     let site = Site::new();
     assert_eq!(site.preflight(&[]).told("blocker"), ["config-file"]);
     fs::create_dir(site.config()).unwrap();
@@ -96,7 +96,7 @@ fn a_hundred_megabytes_are_no_configuration() {
 }
 
 #[test]
-fn bytes_of_any_kind_are_told_without_control_characters() {
+fn any_bytes_are_logged_without_control_characters() {
     let site = Site::new();
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     fs::write(site.config(), bytes).unwrap();
@@ -115,7 +115,7 @@ fn bytes_of_any_kind_are_told_without_control_characters() {
 }
 
 #[test]
-fn a_directory_that_leads_to_itself_is_told() {
+fn a_directory_cycle_is_reported() {
     let site = Site::new();
     symlink("data", site.path("data")).unwrap();
     site.alone("");
@@ -142,7 +142,7 @@ fn a_directory_that_leads_to_itself_is_told() {
 }
 
 #[test]
-fn a_file_in_the_place_of_a_directory_is_told() {
+fn a_file_instead_of_a_directory_is_reported() {
     let site = Site::new();
     site.write("data", "x");
     site.alone("");
@@ -151,7 +151,7 @@ fn a_file_in_the_place_of_a_directory_is_told() {
 }
 
 #[test]
-fn who_may_not_read_or_write_is_told() {
+fn missing_permissions_are_reported() {
     let Some(data) = testkit::recordings::find("vectors/storage/rolled/data") else {
         return;
     };
@@ -201,7 +201,7 @@ fn who_may_not_read_or_write_is_told() {
 }
 
 #[test]
-fn files_that_everybody_may_change_are_told() {
+fn world_writable_files_are_reported() {
     let Some(data) = testkit::recordings::find("vectors/storage/rolled/data") else {
         return;
     };

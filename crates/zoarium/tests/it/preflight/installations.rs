@@ -439,7 +439,7 @@ fn prepared_installations_are_judged_as_written_down() {
 }
 
 #[test]
-fn a_port_that_is_taken_says_by_whom() {
+fn a_port_in_use_names_its_process() {
     let Some(data) = testkit::recordings::find("vectors/storage/rolled/data") else {
         return;
     };
@@ -456,7 +456,7 @@ fn a_port_that_is_taken_says_by_whom() {
 }
 
 #[test]
-fn warnings_count_if_that_is_asked_for() {
+fn warnings_count_with_the_strict_option() {
     let site = Site::new();
     fs::create_dir(site.path("data")).unwrap();
     site.alone("");
@@ -465,7 +465,7 @@ fn warnings_count_if_that_is_asked_for() {
 }
 
 #[test]
-fn few_open_files_are_told() {
+fn few_open_files_are_reported() {
     let site = Site::new();
     fs::create_dir(site.path("data")).unwrap();
     site.alone("");

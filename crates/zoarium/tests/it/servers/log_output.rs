@@ -97,7 +97,7 @@ async fn a_server_serves_while_nobody_reads_its_log_and_loses_no_line() {
 }
 
 #[tokio::test]
-async fn a_server_ends_although_nobody_reads_its_log() {
+async fn a_server_ends_although_its_log_is_not_read() {
     let mut server = Server::start();
     server.serve_sessions().await;
     server.terminate();

@@ -125,7 +125,7 @@ fn three_members_serve_and_survive_the_loss_of_their_leader() {
 }
 
 #[test]
-fn one_member_is_enough_and_leaves_nothing() {
+fn one_member_is_enough_and_leaves_no_files() {
     let scratch = tempfile::tempdir().unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_zoarium"));
     process.args(["quickstart", "--members", "1"]);

@@ -142,7 +142,7 @@ const REFUSED: &[&str] = &[
 ];
 
 #[test]
-fn a_server_does_not_start_with_what_is_not_there() {
+fn a_server_does_not_start_with_missing_features() {
     for line in REFUSED {
         // The admin settings require something only if the admin server is not switched off.
         let site = Site::with_file(&format!("dataDir=DIR/data\nclientPort=0\n{line}\n"));
@@ -165,7 +165,7 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 #[test]
-fn a_server_starts_with_what_has_no_effect_and_says_each_once() {
+fn a_server_warns_once_about_each_setting_without_effect() {
     let site = Site::new(&WITHOUT_EFFECT.join("\n"));
     let started = site.start();
     assert_eq!(started.code, None, "{}", started.stderr);
@@ -202,7 +202,7 @@ fn a_super_user_by_certificate_without_a_port_for_certificates_is_a_warning() {
 /// An operator who configures the provider and the JAAS file expects that clients log in. Without
 /// the refusal, an anonymous create would succeed.
 #[test]
-fn a_sasl_provider_with_a_jaas_file_that_does_not_exist_serves_nobody() {
+fn a_sasl_provider_without_its_jaas_file_refuses_everybody() {
     let provider = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
     let jaas = "-Djava.security.auth.login.config=/does-not-exist/jaas.conf";
     let site = Site::new(provider).flags(jaas);
@@ -224,7 +224,7 @@ fn a_jaas_file_alone_is_refused_too() {
 }
 
 #[test]
-fn a_misspelt_data_dir_is_told_the_right_name() {
+fn a_misspelt_data_dir_gets_a_suggestion() {
     let site = Site::with_file("datadir=DIR/data\nclientPort=0\n");
     let refused = site.start();
     let place = format!("{}:1: datadir: ", site.zoo_cfg().display());

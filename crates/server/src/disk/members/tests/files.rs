@@ -9,7 +9,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_list_moves_out_of_zoo_cfg() {
+fn the_member_list_moves_from_zoo_cfg_to_a_dynamic_file() {
     let server = Server::new(
         1,
         &format!(
@@ -66,7 +66,7 @@ fn a_server_starts_with_the_files_it_wrote() {
 }
 
 #[test]
-fn a_proposal_that_is_given_up_leaves_no_file() {
+fn an_abandoned_proposal_leaves_no_file() {
     let server = Server::of_three(1, "");
     let mut keeper = server.start();
     keeper.install(three("100000000")).unwrap();
@@ -77,7 +77,7 @@ fn a_proposal_that_is_given_up_leaves_no_file() {
 }
 
 #[test]
-fn a_left_over_proposal_goes_with_the_list_that_overtakes_it() {
+fn a_newer_list_removes_an_old_proposal() {
     let server = Server::of_three(1, "");
     server.start().install(three("100000000")).unwrap();
     // The crash of a server that had installed this list, but not removed its proposal.
@@ -102,7 +102,7 @@ fn an_edit_since_the_start_is_kept() {
 }
 
 #[test]
-fn a_client_port_stays_where_no_list_has_it() {
+fn a_client_port_outside_the_list_stays_in_zoo_cfg() {
     let without: String = THREE
         .lines()
         .map(|line| line.split(';').next().unwrap().to_owned() + "\n")
@@ -138,7 +138,7 @@ fn passwords_in_zoo_cfg_stay_private() {
 }
 
 #[test]
-fn what_a_link_points_to_is_left_alone() {
+fn the_target_of_a_symlink_is_unchanged() {
     let server = Server::of_three(1, "");
     let shared = server.path("shared");
     fs::rename(server.path("zoo.cfg"), &shared).unwrap();
@@ -150,7 +150,7 @@ fn what_a_link_points_to_is_left_alone() {
 }
 
 #[test]
-fn left_over_temporary_files_are_in_nobodys_way() {
+fn old_temporary_files_are_replaced() {
     let server = Server::of_three(1, "");
     let precious = server.path("precious");
     fs::write(&precious, "mine").unwrap();
@@ -165,7 +165,7 @@ fn left_over_temporary_files_are_in_nobodys_way() {
 
 /// A directory has the name of the file, so not even root can replace it.
 #[test]
-fn what_cannot_be_written_counts_in_memory() {
+fn an_unwritable_list_is_used_from_memory() {
     let server = Server::of_three(1, "");
     let zoo_cfg = server.read("zoo.cfg");
     let in_the_way = |name: &str| fs::create_dir_all(server.path(name).join("x")).unwrap();
@@ -190,7 +190,7 @@ fn what_cannot_be_written_counts_in_memory() {
 }
 
 #[test]
-fn a_zoo_cfg_that_is_gone_is_not_made_up() {
+fn a_missing_zoo_cfg_is_not_recreated() {
     let server = Server::of_three(1, "");
     let mut keeper = server.start();
     fs::remove_file(server.path("zoo.cfg")).unwrap();

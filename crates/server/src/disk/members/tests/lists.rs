@@ -31,7 +31,7 @@ fn a_newer_list_outlives_an_older_one_that_is_installed() {
 }
 
 #[test]
-fn a_reconfiguration_that_the_new_leader_never_heard_of_is_given_up() {
+fn a_reconfiguration_unknown_to_the_new_leader_is_abandoned() {
     let mut keeper = keeper(1, "");
     keeper.install(three("100000000")).unwrap();
     keeper.see(three("100000007")).unwrap();
@@ -42,7 +42,7 @@ fn a_reconfiguration_that_the_new_leader_never_heard_of_is_given_up() {
 }
 
 #[test]
-fn with_reconfig_off_lists_of_others_are_nothing() {
+fn without_reconfig_lists_of_others_are_ignored() {
     let server = Server::new(1, &format!("{BASE}{THREE}"));
     let mut keeper = server.start();
     keeper.back_up().unwrap();
@@ -115,7 +115,7 @@ fn own_addresses_move_with_the_list() {
 }
 
 #[test]
-fn a_leader_is_lost_that_has_no_vote_or_another_address() {
+fn a_leader_without_a_vote_or_at_another_address_is_lost() {
     let loses = |text: &str, leader| {
         let change = keeper(1, "")
             .install(list(&format!("{text}version=1")))
@@ -135,7 +135,7 @@ fn a_leader_is_lost_that_has_no_vote_or_another_address() {
 }
 
 #[test]
-fn a_list_without_a_version_gets_the_epochs() {
+fn a_list_without_a_version_takes_the_epoch_as_version() {
     let server = Server::of_three(1, "");
     let mut keeper = server.start();
     let epoch = keeper.epoch_config(Epoch(1)).unwrap();
@@ -174,7 +174,7 @@ fn a_leader_stays_where_it_votes_at_the_same_address() {
 }
 
 #[test]
-fn texts_of_others_are_read() {
+fn lists_of_other_servers_are_parsed() {
     let keeper = keeper(1, "");
     let text = three("10000000b").node_data();
     assert_eq!(keeper.parse(text.as_bytes()), Ok(three("10000000b")));

@@ -49,7 +49,7 @@ fn leader(lines: &str) -> MembershipKeeper {
 }
 
 #[test]
-fn servers_come_and_go() {
+fn servers_join_and_leave() {
     let keeper = leader("");
     let planned = keeper.plan(&leaving("1"), &facts(&[1, 2])).unwrap();
     assert_eq!(
@@ -67,7 +67,7 @@ fn servers_come_and_go() {
 }
 
 #[test]
-fn a_whole_list_goes_before_single_servers() {
+fn a_complete_list_takes_precedence_over_joining_servers() {
     let request = ReconfigRequest {
         joining: Some("server.x=1".into()),
         leaving: Some("x".into()),
@@ -163,7 +163,7 @@ fn groups_decide_whether_a_new_list_has_a_quorum() {
 }
 
 #[test]
-fn standalone_enabled_decides_whether_one_may_be_left() {
+fn standalone_enabled_permits_a_single_server() {
     for (lines, outcome) in [
         ("", Err(ErrorCode::BadArguments)),
         ("standaloneEnabled=false\n", Ok(vec![Sid(3)])),

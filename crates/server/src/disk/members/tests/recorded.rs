@@ -65,7 +65,7 @@ fn requests() -> [ReconfigRequest; 3] {
 }
 
 #[test]
-fn files_are_those_of_apache_zookeeper_after_each_step() {
+fn files_equal_apache_zookeepers_after_each_step() {
     if !Path::new(RECORDED).exists() {
         println!("skipped: there is no {RECORDED}");
         return;

@@ -26,7 +26,7 @@ fn send(process: u32, signal: Signal) {
 }
 
 #[test]
-fn it_says_where_it_serves_and_ends_with_its_standard_input() {
+fn it_prints_its_address_and_ends_with_its_standard_input() {
     let members = ["--members", "3", "--observers", "1"];
     let limit = ["--set", "maxSessionTimeout=7000"];
     let mut fixture = Fixture::start(&[&members[..], &limit].concat());
@@ -50,7 +50,7 @@ fn it_says_where_it_serves_and_ends_with_its_standard_input() {
 }
 
 #[test]
-fn a_signal_ends_it_and_nothing_is_left() {
+fn a_signal_stops_it_and_removes_its_files() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let fixture = Fixture::start(&[]);
         send(fixture.process.id(), signal);
@@ -100,7 +100,7 @@ fn its_members_have_the_requested_ports() {
 }
 
 #[test]
-fn what_it_is_not_to_be_is_refused() {
+fn unsuitable_arguments_are_refused() {
     let refused = [
         (["--members", "0"], "0"),
         (["--port", "0"], "0"),
