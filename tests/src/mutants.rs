@@ -13,6 +13,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 pub use patch::Mutant;
+use serde_json::Value;
 
 use crate::command::run;
 use crate::layout::{profile_dir, workspace_root};
@@ -27,6 +28,9 @@ const PATCHES: &str = "crates/simulator/mutants";
 
 /// Module with the switch, in the folder of the patches.
 const MODULE: &str = "mutant.rs";
+
+/// Manifest of the workspace.
+const MANIFEST: &str = "Cargo.toml";
 
 /// Returns all mutants, ordered by name.
 ///
@@ -79,11 +83,29 @@ pub fn switched_sources(mutants: &[Mutant]) -> Result<BTreeMap<String, String>, 
     Ok(switched)
 }
 
+/// Suffix of the version of the copy's crates. It distinguishes their files in the build directory
+/// from the files of the workspace.
+const VERSION_SUFFIX: &str = "+mutants";
+
 /// The copy of the sources, in the target directory.
 #[derive(Debug)]
 pub struct SwitchedCopy {
     sources: PathBuf,
+    /// Directory of the copy's executables.
     target: PathBuf,
+    /// Directory with all intermediate files, of the workspace and of the copy. Both use the same
+    /// crates from registries, which are therefore built only once. Cargo before 1.91 ignores this
+    /// directory, and builds these crates again.
+    build: PathBuf,
+}
+
+/// Programs of the copy that catch mutants.
+#[derive(Debug)]
+pub struct Catchers {
+    /// The simulator.
+    pub simulator: PathBuf,
+    /// Executables of the other tests.
+    pub tests: Vec<PathBuf>,
 }
 
 impl SwitchedCopy {
@@ -96,10 +118,12 @@ impl SwitchedCopy {
         static COPY: OnceLock<Result<SwitchedCopy, String>> = OnceLock::new();
         let copy = COPY.get_or_init(|| {
             let profile = profile_dir();
-            let target = profile.parent().unwrap_or(&profile).join("mutants");
+            let build = profile.parent().unwrap_or(&profile).to_path_buf();
+            let target = build.join("mutants");
             let copy = Self {
                 sources: target.join("sources"),
                 target,
+                build,
             };
             copy.write().map(|()| copy)
         });
@@ -119,6 +143,9 @@ impl SwitchedCopy {
         }
         let listed = String::from_utf8(listed.stdout).map_err(|error| error.to_string())?;
         let mut switched = switched_sources(&mutants()?)?;
+        let manifest = fs::read_to_string(root.join(MANIFEST)).map_err(at(&root))?;
+        let manifest = with_version_suffix(&manifest).ok_or("the workspace has no version")?;
+        switched.insert(MANIFEST.to_owned(), manifest);
         let mut wanted = BTreeSet::new();
         for file in listed.split_terminator('\0') {
             let path = root.join(file);
@@ -152,43 +179,58 @@ impl SwitchedCopy {
     fn cargo(&self, subcommand: &str) -> Command {
         let mut command = cargo(&self.sources);
         command
-            .args([subcommand, "--quiet", "--target-dir"])
+            .env("CARGO_BUILD_BUILD_DIR", &self.build)
+            .args([subcommand, "--quiet", "--workspace", "--target-dir"])
             .arg(&self.target);
         command
     }
 
-    /// Returns the command that runs the tests which catch mutants. One command also builds the
-    /// simulator, which one of the tests runs. Several commands would build each crate several
-    /// times, because the features of other crates depend on all selected packages.
-    pub fn test(&self) -> Command {
-        let mut command = self.cargo("test");
-        for package in ["zoarium-simulator", "zoarium-host", "zoarium-executor"] {
-            command.args(["--package", package]);
-        }
-        for test in ["schedule", "it", "stable_trace"] {
-            command.args(["--test", test]);
-        }
-        command
-    }
-
-    /// Builds the tests and the simulator, and returns the path of the simulator.
+    /// Builds the tests that catch mutants, and the simulator, which one of the tests runs. The
+    /// command selects the whole workspace, because the features of crates from registries depend on
+    /// all selected packages.
     ///
     /// # Errors
     /// If they do not build.
-    pub fn simulator(&self) -> Result<PathBuf, String> {
-        run(self.test().arg("--no-run"), BUILD_LIMIT)?;
-        Ok(self.target.join("debug/simulator"))
+    pub fn catchers(&self) -> Result<Catchers, String> {
+        let mut command = self.cargo("test");
+        command.args(["--no-run", "--message-format", "json-render-diagnostics"]);
+        for test in ["schedule", "interleavings", "stable_trace"] {
+            command.args(["--test", test]);
+        }
+        let printed = run(&mut command, BUILD_LIMIT)?;
+        Ok(Catchers {
+            simulator: self.target.join("debug/simulator"),
+            tests: printed.lines().filter_map(test_executable).collect(),
+        })
     }
 
-    /// Builds the server, and returns its path.
+    /// Builds the server with the features of [`catchers`](Self::catchers), and returns its path.
     ///
     /// # Errors
     /// If it does not build.
     pub fn zoarium(&self) -> Result<PathBuf, String> {
         let mut command = self.cargo("build");
-        run(command.args(["--package", "zoarium"]), BUILD_LIMIT)?;
+        command.args(["--bin", "zoarium", "--example", "hand_over"]);
+        run(&mut command, BUILD_LIMIT)?;
         Ok(self.target.join("debug/zoarium"))
     }
+}
+
+/// Returns the executable that a message of cargo announces, if it is a test.
+fn test_executable(message: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let kinds = message["target"]["kind"].as_array()?;
+    let executable = message["executable"].as_str()?;
+    kinds.contains(&"test".into()).then(|| executable.into())
+}
+
+/// Returns the manifest of the workspace with a version that ends with [`VERSION_SUFFIX`].
+fn with_version_suffix(manifest: &str) -> Option<String> {
+    let (before, after) = manifest.split_once("[workspace.package]\nversion = \"")?;
+    let (version, after) = after.split_once('"')?;
+    Some(format!(
+        "{before}[workspace.package]\nversion = \"{version}{VERSION_SUFFIX}\"{after}"
+    ))
 }
 
 /// Removes all files that are not wanted, and empty folders: a folder in `crates` would count as a

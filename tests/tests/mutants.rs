@@ -6,12 +6,13 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use tests::mutants::{Mutant, SWITCH, SwitchedCopy, mutants, switched_sources};
+use tests::mutants::{Catchers, Mutant, SWITCH, SwitchedCopy, mutants, switched_sources};
 use tests::{find_tool, or_skip, workspace_root};
 
 /// A change of the simulator changes the meaning of the seeds. Then one of the following seeds must
@@ -40,27 +41,26 @@ fn every_patch_fits_and_names_what_catches_it() {
 }
 
 /// The programs of the copy.
-struct Programs {
-    copy: &'static SwitchedCopy,
-    simulator: PathBuf,
-}
+struct Programs(Catchers);
 
 impl Programs {
-    fn built() -> Self {
-        let begun = Instant::now();
-        let copy = SwitchedCopy::get().unwrap_or_else(|error| panic!("{error}"));
-        let built = copy.simulator();
-        let simulator = built.unwrap_or_else(|error| panic!("{error}"));
-        report(&format!(
-            "built the simulator with mutants in {:.0} s",
-            begun.elapsed().as_secs_f64()
-        ));
-        Self { copy, simulator }
+    fn built() -> &'static Self {
+        static PROGRAMS: OnceLock<Programs> = OnceLock::new();
+        PROGRAMS.get_or_init(|| {
+            let begun = Instant::now();
+            let built = SwitchedCopy::get().and_then(SwitchedCopy::catchers);
+            let built = built.unwrap_or_else(|error| panic!("{error}"));
+            report(&format!(
+                "built the simulator with mutants in {:.0} s",
+                begun.elapsed().as_secs_f64()
+            ));
+            Self(built)
+        })
     }
 
     /// Runs the simulator, with a mutant or without one.
     fn simulate(&self, mutant: Option<&str>, arguments: &[&str]) -> Output {
-        let mut command = Command::new(&self.simulator);
+        let mut command = Command::new(&self.0.simulator);
         command.args(["--trace", "off"]).args(arguments);
         run(&mut command, mutant)
     }
@@ -130,15 +130,17 @@ impl Programs {
     }
 
     fn catch_by_test(&self, mutant: &str, test: &str) -> Result<String, String> {
-        let mut command = self.copy.test();
-        command.args(["--", "--exact", test]);
-        let ran = run(&mut command, Some(mutant));
-        let text = printed(&ran);
-        if !ran.status.success() && text.contains(&format!("---- {test} stdout ----")) {
-            Ok(format!("test {test}"))
-        } else {
-            Err(text)
+        let mut text = String::new();
+        for executable in &self.0.tests {
+            let mut command = Command::new(executable);
+            let ran = run(command.args(["--exact", test]), Some(mutant));
+            let printed = printed(&ran);
+            if !ran.status.success() && printed.contains(&format!("---- {test} stdout ----")) {
+                return Ok(format!("test {test}"));
+            }
+            text.push_str(&printed);
         }
+        Err(text)
     }
 }
 
