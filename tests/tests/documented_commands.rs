@@ -16,12 +16,17 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use tests::secrets::SUPER_DIGEST;
 use tests::{Missing, find_tool, or_skip, run, workspace_root, zoarium_binary};
 
 const LIMIT: Duration = Duration::from_secs(300);
+
+/// Number of documents whose commands run at the same time, each in its own namespaces.
+const CONCURRENT: usize = 8;
 
 /// A block of lines, without their indentation.
 #[derive(Debug)]
@@ -249,6 +254,7 @@ fn the_commands_of_all_documents_have_their_documented_effect() {
         return;
     }
     let mut count = 0;
+    let mut scripts = Vec::new();
     for document in documents() {
         let mut script = PRELUDE.to_owned();
         let mut has_steps = false;
@@ -265,11 +271,24 @@ fn the_commands_of_all_documents_have_their_documented_effect() {
             }
         }
         if has_steps {
-            follow(&document, &script);
+            scripts.push((document, script));
         }
     }
     println!("{count} commands");
     assert!(count > 40, "only {count}");
+    // They mostly wait for servers.
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..CONCURRENT {
+            scope.spawn(|| {
+                while let Some((document, script)) =
+                    scripts.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    follow(document, script);
+                }
+            });
+        }
+    });
 }
 
 fn follow(document: &str, script: &str) {
