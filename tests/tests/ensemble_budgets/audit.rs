@@ -15,7 +15,7 @@ use tests::{RawSession, or_skip, wait_for};
 
 use crate::attacker::{attacker, create_znode};
 use crate::bystanders::Bystanders;
-use crate::{ALONE, FOLLOWER, LEADER, PAUSE_MAX, three};
+use crate::{ATTACKING, FOLLOWER, LEADER, PAUSE_MAX, three};
 
 /// Changes that a client requests from the leader.
 const CHANGES: usize = 5000;
@@ -61,7 +61,7 @@ fn read_number(session: &mut RawSession) -> usize {
 /// and its core, through which all members commit, continue.
 #[test]
 fn requests_waiting_for_the_audit_log_do_not_block_others() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _attacking = ATTACKING.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((ensemble, pipe, _dir)) = or_skip("an audit log that waits", start()) else {
         return;
     };

@@ -37,8 +37,11 @@ const LEADER: u64 = 3;
 /// A follower.
 const FOLLOWER: u64 = 1;
 
-/// The tests run one at a time, because they measure servers and memory.
-static ALONE: Mutex<()> = Mutex::new(());
+/// One attack runs at a time, because the tests measure servers and memory.
+static ATTACKING: Mutex<()> = Mutex::new(());
+/// Meanwhile, the ensemble of one other test starts. This affects neither the memory of the attacked
+/// members nor, by seconds, their bystanders.
+static PREPARING: Mutex<()> = Mutex::new(());
 
 /// Starts three voters, the last of which leads. After `prepare` has written the data that the
 /// attack needs, runs the attack while bystanders work.
@@ -70,7 +73,7 @@ fn started_withstands_within(
     prepare: impl FnOnce(&Ensemble),
     attack: impl FnOnce(&Ensemble),
 ) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let preparing = PREPARING.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(ensemble) = or_skip(what, start()) else {
         return;
     };
@@ -78,6 +81,8 @@ fn started_withstands_within(
     prepare(&ensemble);
     let ids = ensemble.ids();
     ensemble.wait_for_equal_zxids(&ids);
+    drop(preparing);
+    let _attacking = ATTACKING.lock().unwrap_or_else(PoisonError::into_inner);
     let bystanders = Bystanders::start(&ensemble);
     let before: Vec<u64> = ids
         .iter()
