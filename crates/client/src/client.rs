@@ -168,8 +168,10 @@ impl Client {
     /// Replaces the servers, for example after a reconfiguration. Each is `host:port`, and the
     /// default port is 2181.
     ///
-    /// The client uses the new list from the next connection attempt on. It does not close a
-    /// connection to a server that is not in the list.
+    /// If the list does not contain the connected server, under the same name, the client waits for
+    /// the answers to the requests in flight, and then continues the session at a server of the
+    /// list. [`State::Reconnecting`] reports the change. Otherwise the connection stays, and the
+    /// client uses the list from the next connection attempt on.
     ///
     /// # Errors
     /// [`Error::NoServers`] if the list is empty.
@@ -179,6 +181,7 @@ impl Client {
         }
         let servers = servers.iter().map(|server| with_port(server));
         *self.shared.new_servers.lock() = Some(servers.collect());
+        self.shared.chores.woken.notify_one();
         Ok(())
     }
 

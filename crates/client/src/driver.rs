@@ -120,6 +120,7 @@ impl Serving<'_> {
     /// simulations repeatable. Data from the server comes first. The other work follows in the same
     /// step, so data never delays it.
     async fn step(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
+        self.machine.leave_removed_server()?;
         let room = self.machine.has_room(wire.unsent());
         let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
         tokio::select! {
@@ -133,6 +134,7 @@ impl Serving<'_> {
                 if now >= deadline {
                     self.machine.handle_deadline(wire.outbound(), now)?;
                 }
+                self.machine.handle_new_servers();
                 self.machine.handle_chores(wire.outbound(), now);
                 return self.take_commands(wire).await;
             }
@@ -146,6 +148,7 @@ impl Serving<'_> {
             }
             () = self.chores.woken.notified() => {
                 let now = self.origin.elapsed();
+                self.machine.handle_new_servers();
                 self.machine.handle_chores(wire.outbound(), now);
             }
             () = tokio::time::sleep_until(at(self.origin, deadline)) => {

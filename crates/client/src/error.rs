@@ -89,6 +89,10 @@ pub enum LossReason {
     /// The server refused the credentials. It closes the connection after that.
     #[error("authentication failed")]
     AuthFailed,
+    /// The application removed the server from the list
+    /// ([`Client::set_servers`](crate::Client::set_servers)).
+    #[error("the server was removed from the list of servers")]
+    ServerRemoved,
 }
 
 impl From<io::Error> for LossReason {

@@ -109,6 +109,9 @@ struct ServerConnection {
     /// the answer.
     is_closing: bool,
     is_closed: bool,
+    /// Whether the new list of servers does not contain this server. The client then sends no more
+    /// requests, and moves to another server when this server has answered all requests in flight.
+    is_removed: bool,
 }
 
 impl ServerConnection {
@@ -124,6 +127,14 @@ impl ServerConnection {
 
 /// Servers that replace the known ones at the next connection attempt.
 pub(crate) type NewServers = Arc<Mutex<Option<Vec<Arc<str>>>>>;
+
+/// Returns whether a new list of servers exists and does not contain this server.
+fn is_removed(new_servers: &NewServers, server: &Arc<str>) -> bool {
+    let new_servers = new_servers.lock();
+    new_servers
+        .as_ref()
+        .is_some_and(|servers| !servers.contains(server))
+}
 
 /// State that a machine shares with the handles of its session.
 pub(crate) struct MachineChannels {
@@ -273,6 +284,7 @@ impl Machine {
             last_heard: now,
             is_closing: false,
             is_closed: false,
+            is_removed: is_removed(&self.new_servers, &self.hosts.current()),
         };
         self.restore(out);
         self.watches.handle_reconnect();
@@ -295,6 +307,27 @@ impl Machine {
             put_request(Xid::SET_WATCHES, op.number(), out, |out| {
                 request.encode(op, out);
             });
+        }
+    }
+
+    /// Handles a new list of servers.
+    pub(crate) fn handle_new_servers(&mut self) {
+        if let Phase::Connected(link) = &mut self.phase {
+            link.is_removed = is_removed(&self.new_servers, &link.server);
+        }
+    }
+
+    /// Ends the connection to a server that was removed from the list, when the server has answered
+    /// all requests.
+    ///
+    /// # Errors
+    /// If the client must connect to another server.
+    pub(crate) fn leave_removed_server(&self) -> Result<(), LossReason> {
+        match &self.phase {
+            Phase::Connected(link) if link.is_removed && link.in_flight.len() == 0 => {
+                Err(LossReason::ServerRemoved)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -438,7 +471,9 @@ impl Machine {
     pub(crate) fn has_room(&self, unsent: usize) -> bool {
         match &self.phase {
             Phase::Connected(link) => {
-                link.in_flight.len() < IN_FLIGHT_MAX && unsent < OUTBOUND_BYTES_MAX
+                !link.is_removed
+                    && link.in_flight.len() < IN_FLIGHT_MAX
+                    && unsent < OUTBOUND_BYTES_MAX
             }
             _ => false,
         }

@@ -18,6 +18,11 @@ async fn connected(server: &FakeServer) -> (Client, FakeConnection) {
 
 async fn answer_get_data(connection: &mut FakeConnection, zxid: i64) {
     let request = connection.expect(OpCode::GetData).await;
+    answer(connection, &request, zxid).await;
+}
+
+/// Answers a getData request.
+async fn answer(connection: &mut FakeConnection, request: &Received, zxid: i64) {
     let body = GetDataResponse {
         data: None,
         stat: Stat::default(),
@@ -184,14 +189,29 @@ async fn the_next_server_is_tried() {
 }
 
 #[tokio::test]
-async fn new_servers_replace_the_known_ones() {
+async fn a_client_leaves_a_removed_server_after_its_last_answer() {
     let (old, new) = (FakeServer::start().await, FakeServer::start().await);
-    let (client, first) = connected(&old).await;
+    let (client, mut first) = connected(&old).await;
     assert!(matches!(client.set_servers(&[]), Err(Error::NoServers)));
-    client.set_servers(&[&new.address]).unwrap();
-    drop(first);
-    let (_second, request) = new.accept_session().await;
+    // The connection to a server of the list stays.
+    client.set_servers(&[&new.address, &old.address]).unwrap();
+    let answered = answer_get_data(&mut first, 1);
+    let (read, ()) = tokio::join!(client.get_data("/stays"), answered);
+    read.unwrap();
+
+    let removing = async {
+        let request = first.expect(OpCode::GetData).await;
+        client.set_servers(&[&new.address]).unwrap();
+        answer(&mut first, &request, 2).await;
+        first.closed_by_client().await;
+        new.accept_session().await
+    };
+    let (read, (mut second, request)) = tokio::join!(client.get_data("/last"), removing);
+    read.unwrap();
     assert_eq!(request.session_id, SESSION);
+    let answered = answer_get_data(&mut second, 3);
+    let (read, ()) = tokio::join!(client.get_data("/moved"), answered);
+    read.unwrap();
     let address = new.address.clone();
     let is_there =
         |state: &State| matches!(state, State::Connected { server, .. } if *server == address);
