@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use client::Handshake;
 use client::tls::Connector;
 use proto::request::Request;
 
-use crate::raw_session::RawSession;
+use crate::raw_session::{RawSession, handshake};
 use crate::requests::{create, delete};
 use crate::wait::wait_for;
 
@@ -30,11 +29,7 @@ pub struct Bystander {
 impl Bystander {
     /// Starts the client, and returns when it works. Panics without a session.
     pub fn start(address: &str, connector: Connector) -> Bystander {
-        let handshake = Handshake {
-            timeout_ms: 10_000,
-            connector,
-            ..Handshake::default()
-        };
+        let handshake = handshake(10_000).with_connector(connector);
         let session = RawSession::with_handshake(address, &handshake);
         let session = session.expect("a session of a bystander");
         let (is_over, calls) = (Arc::default(), Arc::default());

@@ -66,7 +66,7 @@ pub use process::Process;
 pub use programs::{
     c_program, chart_renderer, go_program, java_program, kazoo_program, rust_program, told,
 };
-pub use raw_session::{Answer, Lost, RawSession};
+pub use raw_session::{Answer, Lost, RawSession, handshake};
 pub use server::{Server, ServerBuilder, StartFailure};
 pub use skip::{Missing, or_skip};
 pub use terminal::terminal_pair;

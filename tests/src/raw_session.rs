@@ -54,6 +54,12 @@ impl Answer {
     }
 }
 
+/// Returns the parameters of a session with this timeout.
+pub fn handshake(timeout_ms: i32) -> Handshake {
+    let timeout_ms = u64::try_from(timeout_ms).expect("a timeout that is not negative");
+    Handshake::default().with_session_timeout(Duration::from_millis(timeout_ms))
+}
+
 /// The connection has ended. Pending requests have an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost(pub String);
@@ -68,11 +74,7 @@ impl RawSession {
         continued: Option<&Session>,
         timeout_ms: i32,
     ) -> Result<RawSession, Error> {
-        let handshake = Handshake {
-            timeout_ms,
-            session: continued.cloned(),
-            ..Handshake::default()
-        };
+        let handshake = handshake(timeout_ms).with_session(continued.cloned());
         RawSession::with_handshake(address, &handshake)
     }
 
@@ -105,7 +107,10 @@ impl RawSession {
             socket.bind((from, 0).into()).expect("an address of ours");
             let stream = socket.connect(server).await.expect("a server");
             let address = Arc::from(address);
-            let stream = handshake.connector.establish(stream, &["127.0.0.1"]).await;
+            let stream = handshake
+                .connector()
+                .establish(stream, &["127.0.0.1"])
+                .await;
             let stream = stream.map_err(|source| Error::Connect {
                 server: Arc::clone(&address),
                 source: Arc::new(source),

@@ -173,7 +173,7 @@ pub(crate) const ZNODE_REQUESTS_MAX: usize = 4;
 pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Requested session timeout.
-pub(crate) const SESSION_TIMEOUT_MS: i32 = 30_000;
+pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Idle time after which a session is closed. The next request opens another session.
 pub(crate) const SESSION_IDLE: Duration = Duration::from_secs(12);

@@ -25,7 +25,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::Handshake;
 use serde_json::json;
 
 pub use self::args::BenchArgs;
@@ -117,16 +116,17 @@ fn job(args: &LoadArgs, work: SessionWork, mix: Mix) -> Result<Job> {
         sessions: args.sessions,
         pipeline: args.pipeline,
     };
-    let timeout_ms = args.session_timeout.as_millis();
+    let handshake = args.servers.access.open()?.handshake();
+    let session = (work == SessionWork::Handshakes).then(storm::nobodys_session);
     Ok(Job {
         work,
         plan: Arc::new(plan),
-        handshake: Arc::new(Handshake {
-            timeout_ms: i32::try_from(timeout_ms).unwrap_or(i32::MAX),
-            connect_timeout: target::CONNECT_TIMEOUT,
-            session: (work == SessionWork::Handshakes).then(storm::nobodys_session),
-            ..args.servers.access.open()?.handshake()
-        }),
+        handshake: Arc::new(
+            handshake
+                .with_session_timeout(args.session_timeout)
+                .with_connect_timeout(target::CONNECT_TIMEOUT)
+                .with_session(session),
+        ),
         threads: args.threads.min(args.sessions),
         warmup: args.warmup,
         duration: args.duration,

@@ -159,11 +159,7 @@ impl Locator {
     }
 
     async fn report(&self, address: &str) -> Result<Report, String> {
-        let client = AdminClient {
-            servers: vec![address.to_owned()],
-            connector: self.connector.clone(),
-            ..AdminClient::default()
-        };
+        let client = AdminClient::new([address]).with_connector(self.connector.clone());
         match timeout(ANSWER_LIMIT, client.ask(MEMBERS, &[])).await {
             Ok(Ok(answer)) => Ok(self.read(&answer)),
             Ok(Err(AdminError::Refused { status, .. })) if status.as_u16() == 404 => {

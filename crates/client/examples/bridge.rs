@@ -61,9 +61,11 @@ impl Bridge {
 
     /// Writes changes to `to` until `to` fails or the feed ends with an error.
     pub(crate) async fn run(&self, mut to: impl Write) -> Result<(), Failure> {
-        let mut options = ChangeOptions::new(&self.servers, &self.path).with_start(self.start()?);
         // An environment variable is used because the list of processes shows command lines.
-        options.authorization = env::var("ZOARIUM_AUTH").ok();
+        let authorization = env::var("ZOARIUM_AUTH").ok();
+        let options = ChangeOptions::new(&self.servers, &self.path)
+            .with_start(self.start()?)
+            .with_authorization(authorization.as_deref());
         let mut changes = Changes::new(options);
         let mut saved_at = Instant::now();
         loop {

@@ -19,36 +19,38 @@ use crate::limits::FRAME_BYTES_MAX;
 use crate::login::{Login, NotLoggedIn, log_in};
 use crate::wire::Wire;
 
-/// Parameters for the start of a connection.
+/// Parameters for the start of a connection. The default requests a new session with a timeout of
+/// 30 s.
 #[derive(Debug, Clone)]
+#[must_use = "it only contains parameters, and `RawConnection::open` uses them"]
 pub struct Handshake {
-    /// Requested session timeout in ms. The server clamps it.
-    pub timeout_ms: i32,
+    /// Requested session timeout. The server clamps it.
+    pub(crate) session_timeout: Duration,
     /// Session to continue, or `None` for a new one.
-    pub session: Option<Session>,
+    pub(crate) session: Option<Session>,
     /// Newest zxid that the client has seen. A server with a smaller zxid closes the connection
     /// without an answer.
-    pub last_zxid_seen: Zxid,
+    pub(crate) last_zxid_seen: Zxid,
     /// Whether to accept a server without a quorum. `None` omits the byte, like clients before 3.4
     /// (and the C client before 3.5).
-    pub read_only: Option<bool>,
+    pub(crate) read_only: Option<bool>,
     /// Size limit of an incoming frame, in bytes.
-    pub frame_bytes_max: usize,
+    pub(crate) frame_bytes_max: usize,
     /// Time limit for name lookup, TCP connection, TLS, answer and login together.
-    pub connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     /// TLS settings, if the server requires TLS.
-    pub connector: Connector,
+    pub(crate) connector: Connector,
     /// Credentials of the SASL login, if any.
     #[cfg(feature = "sasl")]
-    pub login: Option<Login>,
+    pub(crate) login: Option<Login>,
     /// Dialer that replaces TCP, if any.
-    pub dialer: Option<Arc<dyn Dial>>,
+    pub(crate) dialer: Option<Arc<dyn Dial>>,
 }
 
 impl Default for Handshake {
     fn default() -> Self {
         Self {
-            timeout_ms: 30_000,
+            session_timeout: Duration::from_secs(30),
             session: None,
             last_zxid_seen: Zxid::ZERO,
             read_only: Some(false),
@@ -63,12 +65,74 @@ impl Default for Handshake {
 }
 
 impl Handshake {
+    /// Sets the requested session timeout.
+    pub fn with_session_timeout(mut self, session_timeout: Duration) -> Self {
+        self.session_timeout = session_timeout;
+        self
+    }
+
+    /// Sets the session to continue. `None` requests a new session.
+    pub fn with_session(mut self, session: impl Into<Option<Session>>) -> Self {
+        self.session = session.into();
+        self
+    }
+
+    /// Sets the newest zxid that the client has seen. A server with a smaller zxid closes the
+    /// connection without an answer.
+    pub fn with_last_zxid_seen(mut self, last_zxid_seen: Zxid) -> Self {
+        self.last_zxid_seen = last_zxid_seen;
+        self
+    }
+
+    /// Sets whether to accept a server without a quorum. `None` omits the byte, like clients before
+    /// 3.4 (and the C client before 3.5).
+    pub fn with_read_only(mut self, read_only: Option<bool>) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Sets the size limit of an incoming frame, in bytes.
+    pub fn with_frame_bytes_max(mut self, frame_bytes_max: usize) -> Self {
+        self.frame_bytes_max = frame_bytes_max;
+        self
+    }
+
+    /// Sets the time limit for name lookup, TCP connection, TLS, answer and login together.
+    pub fn with_connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
+        self
+    }
+
+    /// Sets the TLS connector.
+    pub fn with_connector(mut self, connector: Connector) -> Self {
+        self.connector = connector;
+        self
+    }
+
+    /// Sets the SASL login. `None` means no login.
+    #[cfg(feature = "sasl")]
+    pub fn with_login(mut self, login: impl Into<Option<Login>>) -> Self {
+        self.login = login.into();
+        self
+    }
+
+    /// Sets a dialer that replaces TCP.
+    pub fn with_dialer(mut self, dialer: Arc<dyn Dial>) -> Self {
+        self.dialer = Some(dialer);
+        self
+    }
+
+    /// Returns the TLS connector.
+    pub fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
     fn request(&self) -> ConnectRequest {
         let session = self.session.as_ref();
         ConnectRequest {
             protocol_version: 0,
             last_zxid_seen: self.last_zxid_seen,
-            timeout_ms: self.timeout_ms,
+            timeout_ms: i32::try_from(self.session_timeout.as_millis()).unwrap_or(i32::MAX),
             session_id: session.map_or(SessionId::NONE, |session| session.id),
             password: Some(session.map_or_else(
                 || Bytes::from_static(&[0; 16]),
@@ -99,20 +163,14 @@ impl std::fmt::Debug for Session {
 
 /// Answer of the server to the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Accepted {
     /// The session, new or continued.
     pub session: Session,
-    /// Negotiated session timeout, in ms.
-    pub timeout_ms: i32,
+    /// Negotiated session timeout.
+    pub session_timeout: Duration,
     /// Whether the server accepts only reads because it has no quorum.
     pub read_only: bool,
-}
-
-impl Accepted {
-    /// Returns the negotiated session timeout.
-    pub fn timeout(&self) -> Duration {
-        Duration::from_millis(u64::try_from(self.timeout_ms).unwrap_or(0))
-    }
 }
 
 /// Connection with a session. Requests and replies are bytes, and the caller may have any number of
@@ -176,7 +234,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> RawConnection<S> {
             reason,
         };
         let response = answer(&mut wire).await.map_err(lost)?;
-        if response.timeout_ms <= 0 {
+        let timeout_ms = u64::try_from(response.timeout_ms).unwrap_or(0);
+        if timeout_ms == 0 {
             return Err(Error::SessionExpired {
                 session: handshake.request().session_id,
                 server: Arc::clone(server),
@@ -198,7 +257,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> RawConnection<S> {
                 id: response.session_id,
                 password: response.password.into_exposed(),
             },
-            timeout_ms: response.timeout_ms,
+            session_timeout: Duration::from_millis(timeout_ms),
             read_only: response.read_only.unwrap_or(false),
         };
         Ok(Self { wire, accepted })

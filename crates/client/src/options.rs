@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use transport::Connector;
 
@@ -16,50 +16,48 @@ use crate::login::Login;
 /// Clock that replaces the system clock, for simulations. Recipes read it for times in the data of
 /// znodes.
 pub trait WallClock: fmt::Debug + Send + Sync {
-    /// Returns the time in ms since 1970.
-    fn now_ms(&self) -> u64;
+    /// Returns the current time.
+    fn now(&self) -> SystemTime;
 }
 
 /// Settings of a client and its connections.
-///
-/// The methods set them, and the fields show them.
 #[derive(Debug, Clone)]
 #[must_use = "it only contains settings, and `Client::connect` uses them"]
 pub struct Options {
     /// `host:port` of each server.
-    pub servers: Vec<Arc<str>>,
+    pub(crate) servers: Vec<Arc<str>>,
     /// Whether to shuffle the servers first to spread clients over them.
-    pub is_shuffled: bool,
+    pub(crate) is_shuffled: bool,
     /// Whether a new session replaces an expired one.
-    pub is_renewed: bool,
+    pub(crate) is_renewed: bool,
     /// Requested session timeout. The server clamps it.
-    pub session_timeout: Duration,
+    pub(crate) session_timeout: Duration,
     /// Session to continue, instead of a new one.
-    pub session: Option<Session>,
+    pub(crate) session: Option<Session>,
     /// Whether to accept a server without a quorum.
-    pub read_only: bool,
+    pub(crate) read_only: bool,
     /// Time limit for the whole handshake with one server.
-    pub connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     /// Time for which [`Client::connect`](crate::Client::connect) keeps trying all servers if none
     /// of them accepts the session. Zero means one attempt for each server.
-    pub wait: Duration,
+    pub(crate) wait: Duration,
     /// Size limit of a reply, in bytes.
-    pub frame_bytes_max: usize,
+    pub(crate) frame_bytes_max: usize,
     /// Size limit of a request, in bytes. A larger request fails before it is sent, and does not
     /// break the connection.
-    pub request_bytes_max: usize,
+    pub(crate) request_bytes_max: usize,
     /// TLS settings, if the servers require TLS.
-    pub connector: Connector,
+    pub(crate) connector: Connector,
     /// Credentials of the SASL login on each connection, if any.
     #[cfg(feature = "sasl")]
-    pub login: Option<Login>,
+    pub(crate) login: Option<Login>,
     /// Dialer that replaces TCP, if any.
-    pub dialer: Option<Arc<dyn Dial>>,
+    pub(crate) dialer: Option<Arc<dyn Dial>>,
     /// Seed of all random decisions, for reproducible runs. With `None`, the system provides a
     /// random seed.
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Clock that replaces the system clock, if any.
-    pub wall_clock: Option<Arc<dyn WallClock>>,
+    pub(crate) wall_clock: Option<Arc<dyn WallClock>>,
     pub(crate) chroot: Chroot,
 }
 
@@ -73,7 +71,7 @@ impl Options {
     ///
     /// let options = Options::new("zk1:2181,zk2/app");
     /// assert_eq!(options.chroot(), "/app");
-    /// assert_eq!(&*options.servers[1], "zk2:2181");
+    /// assert_eq!(&*options.servers()[1], "zk2:2181");
     /// ```
     pub fn new(servers: &str) -> Self {
         let slash = servers.find('/').unwrap_or(servers.len());
@@ -101,6 +99,16 @@ impl Options {
             wall_clock: None,
             chroot: Chroot::new(chroot),
         }
+    }
+
+    /// Returns `host:port` of each server.
+    pub fn servers(&self) -> &[Arc<str>] {
+        &self.servers
+    }
+
+    /// Returns the TLS connector.
+    pub fn connector(&self) -> &Connector {
+        &self.connector
     }
 
     /// Returns the root directory of the client. The root directory is empty if the client uses the
@@ -214,7 +222,7 @@ impl Options {
 
     pub(crate) fn handshake(&self) -> Handshake {
         Handshake {
-            timeout_ms: i32::try_from(self.session_timeout.as_millis()).unwrap_or(i32::MAX),
+            session_timeout: self.session_timeout,
             session: self.session.clone(),
             read_only: Some(self.read_only),
             frame_bytes_max: self.frame_bytes_max,

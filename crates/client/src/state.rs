@@ -83,7 +83,7 @@ impl State {
         Self::Connected {
             server,
             session: accepted.session.id,
-            timeout: accepted.timeout(),
+            timeout: accepted.session_timeout,
             read_only: accepted.read_only,
         }
     }

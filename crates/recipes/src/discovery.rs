@@ -1,5 +1,7 @@
 //! Discovery of services by name, in Curator's JSON format.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use client::{Client, Create};
 use serde_json::Value;
 
@@ -61,8 +63,8 @@ pub struct Instance {
     pub payload: Value,
     /// Lifetime of the znode.
     pub service_type: ServiceType,
-    /// Time of the registration by the clock of the instance, in ms since 1970.
-    pub registered_ms: i64,
+    /// Time of the registration by the clock of the instance. It is written in ms.
+    pub registered: SystemTime,
     /// Format of the instance's URIs, as Curator writes it.
     pub uri_spec: Value,
 }
@@ -78,7 +80,7 @@ impl Instance {
             ssl_port: None,
             payload: Value::Null,
             service_type: ServiceType::Dynamic,
-            registered_ms: 0,
+            registered: UNIX_EPOCH,
             uri_spec: Value::Null,
         }
     }
@@ -120,7 +122,7 @@ impl Instance {
             ("port", number(self.port)),
             ("sslPort", number(self.ssl_port)),
             ("payload", self.payload.clone()),
-            ("registrationTimeUTC", self.registered_ms.into()),
+            ("registrationTimeUTC", ms_since_1970(self.registered).into()),
             ("serviceType", service_type.into()),
             ("uriSpec", self.uri_spec.clone()),
         ];
@@ -157,10 +159,29 @@ impl Instance {
                 Some("STATIC" | "PERMANENT") => ServiceType::Static,
                 _ => ServiceType::Dynamic,
             },
-            registered_ms: other("registrationTimeUTC").as_i64().unwrap_or_default(),
+            registered: time(other("registrationTimeUTC").as_i64().unwrap_or_default()),
             uri_spec: other("uriSpec"),
         })
     }
+}
+
+/// Returns a time in ms since 1970, which is negative for an earlier time.
+fn ms_since_1970(time: SystemTime) -> i64 {
+    let (since, sign) = match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => (since, 1),
+        Err(error) => (error.duration(), -1),
+    };
+    sign * i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns the time of a number of ms since 1970, or 1970 if the system cannot represent the time.
+fn time(ms_since_1970: i64) -> SystemTime {
+    let since = Duration::from_millis(ms_since_1970.unsigned_abs());
+    let time = match ms_since_1970 {
+        0.. => UNIX_EPOCH.checked_add(since),
+        _ => UNIX_EPOCH.checked_sub(since),
+    };
+    time.unwrap_or(UNIX_EPOCH)
 }
 
 impl ServiceDiscovery {
@@ -249,6 +270,15 @@ mod tests {
              \"serviceType\":\"DYNAMIC\",\"uriSpec\":null}"
         );
         assert_eq!(Instance::from_json(json.as_bytes()).unwrap(), instance);
+        let minute = Duration::from_secs(60);
+        for registered in [UNIX_EPOCH + minute, UNIX_EPOCH - minute] {
+            let timed = Instance {
+                registered,
+                ..instance.clone()
+            };
+            let read = Instance::from_json(timed.to_json().as_bytes());
+            assert_eq!(read.unwrap(), timed);
+        }
         let fixed = instance.clone().with_type(ServiceType::Static).to_json();
         assert_eq!(fixed, json.replace("DYNAMIC", "STATIC"));
         let read = Instance::from_json(fixed.as_bytes()).unwrap();

@@ -1,7 +1,7 @@
 //! Queues whose items have a due time, an id, or kazoo's priority in their names.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use client::Client;
@@ -12,7 +12,7 @@ use crate::items::Items;
 use crate::queue::{created_with_locks, taken_by_consumers};
 use crate::simple_queue::PRIORITY;
 use crate::taken::Taken;
-use crate::wall_clock::now_ms;
+use crate::wall_clock::{now, since_1970};
 
 created_with_locks!(DelayQueue, Naming::Due);
 taken_by_consumers!(DelayQueue);
@@ -46,23 +46,31 @@ pub struct DelayQueue {
     items: Arc<Items>,
 }
 
+const NANOS_PER_MS: u128 = 1_000_000;
+
 impl DelayQueue {
     /// Adds an item that consumers can take after this delay.
     ///
     /// # Errors
     /// See [`Queue::put`](crate::Queue::put).
     pub async fn put(&self, delay: Duration, item: impl Into<Bytes>) -> Result<()> {
-        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        let now_ms = now_ms(&self.items.client);
-        self.put_at(now_ms.saturating_add(delay_ms), item).await
+        let now = since_1970(now(&self.items.client));
+        self.put_due(now.saturating_add(delay), item.into()).await
     }
 
-    /// Adds an item that consumers can take from this time on, in ms since 1970.
+    /// Adds an item that consumers can take from this time on.
     ///
     /// # Errors
     /// See [`Queue::put`](crate::Queue::put).
-    pub async fn put_at(&self, due_ms: u64, item: impl Into<Bytes>) -> Result<()> {
-        self.items.put(&due_stem(due_ms), &[item.into()]).await
+    pub async fn put_at(&self, due: SystemTime, item: impl Into<Bytes>) -> Result<()> {
+        self.put_due(since_1970(due), item.into()).await
+    }
+
+    /// Adds an item with its due time since 1970, rounded up to ms.
+    async fn put_due(&self, due: Duration, item: Bytes) -> Result<()> {
+        let due_ms = due.as_nanos().div_ceil(NANOS_PER_MS);
+        let due_ms = u64::try_from(due_ms).unwrap_or(u64::MAX);
+        self.items.put(&due_stem(due_ms), &[item]).await
     }
 }
 

@@ -113,9 +113,9 @@ impl Caller {
     }
 
     fn options(&self) -> Options {
-        let mut options = Options::new(&self.context.members.join(","));
-        options.connect_timeout = CONNECT_LIMIT;
-        options.with_session_timeout(self.session_timeout)
+        Options::new(&self.context.members.join(","))
+            .with_connect_timeout(CONNECT_LIMIT)
+            .with_session_timeout(self.session_timeout)
     }
 
     /// Abandons the session to its timeout: the next call uses another one.

@@ -20,7 +20,7 @@ use crate::history::Event;
 use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-owner";
-const SESSION_TIMEOUT_MS: i32 = 6000;
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 /// Time limit for one server to accept a session.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 /// Maximum number of moves of one session.
@@ -73,12 +73,10 @@ impl Client {
         let newest = self.connections.last();
         let number = newest.map_or(0, |newest| newest.number + 1);
         let session = newest.map(|newest| newest.connection.accepted.session.clone());
-        let handshake = Handshake {
-            timeout_ms: SESSION_TIMEOUT_MS,
-            session,
-            connect_timeout: CONNECT_LIMIT,
-            ..Handshake::default()
-        };
+        let handshake = Handshake::default()
+            .with_session_timeout(SESSION_TIMEOUT)
+            .with_session(session)
+            .with_connect_timeout(CONNECT_LIMIT);
         self.caller
             .invoke("claim", None, json!({"connection": number}));
         let outcome = match RawConnection::open(&server, &handshake).await {

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use client::Handshake;
 use proto::request::{ReconfigRequest, Request, WriteRequest};
 use proto::response::GetDataResponse;
 use proto::{ErrorCode, OpCode};
 
 use super::{Ensemble, SESSION_TIMEOUT_MS, SETTLE_LIMIT, SUPER};
-use crate::raw_session::RawSession;
+use crate::raw_session::{RawSession, handshake};
 use crate::requests::get_data;
 use crate::wait::wait_for;
 
@@ -82,11 +81,7 @@ impl Ensemble {
 
     fn super_session_within(&self, id: u64, limit: Duration) -> Result<RawSession, String> {
         let address = self.member(id).client_address().to_string();
-        let handshake = Handshake {
-            timeout_ms: SESSION_TIMEOUT_MS,
-            connect_timeout: limit,
-            ..Handshake::default()
-        };
+        let handshake = handshake(SESSION_TIMEOUT_MS).with_connect_timeout(limit);
         let opened = RawSession::with_handshake(&address, &handshake);
         let mut session = opened.map_err(|error| error.to_string())?;
         session.set_patience(limit);

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use client::{Error, Handshake, Session};
+use client::{Error, Session};
 use proto::request::{Request, flags};
 use proto::response::{GetDataResponse, StatResponse};
 use proto::{ErrorCode, Zxid};
 
 use super::SESSION_TIMEOUT_MS;
 use super::load::Shared;
-use crate::raw_session::{Answer, Lost, RawSession};
+use crate::raw_session::{Answer, Lost, RawSession, handshake};
 use crate::requests::{create, delete, get_data, set_data};
 
 /// Parent of all writers' znodes.
@@ -165,13 +165,10 @@ impl Writer {
 
     fn connect(&mut self) -> Option<RawSession> {
         let address = &self.addresses[self.next_address % self.addresses.len()];
-        let handshake = Handshake {
-            timeout_ms: SESSION_TIMEOUT_MS,
-            session: self.session.clone(),
-            last_zxid_seen: self.newest,
-            connect_timeout: CONNECT_LIMIT,
-            ..Handshake::default()
-        };
+        let handshake = handshake(SESSION_TIMEOUT_MS)
+            .with_session(self.session.clone())
+            .with_last_zxid_seen(self.newest)
+            .with_connect_timeout(CONNECT_LIMIT);
         match RawSession::with_handshake(address, &handshake) {
             Ok(mut session) => {
                 session.set_patience(self.patience);

@@ -8,10 +8,9 @@ mod rates;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use client::Handshake;
 use proto::request::{Request, flags};
 use tests::requests::create;
-use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip};
+use tests::{Flavour, RawSession, Server, ServerBuilder, handshake, or_skip};
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// Time limit for an answer that does not wait for a budget, on a busy machine.
@@ -34,11 +33,7 @@ fn start(settings: &[(&str, &str)]) -> Option<Server> {
 
 /// Opens a session from [`GREEDY`].
 fn greedy(server: &Server, timeout_ms: i32) -> RawSession {
-    let handshake = Handshake {
-        timeout_ms,
-        ..Handshake::default()
-    };
-    RawSession::open_from(GREEDY, &server.address(), &handshake).expect("a session")
+    RawSession::open_from(GREEDY, &server.address(), &handshake(timeout_ms)).expect("a session")
 }
 
 fn bystander(server: &Server) -> RawSession {

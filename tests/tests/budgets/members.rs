@@ -1,9 +1,8 @@
 //! Budgets on the members of an ensemble.
 
-use client::Handshake;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Role};
 use tests::requests::get_data;
-use tests::{Flavour, RawSession, or_skip, wait_for};
+use tests::{Flavour, RawSession, handshake, or_skip, wait_for};
 
 use super::held::{THROTTLED, call, ephemeral, wait_until_let_in};
 use super::{GREEDY, LIMIT, TIMEOUT, is_served, write};
@@ -12,11 +11,8 @@ const RATE: usize = 50;
 
 fn greedy_at(ensemble: &Ensemble, id: u64, continued: Option<&RawSession>) -> RawSession {
     let address = ensemble.member(id).client_address().to_string();
-    let handshake = Handshake {
-        timeout_ms: TIMEOUT,
-        session: continued.map(|session| session.session().clone()),
-        ..Handshake::default()
-    };
+    let continued = continued.map(|session| session.session().clone());
+    let handshake = handshake(TIMEOUT).with_session(continued);
     RawSession::open_from(GREEDY, &address, &handshake).expect("a session")
 }
 

@@ -6,12 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use client::Handshake;
 use proto::request::{Request, flags};
 use proto::response::GetDataResponse;
 use tests::ensemble::{Ensemble, EnsembleBuilder, SETTLE_LIMIT};
 use tests::requests::{create, delete, get_data, set_data};
-use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for};
+use tests::{Flavour, RawSession, ServerBuilder, handshake, or_skip, wait_for};
 
 /// 32 MiB.
 const MAX_BUFFER: &str = "33554432";
@@ -52,11 +51,7 @@ fn ensemble(flavour: Flavour) -> Option<Ensemble> {
 }
 
 fn open(address: &str) -> RawSession {
-    let handshake = Handshake {
-        timeout_ms: 600_000,
-        frame_bytes_max: 64 << 20,
-        ..Handshake::default()
-    };
+    let handshake = handshake(600_000).with_frame_bytes_max(64 << 20);
     RawSession::with_handshake(address, &handshake).expect("a session")
 }
 

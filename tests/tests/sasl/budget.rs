@@ -3,24 +3,16 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use client::Handshake;
 use proto::request::Request;
 use tests::requests::create;
 use tests::secrets::{SASL_BOB, WRONG};
-use tests::{Flavour, HttpRequest, Port, RawSession, or_skip, wait_for};
+use tests::{Flavour, HttpRequest, Port, RawSession, handshake, or_skip, wait_for};
 
 use crate::clients::log_in;
 use crate::files::{Files, builder};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const MAX: usize = 5;
-
-fn handshake() -> Handshake {
-    Handshake {
-        timeout_ms: 30_000,
-        ..Handshake::default()
-    }
-}
 
 /// An address that guesses passwords is refused. Another address and existing connections continue.
 #[test]
@@ -36,7 +28,7 @@ fn password_guessing_is_refused_without_effect_on_others() {
         return;
     };
     let guesser = Ipv4Addr::new(127, 0, 0, 7);
-    let open = |from| RawSession::open_from(from, &server.address(), &handshake());
+    let open = |from| RawSession::open_from(from, &server.address(), &handshake(30_000));
     let mut before = open(guesser).expect("a session");
     let mut bystander = open(Ipv4Addr::new(127, 0, 0, 8)).expect("a session");
     for number in 0..MAX {

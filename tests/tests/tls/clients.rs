@@ -99,11 +99,9 @@ fn our_client_over_every_kind_of_store_keeps_its_session_over_a_restart() {
         assert!(read.data.unwrap() == large);
         let kept = first.session().clone();
         server.restart();
-        let handshake = client::Handshake {
-            session: Some(kept.clone()),
-            connector: certificates.connector(Some("client")),
-            ..client::Handshake::default()
-        };
+        let handshake = client::Handshake::default()
+            .with_session(kept.clone())
+            .with_connector(certificates.connector(Some("client")));
         let second = tests::RawSession::with_handshake(&server.address(), &handshake).unwrap();
         assert_eq!(second.session().id, kept.id, "{extension}");
     }
@@ -137,10 +135,7 @@ fn the_secure_port_takes_tls_and_words_through_it_and_nothing_else() {
     builder = builder.setting("ssl.clientAuth", "none");
     let server = started(&builder);
     let address = format!("127.0.0.1:{}", port.number());
-    let handshake = client::Handshake {
-        connector: certificates.connector(None),
-        ..client::Handshake::default()
-    };
+    let handshake = client::Handshake::default().with_connector(certificates.connector(None));
     tests::RawSession::with_handshake(&address, &handshake).unwrap();
     let plain = tests::RawSession::open(&address, None, 10_000);
     assert!(plain.is_err());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use client::tls::Connector;
 use tests::Flavour::Zoarium;
 use tests::certificates::Certificates;
-use tests::{Bystander, HttpRequest, Port, RawSession, ServerBuilder, or_skip};
+use tests::{Bystander, HttpRequest, Port, RawSession, ServerBuilder, handshake, or_skip};
 
 use crate::members::{builder, signed};
 use crate::started;
@@ -91,11 +91,7 @@ fn a_crowd_at_the_secure_client_port_does_not_block_clients() {
     let connector = certificates.connector(Some("ann"));
     let plain = Bystander::start(&server.address(), Connector::plain());
     let tls = Bystander::start(&secure.to_string(), connector.clone());
-    let handshake = client::Handshake {
-        timeout_ms: 10_000,
-        connector,
-        ..client::Handshake::default()
-    };
+    let handshake = handshake(10_000).with_connector(connector);
     let stuck = crowd(secure, || {
         RawSession::with_handshake(&secure.to_string(), &handshake).expect("a session");
     });

@@ -7,11 +7,10 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use client::Handshake;
 use client::tls::Connector;
 use tests::Flavour::Zoarium;
 use tests::certificates::Certificates;
-use tests::{Bystander, RawSession, find_tool, or_skip, wait_for};
+use tests::{Bystander, RawSession, find_tool, handshake, or_skip, wait_for};
 
 use crate::flawed::refusal;
 use crate::members::{builder, signed};
@@ -160,11 +159,7 @@ fn a_man_in_the_middle_cannot_downgrade_the_protocol() {
     let server = started(&unified(&certificates, "pem").setting("ssl.enabledProtocols", BOTH));
     let bystander = Bystander::start(&server.address(), certificates.connector(Some("ann")));
     let (here, handing_on) = in_the_middle(server.address().parse().expect("an address"));
-    let handshake = Handshake {
-        timeout_ms: 10_000,
-        connector: certificates.connector(Some("ann")),
-        ..Handshake::default()
-    };
+    let handshake = handshake(10_000).with_connector(certificates.connector(Some("ann")));
     let refused = RawSession::with_handshake(&here.to_string(), &handshake);
     let text = refused
         .expect_err("a connection that was tampered with")

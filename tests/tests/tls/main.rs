@@ -18,10 +18,9 @@ mod renewal;
 mod strangers;
 mod switching;
 
-use client::Handshake;
 use client::tls::Connector;
 use tests::certificates::Certificates;
-use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip};
+use tests::{Flavour, RawSession, Server, ServerBuilder, handshake, or_skip};
 
 /// Returns a Zoarium server whose only client port accepts TLS and plain connections, with
 /// `server.<extension>` as its key.
@@ -40,10 +39,6 @@ fn started(builder: &ServerBuilder) -> Server {
 
 /// Opens a session over TLS.
 fn session(server: &Server, connector: Connector) -> Result<RawSession, client::Error> {
-    let handshake = Handshake {
-        timeout_ms: 10_000,
-        connector,
-        ..Handshake::default()
-    };
+    let handshake = handshake(10_000).with_connector(connector);
     RawSession::with_handshake(&server.address(), &handshake)
 }

@@ -10,7 +10,7 @@ use tests::certificates::Certificates;
 use tests::ensemble::{Ensemble, EnsembleBuilder};
 use tests::requests::{create, create_with, get_data};
 use tests::secrets::SASL_BOB;
-use tests::{RawSession, or_skip, wait_for, workspace_root};
+use tests::{RawSession, handshake, or_skip, wait_for, workspace_root};
 
 use crate::members::{LIMIT, set};
 
@@ -41,25 +41,28 @@ fn the_guide_has_these_steps() {
 /// A session that moves from member to member.
 struct Traveller {
     handshake: Handshake,
+    session: Session,
     /// Number of the znodes that it has created.
     made: u32,
 }
 
 impl Traveller {
     fn open(address: &str) -> Traveller {
-        let mut handshake = Handshake {
-            timeout_ms: TIMEOUT_MS,
-            ..Handshake::default()
-        };
+        let handshake = handshake(TIMEOUT_MS);
         let mut session = RawSession::with_handshake(address, &handshake).expect("a session");
         let made = session.call(&Request::Write(create("/mine", "", flags::EPHEMERAL)));
         assert_eq!(made.expect("an answer").err, 0);
-        handshake.session = Some(session.session().clone());
-        Traveller { handshake, made: 0 }
+        let session = session.session().clone();
+        Traveller {
+            handshake: handshake.with_session(session.clone()),
+            session,
+            made: 0,
+        }
     }
 
-    fn known(&self) -> &Session {
-        self.handshake.session.as_ref().expect("a session")
+    /// Changes the parameters of later connections.
+    fn change(&mut self, change: impl FnOnce(Handshake) -> Handshake) {
+        self.handshake = change(self.handshake.clone());
     }
 
     /// Continues at this member, finds its ephemeral, and creates a znode that only this identity
@@ -69,7 +72,7 @@ impl Traveller {
             let session = RawSession::with_handshake(address, &self.handshake).ok()?;
             Some((session.session().id, session))
         });
-        assert_eq!(id, self.known().id, "another session");
+        assert_eq!(id, self.session.id, "another session");
         assert_eq!(session.sync().expect("an answer").err, 0);
         let mine = session.call(&get_data("/mine")).expect("an answer");
         let owner = mine.record::<proto::response::GetDataResponse>().stat;
@@ -163,7 +166,7 @@ fn clients_switch_to_tls_and_logins_and_keep_their_session() {
     );
     // First without TLS, and then over TLS.
     for connector in [Connector::plain(), certificates.connector(Some("ann"))] {
-        traveller.handshake.connector = connector;
+        traveller.change(|handshake| handshake.with_connector(connector));
         traveller.go_on(&addresses[1], "ip:127.0.0.1");
     }
     let by_certificate = "x509:CN=ann,OU=Ops,O=Test";
@@ -180,16 +183,13 @@ fn clients_switch_to_tls_and_logins_and_keep_their_session() {
             set(ensemble, id, "authProvider.sasl", PROVIDER);
         },
     );
-    traveller.handshake.login = Some(Login::digest_md5("bob", Secret::new(SASL_BOB)));
+    let login = Login::digest_md5("bob", Secret::new(SASL_BOB));
+    traveller.change(|handshake| handshake.with_login(login));
     traveller.go_on(&addresses[0], by_certificate);
     roll(&mut ensemble, &mut traveller, "sasl:bob", |ensemble, id| {
         set(ensemble, id, "sessionRequireClientSASLAuth", "true");
     });
-    let stranger = Handshake {
-        timeout_ms: 10_000,
-        connector: certificates.connector(Some("ann")),
-        ..Handshake::default()
-    };
+    let stranger = handshake(10_000).with_connector(certificates.connector(Some("ann")));
     for address in &addresses {
         let mut session = RawSession::with_handshake(address, &stranger).expect("a session");
         let refused = session.call(&Request::Write(create("/no", "", 0)));

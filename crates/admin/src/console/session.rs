@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::visits::Login;
 use crate::limits::{
     CHILDREN_LISTS_MAX, CHILDREN_PAGE, REPLY_BYTES_MAX, REPLY_PATIENCE, SESSION_IDLE,
-    SESSION_TIMEOUT_MS,
+    SESSION_TIMEOUT,
 };
 
 /// Permits of the lists that sessions keep, of all servers in this process.
@@ -185,12 +185,10 @@ async fn begin<S>(stream: S, login: Option<&Login>) -> Result<RawConnection<S>, 
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let handshake = Handshake {
-        timeout_ms: SESSION_TIMEOUT_MS,
-        read_only: Some(true),
-        frame_bytes_max: REPLY_BYTES_MAX,
-        ..Handshake::default()
-    };
+    let handshake = Handshake::default()
+        .with_session_timeout(SESSION_TIMEOUT)
+        .with_read_only(Some(true))
+        .with_frame_bytes_max(REPLY_BYTES_MAX);
     let opened = RawConnection::over(stream, &Arc::from("this member"), &handshake).await;
     let mut connection = opened.map_err(|error| {
         Fault::NoSession(match error {
@@ -223,7 +221,7 @@ async fn serve_calls<S>(mut connection: RawConnection<S>, mut calls: mpsc::Recei
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let idle = SESSION_IDLE.min(connection.accepted.timeout() / 2);
+    let idle = SESSION_IDLE.min(connection.accepted.session_timeout / 2);
     let mut xid = Xid(0);
     while let Ok(Some(call)) = timeout(idle, calls.recv()).await {
         xid = Xid(xid.0.wrapping_add(1).max(1));

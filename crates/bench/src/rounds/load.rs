@@ -99,7 +99,7 @@ impl Load {
 
 /// Returns the servers that these arguments name.
 pub(crate) fn addresses(arguments: &[String]) -> Vec<Arc<str>> {
-    Options::new(&arguments.join(",")).servers
+    Options::new(&arguments.join(",")).servers().to_vec()
 }
 
 /// Returns the target of `--server`, and the target of `--versus` if there is one.

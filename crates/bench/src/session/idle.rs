@@ -27,7 +27,7 @@ pub(crate) async fn keep_alive(
     connection: &mut RawConnection,
     phase: Phase,
 ) -> Result<(), LossReason> {
-    let interval = (connection.accepted.timeout() / 3).max(Duration::from_millis(1));
+    let interval = (connection.accepted.session_timeout / 3).max(Duration::from_millis(1));
     let mut next_ping = Instant::now() + interval;
     let mut sent_ns = 0;
     let reached = context.control.reached(phase);

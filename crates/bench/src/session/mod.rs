@@ -96,7 +96,7 @@ impl Context {
             let stream = socket.connect(address).await?;
             stream.set_nodelay(true)?;
             let host = address.ip().to_string();
-            self.handshake.connector.establish(stream, &[&host]).await
+            self.handshake.connector().establish(stream, &[&host]).await
         };
         let stream = connect
             .await

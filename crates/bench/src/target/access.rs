@@ -64,11 +64,9 @@ impl AccessArgs {
 impl Access {
     /// Returns a handshake with these settings, and otherwise with defaults.
     pub(crate) fn handshake(&self) -> Handshake {
-        Handshake {
-            connector: self.connector.clone(),
-            login: self.login.clone(),
-            ..Handshake::default()
-        }
+        Handshake::default()
+            .with_connector(self.connector.clone())
+            .with_login(self.login.clone())
     }
 }
 

@@ -98,10 +98,8 @@ impl Target {
 
     async fn connect(&self) -> Result<(RawConnection, Arc<str>)> {
         let server = self.servers.first().cloned().unwrap_or_default();
-        let handshake = Handshake {
-            frame_bytes_max: FRAME_BYTES_MAX,
-            ..self.access.handshake()
-        };
+        let handshake = self.access.handshake();
+        let handshake = handshake.with_frame_bytes_max(FRAME_BYTES_MAX);
         let connection = RawConnection::open(&server, &handshake)
             .await
             .map_err(named)?;

@@ -141,7 +141,7 @@ pub(crate) async fn member_addresses(shell: &mut Shell) -> Result<MemberList, Fa
     let text = String::from_utf8_lossy(data.as_deref().unwrap_or_default());
     let mut members = member_list(&text);
     let (options, _) = shell.start.options(shell.server())?;
-    let first = options.servers.first();
+    let first = options.servers().first();
     if let Some((_, port)) = first.and_then(|server| server.rsplit_once(':')) {
         expect_at_port(&mut members, port);
     }

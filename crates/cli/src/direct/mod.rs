@@ -248,8 +248,8 @@ async fn run(name: &str, target: Target, direct: Direct) -> u8 {
 /// Returns an explanation if a server is reachable, but the port is not a client port.
 async fn wrong_port(shell: &Shell) -> Option<String> {
     let (options, _) = shell.start.options(shell.server()).ok()?;
-    for server in &options.servers {
-        let kind = probe(server, &options.connector).await;
+    for server in options.servers() {
+        let kind = probe(server, options.connector()).await;
         let reason = match kind.ok()? {
             PortKind::Client => continue,
             PortKind::Admin => format!(

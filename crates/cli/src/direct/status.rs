@@ -51,7 +51,7 @@ pub(super) async fn status(
     admins: &[String],
 ) -> Result<u8, Failure> {
     let (options, _) = shell.start.options(shell.server())?;
-    let given: Vec<String> = options.servers.iter().map(ToString::to_string).collect();
+    let given: Vec<String> = options.servers().iter().map(ToString::to_string).collect();
     let mut members = Vec::new();
     let mut quorum = None;
     let mut problems = BTreeMap::new();
@@ -71,13 +71,13 @@ pub(super) async fn status(
         let admins = (!admins.is_empty()).then(|| admins.to_vec());
         let connector = shell.start.connector.clone();
         let connector = connector.unwrap_or_else(Connector::plain);
-        let is_secure = options.connector.uses_tls();
+        let is_secure = options.connector().uses_tls();
         let locator = Locator::new(admins, &given, connector, is_secure);
         problems = locator.locate(&mut members).await.problems;
     }
     let mut rows = Vec::new();
     for mut row in wanted(members, given, &problems) {
-        let connector = options.connector.clone();
+        let connector = options.connector().clone();
         rows.push(tokio::spawn(async move {
             row.ask(&connector).await;
             row

@@ -164,17 +164,19 @@ impl CliArguments {
         let (servers, chroot) = Chroot::split(server)?;
         let mut options =
             Options::new(servers).with_session_timeout(Duration::from_millis(timeout_ms));
-        options.read_only = self.read_only;
+        if self.read_only {
+            options = options.with_read_only();
+        }
         match &self.connector {
-            Some(connector) => options.connector = connector.clone(),
+            Some(connector) => options = options.with_connector(connector.clone()),
             None => {
                 let configuration = self.configuration()?;
                 if configuration.is_secure() {
-                    options.connector = configuration.connector()?;
+                    options = options.with_connector(configuration.connector()?);
                 }
             }
         }
-        options.login = self.settings.login.as_ref().map(|login| match login {
+        let login = self.settings.login.as_ref().map(|login| match login {
             SaslClient::Password(login) => login.clone(),
             SaslClient::Kerberos(user) => {
                 let first = servers.split(',').next().unwrap_or_default();
@@ -182,6 +184,9 @@ impl CliArguments {
                 Login::kerberos(format!("{user}/{host}"))
             }
         });
+        if let Some(login) = login {
+            options = options.with_login(login);
+        }
         Ok((options, chroot))
     }
 
@@ -303,7 +308,7 @@ mod tests {
         assert_eq!(start.command, ["ls", "-s", "/"]);
         assert!(start.read_only && start.waits_for_connection);
         let (options, chroot) = start.options(&start.server).unwrap();
-        assert_eq!(options.session_timeout, Duration::from_secs(5));
+        assert!(format!("{options:?}").contains("session_timeout: 5s"));
         assert_eq!(chroot.outside("/"), "/x");
     }
 

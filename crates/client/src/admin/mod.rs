@@ -155,17 +155,12 @@ fn is_unknown(text: &str) -> bool {
 
 /// Addresses and credentials for requests to admin servers.
 #[derive(Clone, Default)]
+#[must_use = "it does nothing until one of its methods is called"]
 pub struct AdminClient {
-    /// `host:port` of each admin server, in the order in which they are tried. A path after the
-    /// port is the path prefix of the commands (`admin.commandURL`), if it differs from
-    /// `/commands`.
-    pub servers: Vec<String>,
-    /// Value of the header `Authorization`: scheme and data, such as `digest user:password`.
-    pub authorization: Option<String>,
-    /// Connections over which `authorization` is sent.
-    pub credential_rule: CredentialRule,
-    /// TLS settings, if the servers require TLS.
-    pub connector: Connector,
+    servers: Vec<String>,
+    authorization: Option<String>,
+    credential_rule: CredentialRule,
+    connector: Connector,
 }
 
 impl fmt::Debug for AdminClient {
@@ -176,6 +171,48 @@ impl fmt::Debug for AdminClient {
 }
 
 impl AdminClient {
+    /// Creates a client for admin servers. Each is `host:port`, in the order in which they are
+    /// tried. A path after the port is the path prefix of the commands (`admin.commandURL`), if it
+    /// differs from `/commands`.
+    pub fn new(servers: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            servers: servers.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the value of the header `Authorization`: scheme and data, such as `digest
+    /// user:password`.
+    pub fn with_authorization<'a>(mut self, authorization: impl Into<Option<&'a str>>) -> Self {
+        self.authorization = authorization.into().map(str::to_owned);
+        self
+    }
+
+    /// Sets the connections over which the credentials are sent.
+    pub fn with_credential_rule(mut self, credential_rule: CredentialRule) -> Self {
+        self.credential_rule = credential_rule;
+        self
+    }
+
+    /// Sets the connector, usually for TLS.
+    pub fn with_connector(mut self, connector: Connector) -> Self {
+        self.connector = connector;
+        self
+    }
+
+    /// Returns a client with the same settings for another server.
+    pub fn for_server(&self, server: &str) -> Self {
+        Self {
+            servers: vec![server.to_owned()],
+            ..self.clone()
+        }
+    }
+
+    /// Returns the admin servers.
+    pub fn servers(&self) -> &[String] {
+        &self.servers
+    }
+
     /// Queries the members in order, and returns the first answer.
     ///
     /// # Errors

@@ -168,14 +168,8 @@ impl fmt::Debug for Connecting {
 impl Changes {
     /// Constructs a feed that connects at the first call for a change.
     pub fn new(options: ChangeOptions) -> Self {
-        let client = AdminClient {
-            servers: options.servers.clone(),
-            authorization: options.authorization.clone(),
-            connector: options.connector.clone(),
-            ..AdminClient::default()
-        };
         Self {
-            client,
+            client: options.admin_client(),
             position: match options.start {
                 Start::After(position) => Some(position),
                 Start::Now | Start::From(_) => None,
@@ -217,7 +211,7 @@ impl Changes {
     /// # Errors
     /// See [`ChangesError`]. Another call tries again.
     pub async fn next_event(&mut self) -> Result<ChangesEvent, ChangesError> {
-        if self.client.servers.is_empty() {
+        if self.client.servers().is_empty() {
             return Err(ChangesError::NoServers);
         }
         match self.read().await {
@@ -249,7 +243,7 @@ impl Changes {
     }
 
     fn note_failure(&mut self, told: &AdminError) -> Result<(), ChangesError> {
-        let members = self.client.servers.len();
+        let members = self.client.servers().len();
         let now = Instant::now();
         self.next_server = (self.next_server + 1) % members;
         if !self.failures.note(told, members, now) {
@@ -325,7 +319,7 @@ impl Changes {
     }
 
     fn connect(&self) -> Connecting {
-        let server = self.client.servers[self.next_server].clone();
+        let server = self.client.servers()[self.next_server].clone();
         let parameters = self.options.parameters(self.position);
         let client = self.client.clone();
         Connecting(Box::pin(async move {

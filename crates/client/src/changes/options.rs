@@ -7,6 +7,8 @@ use proto::position::Position;
 use proto::{SessionId, Zxid};
 use transport::Connector;
 
+use crate::admin::AdminClient;
+
 /// Start of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
@@ -24,32 +26,32 @@ pub enum Start {
 #[must_use = "it only contains settings, and `Changes::new` uses them"]
 pub struct ChangeOptions {
     /// `host:port` of the admin servers, in the order in which they are tried.
-    pub servers: Vec<String>,
+    pub(super) servers: Vec<String>,
     /// Path at the top of the subtree.
-    pub path: String,
+    pub(super) path: String,
     /// Whether the feed includes changes of all descendants.
-    pub recursive: bool,
+    pub(super) recursive: bool,
     /// Start of the feed.
-    pub start: Start,
+    pub(super) start: Start,
     /// Filter: only changes by this identity (`scheme:id`) or from this host, if the member knows
     /// them.
-    pub by: Option<String>,
+    pub(super) by: Option<String>,
     /// Filter: only changes by this session.
-    pub session: Option<SessionId>,
+    pub(super) session: Option<SessionId>,
     /// Filter: only these operations (`create`, `set`, `setAcl`, `delete`, `deleteByServer`,
     /// `closeSession`, `reconfig`). An empty list means all operations.
-    pub operations: Vec<String>,
+    pub(super) operations: Vec<String>,
     /// Whether each change includes the states of the znode before and after it.
-    pub with_states: bool,
+    pub(super) with_states: bool,
     /// Credentials of the reader: scheme and data, such as `digest user:password`. Without them,
     /// the reader is `world:anyone`.
-    pub authorization: Option<String>,
+    pub(super) authorization: Option<String>,
     /// TLS settings, if the servers require TLS.
-    pub connector: Connector,
+    pub(super) connector: Connector,
     /// Time without a usable member after which [`Changes::next`](super::Changes::next) returns
     /// [`ChangesError::Unreachable`](super::ChangesError::Unreachable), once each member has been
     /// tried. The default is one minute, and `None` means no limit.
-    pub failure_limit: Option<Duration>,
+    pub(super) failure_limit: Option<Duration>,
 }
 
 const FAILURE_LIMIT: Duration = Duration::from_secs(60);
@@ -125,10 +127,17 @@ impl ChangeOptions {
         self
     }
 
-    /// Sets the credentials of the reader: scheme and data.
-    pub fn with_authorization(mut self, authorization: &str) -> Self {
-        self.authorization = Some(authorization.to_owned());
+    /// Sets the credentials of the reader: scheme and data. `None` means `world:anyone`.
+    pub fn with_authorization<'a>(mut self, authorization: impl Into<Option<&'a str>>) -> Self {
+        self.authorization = authorization.into().map(str::to_owned);
         self
+    }
+
+    /// Returns a client for the admin servers, with the same credentials.
+    pub fn admin_client(&self) -> AdminClient {
+        AdminClient::new(self.servers.clone())
+            .with_authorization(self.authorization.as_deref())
+            .with_connector(self.connector.clone())
     }
 
     /// Returns the parameters of the request for a feed that has reached `position`.

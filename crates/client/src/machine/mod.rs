@@ -272,7 +272,7 @@ impl Machine {
         self.dial_error = None;
         self.hosts.handle_served();
         let connected = State::connected(self.hosts.current(), &accepted);
-        self.timeout = accepted.timeout();
+        self.timeout = accepted.session_timeout;
         *self.session.lock() = accepted.session;
         self.wants_new_session = false;
         let mut link = ServerConnection {

@@ -24,7 +24,7 @@ fn accepted(session: i64) -> Accepted {
             id: SessionId(session),
             password: Bytes::from_static(&[7; 16]),
         },
-        timeout_ms: i32::try_from(TIMEOUT.as_millis()).unwrap(),
+        session_timeout: TIMEOUT,
         read_only: false,
     }
 }

@@ -1,14 +1,14 @@
 //! Lost connections and ended sessions during waits and while a lock is held.
 
-use client::{Client, Create};
+use client::{Client, Create, Options};
 use zoarium_recipes::{
     Barrier, DoubleBarrier, Doubt, Error, LeaderLatch, LeaderSelector, Mutex, Queue, ReadWriteLock,
     Semaphore, SharedValue, UnfairElection,
 };
 
 use crate::support::{
-    both_ways, children, connect, expire, options, server, soon, two_clients, until,
-    until_children, until_cut_off, until_watches,
+    both_ways, children, connect, expire, server, soon, two_clients, until, until_children,
+    until_cut_off, until_watches,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -283,9 +283,7 @@ async fn without_renewal_a_wait_fails_with_its_session() {
     let address = server.address();
     let holder = connect(&address).await;
     let _held = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
-    let mut once = options(&address);
-    once.is_renewed = false;
-    let waiter = Client::connect(once).await.unwrap();
+    let waiter = Client::connect(Options::new(&address)).await.unwrap();
     let session = waiter.session();
     let mutex = Mutex::new(&waiter, "/m").unwrap();
     let (waited, ()) = tokio::join!(soon("the end", mutex.acquire()), async {

@@ -8,6 +8,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{Buf, Bytes};
 use client::{Dial, Dialing, Duplex, WallClock};
@@ -221,8 +222,9 @@ impl Dial for Sockets {
 
 /// The wall clocks of all processes are correct.
 impl WallClock for Sockets {
-    fn now_ms(&self) -> u64 {
-        u64::try_from(BEGIN_MS + self.0.lock().now_ms).unwrap_or_default()
+    fn now(&self) -> SystemTime {
+        let ms = u64::try_from(BEGIN_MS + self.0.lock().now_ms).unwrap_or_default();
+        UNIX_EPOCH + Duration::from_millis(ms)
     }
 }
 

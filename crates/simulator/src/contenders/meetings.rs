@@ -1,6 +1,6 @@
 //! The programs of barriers, counters and leases.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use recipes::{
@@ -129,7 +129,8 @@ impl Contender<'_> {
 
     /// Returns the time by the simulated clock, in seconds since 1970.
     fn wall_s(&self) -> i64 {
-        let now_ms = self.client.wall_clock().map_or(0, |clock| clock.now_ms());
-        i64::try_from(now_ms / 1000).unwrap_or_default()
+        let now = self.client.wall_clock().map(|clock| clock.now());
+        let since = now.and_then(|now| now.duration_since(UNIX_EPOCH).ok());
+        i64::try_from(since.unwrap_or_default().as_secs()).unwrap_or_default()
     }
 }

@@ -114,7 +114,7 @@ async fn write_answers(
         if next.is_none() {
             return Ok(());
         }
-        client.servers = vec![server];
+        client = client.for_server(&server);
         after = next;
     }
 }

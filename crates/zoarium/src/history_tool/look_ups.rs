@@ -181,10 +181,7 @@ mod tests {
         let (arrived, first) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let member = thread::spawn(move || answer(&listener, &arrived, &released));
-        let mut look_ups = LookUps::new(Origins::new(AdminClient {
-            servers: vec![address.clone()],
-            ..AdminClient::default()
-        }));
+        let mut look_ups = LookUps::new(Origins::new(AdminClient::new([address.clone()])));
         let change =
             |zxid: u64| json!({ "zxid": format!("{zxid:#x}"), "session": "0x5", "client": "" });
         look_ups.push_change(change(1), 100);

@@ -209,23 +209,15 @@ impl Origins {
     /// that answered.
     async fn find_members(&self, zxids: &[Zxid]) -> (Option<Vec<Member>>, Answer) {
         let mut failed = Vec::new();
-        for server in &self.named.servers {
-            let client = AdminClient {
-                servers: vec![server.clone()],
-                ..self.named.clone()
-            };
-            let mut member = Member::new(None, client);
+        for server in self.named.servers() {
+            let mut member = Member::new(None, self.named.for_server(server));
             match ask(&member.client, zxids, LAG_LIMIT).await {
                 Ok(answer) => {
                     member.id = answer.id;
                     let rule = CredentialRule::for_members_of(server).await;
                     let others = answer.others.iter().map(|(id, address)| {
-                        let client = AdminClient {
-                            servers: vec![address.clone()],
-                            credential_rule: rule,
-                            ..self.named.clone()
-                        };
-                        Member::new(*id, client)
+                        let client = self.named.for_server(address);
+                        Member::new(*id, client.with_credential_rule(rule))
                     });
                     return (Some([member].into_iter().chain(others).collect()), answer);
                 }
@@ -299,7 +291,7 @@ impl Member {
     }
 
     fn address(&self) -> &str {
-        let address = self.client.servers.first();
+        let address = self.client.servers().first();
         address.map_or("", |address| address.trim_end_matches("/commands"))
     }
 
@@ -419,7 +411,7 @@ async fn in_time<T>(
     answer: impl Future<Output = Result<T, AdminError>>,
 ) -> Result<T, AdminError> {
     timeout(ANSWER_LIMIT, answer).await.unwrap_or_else(|_| {
-        let server = client.servers.first().map_or("", String::as_str);
+        let server = client.servers().first().map_or("", String::as_str);
         Err(unreachable(server, &"no answer in time"))
     })
 }
@@ -461,10 +453,7 @@ mod tests {
     /// A port that accepts connections but does not answer.
     fn silent_member(id: i64) -> (std::net::TcpListener, Member) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let client = AdminClient {
-            servers: vec![listener.local_addr().unwrap().to_string()],
-            ..AdminClient::default()
-        };
+        let client = AdminClient::new([listener.local_addr().unwrap().to_string()]);
         (listener, Member::new(Some(id), client))
     }
 

@@ -123,12 +123,9 @@ impl AddressArgs {
     /// If a named port is not an admin port, or if a file named by `--tls-...` is unusable.
     pub(crate) fn admin_client(&self) -> Result<AdminClient, ToolError> {
         let servers = self.admin_servers()?;
-        Ok(AdminClient {
-            authorization: self.authorization(&servers)?,
-            servers,
-            connector: self.connector()?,
-            ..AdminClient::default()
-        })
+        let authorization = self.authorization(&servers)?;
+        let client = AdminClient::new(servers).with_authorization(authorization.as_deref());
+        Ok(client.with_connector(self.connector()?))
     }
 
     /// Returns the scheme and data of the caller's identity, from the command line or from a
@@ -265,11 +262,8 @@ fn refuse_wrong_kind(address: &str, kind: Option<PortKind>) -> Result<(), ToolEr
 async fn client_ports(client: &AdminClient) -> Result<Vec<String>, ToolError> {
     let mut ports = Vec::new();
     let mut failed = None;
-    for server in &client.servers {
-        let one = AdminClient {
-            servers: vec![server.clone()],
-            ..client.clone()
-        };
+    for server in client.servers() {
+        let one = client.for_server(server);
         let question = async {
             match one.ask("members", &[]).await {
                 // Apache ZooKeeper only has the second command.

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use ::cli::{Direct, check_path};
 use clap::Args;
-use client::admin::AdminClient;
 use client::changes::{ChangeOptions, Changes, ChangesError, ChangesEvent, Start};
 use proto::SessionId;
 use proto::position::{Position, parse_zxid};
@@ -92,18 +91,15 @@ async fn follow_from(
     mut options: ChangeOptions,
     out: impl Write,
 ) -> Result<(), ToolError> {
-    let mut origins = Origins::new(AdminClient {
-        servers: options.servers.clone(),
-        authorization: options.authorization.clone(),
-        connector: options.connector.clone(),
-        ..AdminClient::default()
-    });
+    let mut origins = Origins::new(options.admin_client());
     let mut by = None;
-    if options.by.is_some() {
+    if let Some(author) = &args.filter.by {
         let members = origins.members().await;
         let first = members.and_then(|members| members.first());
         if first.is_some_and(Member::answers) {
-            by = options.by.take();
+            by = Some(author.clone());
+        } else {
+            options = options.with_author(author);
         }
     }
     let follower = Follower {
@@ -121,19 +117,23 @@ fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
     let filter = &args.filter;
     let start = args.from.map_or(Start::Now, Start::From);
     let servers = args.address.admin_servers()?;
-    Ok(ChangeOptions {
-        start: args.after.map_or(start, Start::After),
-        by: filter.by.clone(),
-        session: filter.session.map(SessionId),
-        operations: filter.op.iter().map(|op| op.name().to_owned()).collect(),
-        with_states: filter.diff,
-        authorization: args.address.authorization(&servers)?,
-        connector: args.address.connector()?,
-        servers,
+    let authorization = args.address.authorization(&servers)?;
+    let mut options = ChangeOptions::new(&servers.join(","), &args.path)
+        .with_start(args.after.map_or(start, Start::After))
+        .with_authorization(authorization.as_deref())
+        .with_connector(args.address.connector()?)
         // The tool prints each failure of a member.
-        failure_limit: None,
-        ..ChangeOptions::new("", &args.path)
-    })
+        .with_failure_limit(None);
+    if let Some(session) = filter.session {
+        options = options.with_session(SessionId(session));
+    }
+    if filter.diff {
+        options = options.with_states();
+    }
+    for operation in &filter.op {
+        options = options.with_operation(operation.name());
+    }
+    Ok(options)
 }
 
 /// Changes on their way to the output.

@@ -1,11 +1,11 @@
 //! `readonlymode.enabled`.
 
-use client::{Error, Handshake};
+use client::Error;
 use proto::request::{Request, WriteRequest, flags};
 use proto::{ErrorCode, Zxid};
 use tests::ensemble::{Ensemble, EnsembleBuilder, Role};
 use tests::requests::{create, get_data, multi, set_data};
-use tests::{Flavour, RawSession, or_skip, wait_for};
+use tests::{Flavour, RawSession, handshake, or_skip, wait_for};
 
 use crate::sessions::{LIMIT, LONG_MS, open, try_open, write};
 
@@ -39,13 +39,10 @@ fn connect(
     continued: Option<&RawSession>,
     last_zxid_seen: u64,
 ) -> Result<RawSession, Error> {
-    let handshake = Handshake {
-        timeout_ms: LONG_MS,
-        session: continued.map(|session| session.session().clone()),
-        read_only,
-        last_zxid_seen: Zxid(last_zxid_seen.cast_signed()),
-        ..Handshake::default()
-    };
+    let handshake = handshake(LONG_MS)
+        .with_session(continued.map(|session| session.session().clone()))
+        .with_read_only(read_only)
+        .with_last_zxid_seen(Zxid(last_zxid_seen.cast_signed()));
     let address = ensemble.member(1).client_address().to_string();
     RawSession::with_handshake(&address, &handshake)
 }

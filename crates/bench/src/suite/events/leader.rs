@@ -125,8 +125,8 @@ async fn word(target: &Target, address: &str) -> std::io::Result<String> {
     let ask = async {
         let stream = TcpStream::connect(address).await?;
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-        let connector = target.handshake().connector;
-        let mut stream = connector.establish(stream, &[host]).await?;
+        let handshake = target.handshake();
+        let mut stream = handshake.connector().establish(stream, &[host]).await?;
         stream.write_all(b"srvr").await?;
         stream.flush().await?;
         let mut answer = Vec::new();

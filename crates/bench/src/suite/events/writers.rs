@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use client::{Error, Handshake, RawConnection};
+use client::{Error, RawConnection};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -20,7 +20,7 @@ use crate::target::Target;
 /// Number of sessions. In an ensemble of three, each member is the first server of one session.
 const SESSIONS: usize = 3;
 /// Session timeout. It is longer than the election.
-const SESSION_TIMEOUT_MS: i32 = 20_000;
+const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit for a connection and for an answer. When it is exceeded, the session disconnects from
 /// the server.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
@@ -139,12 +139,11 @@ impl Writer {
             if self.ends() {
                 return;
             }
-            let handshake = Handshake {
-                timeout_ms: SESSION_TIMEOUT_MS,
-                session: session.clone(),
-                connect_timeout: ANSWER_MAX,
-                ..self.target.handshake()
-            };
+            let handshake = self.target.handshake();
+            let handshake = handshake
+                .with_session_timeout(SESSION_TIMEOUT)
+                .with_session(session.clone())
+                .with_connect_timeout(ANSWER_MAX);
             match RawConnection::open(server, &handshake).await {
                 Ok(mut connection) => {
                     session = Some(connection.accepted.session.clone());

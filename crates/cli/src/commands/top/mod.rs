@@ -94,8 +94,9 @@ async fn asking(shell: &mut Shell, given: &Arguments) -> Result<SampledMembers, 
         authorization: given.value("auth").map(|auth| auth.replacen(':', " ", 1)),
         connector,
     };
-    let servers = options.servers.iter().map(ToString::to_string).collect();
-    Ok(SampledMembers::new(listed, servers, options.connector, admins, by).await)
+    let servers = options.servers().iter().map(ToString::to_string);
+    let (servers, connector) = (servers.collect(), options.connector().clone());
+    Ok(SampledMembers::new(listed, servers, connector, admins, by).await)
 }
 
 fn show(shell: &mut Shell, before: &Sample, now: &Sample, seconds: f64, is_live: bool) {

@@ -101,11 +101,11 @@ impl SampledMembers {
 
     /// Returns the admin ports and the clients for them.
     fn admin_clients(&self) -> Vec<(String, AdminClient)> {
-        let client = |address: &String, credential_rule: CredentialRule| AdminClient {
-            servers: vec![address.clone()],
-            authorization: self.admins.authorization.clone(),
-            credential_rule,
-            connector: self.admins.connector.clone(),
+        let client = |address: &String, credential_rule: CredentialRule| {
+            AdminClient::new([address])
+                .with_authorization(self.admins.authorization.as_deref())
+                .with_credential_rule(credential_rule)
+                .with_connector(self.admins.connector.clone())
         };
         let first: Vec<&String> = match &self.admins.named {
             Some(named) => named.iter().collect(),

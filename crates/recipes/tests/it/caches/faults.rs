@@ -1,10 +1,10 @@
 //! Tree cache with znodes that it may not read, without a connection, and at its end.
 
-use client::{Acl, Client, Create, digest_id, perms};
+use client::{Acl, Client, Create, Options, digest_id, perms};
 use zoarium_recipes::{CacheEvent, CacheScope, Error, Node, TreeCache};
 
 use crate::caches::{put, shows};
-use crate::support::{both_ways, expire, options, server, soon, two_clients, until, until_cut_off};
+use crate::support::{both_ways, expire, server, soon, two_clients, until, until_cut_off};
 
 /// Creates a znode that only clients with the identity of [`identify`] may use.
 async fn hide(client: &Client, path: &str) {
@@ -167,9 +167,8 @@ async fn a_cache_reports_changes_and_the_connection() {
 async fn a_cache_that_has_ended_is_not_complete() {
     let server = server();
     let address = server.address();
-    let mut options = options(&address);
-    options.is_renewed = false;
-    let client = Client::connect(options).await.unwrap();
+    // Without renewal.
+    let client = Client::connect(Options::new(&address)).await.unwrap();
     let cache = TreeCache::start(&client, "/t").unwrap();
     cache.is_complete().await.unwrap();
     let mut events = cache.events();

@@ -160,10 +160,7 @@ async fn a_session_is_taken_over_with_its_ephemerals() {
 
     // Another client with the session's password takes over the session. The first client resumes
     // the session, with credentials and watches.
-    let handshake = client::Handshake {
-        session: Some(client.session().clone()),
-        ..client::Handshake::default()
-    };
+    let handshake = client::Handshake::default().with_session(client.session());
     let address = server.address.as_str().into();
     match RawConnection::open(&address, &handshake).await {
         Ok(thief) => assert_eq!(thief.accepted.session.id, client.session_id()),
