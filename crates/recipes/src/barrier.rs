@@ -158,13 +158,72 @@ impl DoubleBarrier {
                 ended(client, Ok((ready, members, watch))).await?;
                 continue;
             }
-            if ready.is_none() {
-                make(client, &self.ready()).await?;
-            }
+            let opened = match ready {
+                Some(ready) => Some(ready.czxid),
+                None => self.open().await?,
+            };
+            let Some(opened) = opened else { continue };
             // The session may have ended meanwhile, and the znode with it.
             if place.is_certain() {
-                let barrier = self.clone();
-                return Ok(Inside { barrier, place });
+                return Ok(Inside {
+                    barrier: self.clone(),
+                    place,
+                    opened,
+                });
+            }
+        }
+    }
+
+    /// Opens the barrier. Returns `None` if the barrier is already open, or if its directory is
+    /// missing.
+    async fn open(&self) -> Result<Option<i64>> {
+        let (client, ready) = (&self.queue.client, self.ready());
+        let kind = Create::persistent();
+        match insist(client, || client.create2(&ready, "", &kind)).await {
+            Ok((_, stat)) => Ok(Some(stat.czxid)),
+            Err(error) => match error.code() {
+                Some(ErrorCode::NodeExists | ErrorCode::NoNode) => Ok(None),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    /// Removes the last member, and closes the barrier if it is still open since `opened`.
+    ///
+    /// One transaction does both. A new member would otherwise find the barrier open.
+    async fn close_with(&self, place: QueueEntry, opened: i64) -> Result<()> {
+        if !self.is_open_since(opened).await? {
+            return place.leave().await;
+        }
+        if place.leave_with(&self.ready()).await? {
+            return Ok(());
+        }
+        self.close(opened).await
+    }
+
+    async fn is_open_since(&self, opened: i64) -> Result<bool> {
+        let (client, ready) = (&self.queue.client, self.ready());
+        let stat = insist(client, || client.exists(&ready)).await?;
+        Ok(stat.is_some_and(|stat| stat.czxid == opened))
+    }
+
+    /// Closes the barrier if it is still open since `opened`. The next round may already have
+    /// opened it again.
+    ///
+    /// The write makes the version unique to this caller, so the deletion cannot affect a later
+    /// znode.
+    async fn close(&self, opened: i64) -> Result<()> {
+        let (client, ready) = (&self.queue.client, self.ready());
+        loop {
+            let stat = match insist(client, || client.set_data(&ready, "", -1)).await {
+                Ok(stat) if stat.czxid == opened => stat,
+                Err(error) if error.code() != Some(ErrorCode::NoNode) => return Err(error.into()),
+                _ => return Ok(()),
+            };
+            match insist(client, || client.delete(&ready, stat.version)).await {
+                Err(error) if error.code() == Some(ErrorCode::BadVersion) => {}
+                Err(error) if error.code() != Some(ErrorCode::NoNode) => return Err(error.into()),
+                _ => return Ok(()),
             }
         }
     }
@@ -184,6 +243,8 @@ impl DoubleBarrier {
 pub struct Inside {
     barrier: DoubleBarrier,
     place: QueueEntry,
+    /// Transaction that opened the barrier for this round.
+    opened: i64,
 }
 
 impl Inside {
@@ -195,7 +256,11 @@ impl Inside {
     /// # Errors
     /// If the session has ended, or a server refuses a request.
     pub async fn leave(self) -> Result<()> {
-        let Self { barrier, place } = self;
+        let Self {
+            barrier,
+            place,
+            opened,
+        } = self;
         let client = &barrier.queue.client;
         let own = place.name().to_owned();
         let mut place = Some(place);
@@ -221,9 +286,13 @@ impl Inside {
             until_changed(client, &format!("{directory}/{other}")).await?;
         }
         if let Some(place) = place {
-            place.leave().await?;
+            return barrier.close_with(place, opened).await;
         }
-        delete(client, &barrier.ready()).await
+        // The last member closes the barrier, unless its session ended first.
+        if barrier.is_open_since(opened).await? {
+            barrier.close(opened).await?;
+        }
+        Ok(())
     }
 }
 

@@ -311,6 +311,25 @@ impl QueueEntry {
         Ok(())
     }
 
+    /// Leaves the queue and deletes another znode. Returns whether one transaction did both.
+    /// Otherwise the other znode may still exist.
+    pub(crate) async fn leave_with(mut self, other: &str) -> Result<bool> {
+        let client = self.queue.client.clone();
+        let both = client.transaction().delete(self.path(), -1);
+        let deleted = match both.delete(other, -1).commit().await {
+            Ok(_) => true,
+            Err(error) if may_pass(&client, &error) => false,
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if deleted && !self.was_cut {
+            self.is_left = true;
+        } else {
+            self.leave().await?;
+        }
+        Ok(deleted)
+    }
+
     /// Leaves the queue as a holder. If the connection is lost meanwhile, the deletion continues in
     /// the background.
     ///

@@ -1,9 +1,9 @@
 //! Barriers, values, counters, groups, and several locks that behave as one.
 
-use client::Create;
+use client::{Client, Create};
 use proto::SessionId;
 use zoarium_recipes::{
-    Barrier, Counter, DoubleBarrier, Error, GroupMember, MultiLock, Mutex, PersistentNode,
+    Barrier, Counter, DoubleBarrier, Error, GroupMember, Inside, MultiLock, Mutex, PersistentNode,
     SharedValue, Width,
 };
 
@@ -120,6 +120,56 @@ async fn a_member_that_dies_inside_does_not_block_others() {
     });
     left.unwrap();
     until_children(&one, "/b", 0).await;
+}
+
+async fn inside(client: &Client) -> Inside {
+    let barrier = DoubleBarrier::new(client, "/b", 2).unwrap();
+    soon("the way in", barrier.enter()).await.unwrap()
+}
+
+/// Returns two members inside a barrier, in the order of their names.
+async fn both_inside<'a>(one: &'a Client, two: &'a Client) -> [(&'a Client, Inside); 2] {
+    let (of_one, of_two) = tokio::join!(inside(one), inside(two));
+    let mut names = children(one, "/b").await;
+    names.sort();
+    let first = one.exists(&format!("/b/{}", names[0])).await.unwrap();
+    match first.unwrap().ephemeral_owner {
+        owner if owner == one.session_id().0 => [(one, of_one), (two, of_two)],
+        _ => [(two, of_two), (one, of_one)],
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_member_does_not_close_the_next_round() {
+    let server = server();
+    let (one, two) = two_clients(&server).await;
+    let three = connect(&server.address()).await;
+    let [(first, early), (_, late)] = both_inside(&one, &two).await;
+    // This member stops while it waits for the first one.
+    let mut leaving = std::pin::pin!(late.leave());
+    tokio::select! {
+        left = &mut leaving => panic!("left before the first member: {left:?}"),
+        () = until_children(&three, "/b", 2) => {}
+    }
+    soon("the way out", early.leave()).await.unwrap();
+    let next_round = tokio::join!(inside(first), inside(&three));
+    soon("the late way out", leaving).await.unwrap();
+    assert!(children(&three, "/b").await.contains(&"ready".to_owned()));
+    drop(next_round);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_closes_the_barrier_after_the_death_of_the_first_member() {
+    let server = server();
+    let (one, two) = two_clients(&server).await;
+    let [(first, _dying), (other, late)] = both_inside(&one, &two).await;
+    let dies = async {
+        until_children(other, "/b", 2).await;
+        first.close().await.unwrap();
+    };
+    let (left, ()) = tokio::join!(soon("the way out", late.leave()), dies);
+    left.unwrap();
+    until_children(other, "/b", 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
