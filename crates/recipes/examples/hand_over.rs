@@ -15,46 +15,34 @@
 //! | `lock PATH SECONDS SESSIONS requeue` | like `lock`, with one transaction for release and new attempt |
 //! | `election PATH ROUNDS` | duration of each change of leader, in microseconds |
 
-use std::io::{BufRead, Write};
+mod measured;
+
 use std::time::{Duration, Instant};
 
-use client::{Client, Options};
 use zoarium_recipes::{LeaderLatch, Mutex};
 
-/// Session timeout. The other programs use the same value.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+use measured::{Failure, answer_lines, connect};
+
 /// Pause between the start of a candidate and the next change. The candidate is waiting for its
 /// turn by the end of the pause.
 const REST: Duration = Duration::from_millis(20);
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
-    let servers = std::env::args().nth(1).ok_or("HOST:PORT is missing")?;
-    for line in std::io::stdin().lock().lines() {
-        let line = line?;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let answer = match words[..] {
-            ["lock", path, seconds, sessions, ref how @ ..] => {
-                let time = Duration::from_secs_f64(seconds.parse()?);
-                let how = How::named(how).ok_or_else(|| format!("how is {line:?}?"))?;
-                take_turns(&servers, path, time, sessions.parse()?, how).await?
-            }
-            ["election", path, rounds] => change_leaders(&servers, path, rounds.parse()?).await?,
-            _ => return Err(format!("what is {line:?}?").into()),
-        };
-        println!("{answer}");
-        std::io::stdout().flush()?;
-    }
-    Ok(())
+    answer_lines(answer).await
 }
 
-async fn connect(servers: &str) -> Result<Client, Failure> {
-    let options = Options::new(servers)
-        .with_session_timeout(SESSION_TIMEOUT)
-        .with_renewal();
-    Ok(Client::connect(options).await?)
+/// Executes the measurement that the words of a line request.
+async fn answer(servers: &str, words: &[&str]) -> Result<String, Failure> {
+    match *words {
+        ["lock", path, seconds, sessions, ref how @ ..] => {
+            let time = Duration::from_secs_f64(seconds.parse()?);
+            let how = How::named(how).ok_or_else(|| format!("how is {words:?}?"))?;
+            take_turns(servers, path, time, sessions.parse()?, how).await
+        }
+        ["election", path, rounds] => change_leaders(servers, path, rounds.parse()?).await,
+        _ => Err(format!("what is {words:?}?").into()),
+    }
 }
 
 /// Method of releasing the lock before the next turn.

@@ -8,10 +8,11 @@
 //! Each line on standard input, `NAME PATH SECONDS`, requests a measurement. The program answers
 //! with a line on standard output: the number of uses, and the elapsed seconds.
 
-use std::io::{BufRead, Write};
+mod measured;
+
 use std::time::{Duration, Instant};
 
-use client::{Client, Create, Options};
+use client::{Client, Create};
 use tokio::sync::mpsc;
 use zoarium_recipes::{
     Barrier, CacheScope, Counter, DelayQueue, DoubleBarrier, GroupMember, IdQueue, Instance,
@@ -21,8 +22,8 @@ use zoarium_recipes::{
     TreeCache, Width,
 };
 
-/// Session timeout. The other programs use the same value.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+use measured::{Failure, answer_lines, connect};
+
 const HOUR: Duration = Duration::from_secs(3600);
 /// Number of znodes below the root of a cache.
 const CACHED: usize = 500;
@@ -31,33 +32,27 @@ const QUIET_TIME: Duration = Duration::from_millis(50);
 
 /// Number of uses, and their time.
 type Counted = (u64, Duration);
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
-    let servers = std::env::args().nth(1).ok_or("HOST:PORT is missing")?;
-    for line in std::io::stdin().lock().lines() {
-        let line = line?;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [name, path, seconds] = words[..] else {
-            return Err(format!("what is {line:?}?").into());
-        };
-        let options = Options::new(&servers)
-            .with_session_timeout(SESSION_TIMEOUT)
-            .with_renewal();
-        let client = Client::connect(options).await?;
-        let time = Duration::from_secs_f64(seconds.parse()?);
-        let uses = Uses {
-            client: &client,
-            path,
-            time,
-        };
-        let (count, elapsed) = uses.of(name).await?;
-        println!("{count} {}", elapsed.as_secs_f64());
-        std::io::stdout().flush()?;
-        client.close().await?;
-    }
-    Ok(())
+    answer_lines(answer).await
+}
+
+/// Executes the measurement that the words of a line request.
+async fn answer(servers: &str, words: &[&str]) -> Result<String, Failure> {
+    let [name, path, seconds] = *words else {
+        return Err(format!("what is {words:?}?").into());
+    };
+    let client = connect(servers).await?;
+    let time = Duration::from_secs_f64(seconds.parse()?);
+    let uses = Uses {
+        client: &client,
+        path,
+        time,
+    };
+    let (count, elapsed) = uses.of(name).await?;
+    client.close().await?;
+    Ok(format!("{count} {}", elapsed.as_secs_f64()))
 }
 
 /// Uses of one recipe.
