@@ -20,7 +20,7 @@ pub enum Error {
     /// The lock to be changed is no longer held.
     #[error("the lock at {path} is lost: its session expired, or its znode was deleted")]
     NotHeld {
-        /// Directory of the lock.
+        /// Directory of the lock, or znode that locks an item of a queue.
         path: String,
     },
     /// The connection was lost before the answer, and the result of the write cannot be determined.

@@ -150,11 +150,12 @@ impl Items {
         let mut removed = 0;
         for name in in_order(&names, self.naming) {
             let is_meant = parse(name, self.naming).is_some_and(|item| item.label == label);
-            if is_meant
-                && let Some(taken) = take(self, name).await?
-                && taken.confirm().await?
-            {
-                removed += 1;
+            if is_meant && let Some(taken) = take(self, name).await? {
+                match taken.confirm().await {
+                    Ok(()) => removed += 1,
+                    Err(Error::NotHeld { .. }) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(removed)

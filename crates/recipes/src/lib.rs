@@ -110,7 +110,7 @@ pub use provider::{DownPolicy, ServiceProvider, Strategy};
 pub use queue::{PriorityQueue, Queue};
 pub use read_write::{ReadWriteLock, WriteGuard};
 pub use selector::{LeaderSelector, Leadership};
-pub use semaphore::{Lease, Semaphore};
+pub use semaphore::{Lease, Leases, Semaphore};
 pub use simple_queue::SimpleQueue;
 pub use taken::Taken;
 pub use ttl_node::PersistentTtlNode;

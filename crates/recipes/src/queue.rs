@@ -86,9 +86,8 @@ taken_by_consumers!(PriorityQueue);
 /// // In another program:
 /// let taken = queue.take().await?;
 /// assert_eq!(taken.items(), ["to: you"]);
-/// if !taken.confirm().await? {
-///     println!("the session has ended, so another client will also take the item");
-/// }
+/// // Fails with `NotHeld` if the session has ended, so that another client will take the item.
+/// taken.confirm().await?;
 /// # Ok::<_, zoarium_recipes::Error>(())
 /// # });
 /// ```

@@ -135,7 +135,7 @@ impl Semaphore {
     /// # Errors
     /// See [`Mutex::acquire`](crate::Mutex::acquire). [`Error::Argument`] if `count` is 0 or
     /// greater than the number of leases.
-    pub async fn acquire_many(&self, count: usize) -> Result<Vec<Lease>> {
+    pub async fn acquire_many(&self, count: usize) -> Result<Leases> {
         if !(1..=self.max).contains(&count) {
             let reason = format!("{count} of {} leases cannot be acquired", self.max);
             return Err(Error::argument(&self.path, reason));
@@ -144,7 +144,7 @@ impl Semaphore {
         for _ in 0..count {
             leases.push(self.acquire().await?);
         }
-        Ok(leases)
+        Ok(Leases(leases))
     }
 
     /// Waits until the number of leases is at most the maximum, and returns true. Returns false if
@@ -174,6 +174,34 @@ impl Semaphore {
             }
             ended(client, Ok((names, stat, watch))).await?;
         }
+    }
+}
+
+/// Guards of several leases. Dropping it returns the leases in the background.
+#[derive(Debug)]
+#[must_use = "dropping it returns the leases"]
+pub struct Leases(Vec<Lease>);
+
+impl Leases {
+    /// Returns the guards.
+    pub fn as_slice(&self) -> &[Lease] {
+        &self.0
+    }
+
+    /// Converts this value to separate guards.
+    pub fn into_vec(self) -> Vec<Lease> {
+        self.0
+    }
+
+    /// Returns all leases.
+    ///
+    /// # Errors
+    /// See [`crate::LockGuard::release`]. The other leases are returned in the background.
+    pub async fn release(self) -> Result<()> {
+        for lease in self.0 {
+            lease.release().await?;
+        }
+        Ok(())
     }
 }
 

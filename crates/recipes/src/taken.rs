@@ -6,7 +6,7 @@ use bytes::Bytes;
 use client::{Create, MultiOp, MultiResult};
 use proto::{ErrorCode, Stat};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::item::parse;
 use crate::items::Items;
 use crate::once::{Marker, TxnOutcome};
@@ -55,24 +55,21 @@ impl Taken {
 
     /// Removes the item from the queue permanently, after its consumer has processed it.
     ///
-    /// Returns false if the session ended earlier, or if another client deleted the item or its
-    /// lock. Another consumer may then take the item, or may already have taken it. If an answer
-    /// was lost, false may also mean that this call has removed the item.
-    ///
     /// # Errors
-    /// If a server refuses the request, or if the session has ended and the client does not renew
-    /// it.
-    pub async fn confirm(mut self) -> Result<bool> {
+    /// [`Error::NotHeld`] if the session ended earlier, or if another client deleted the item or
+    /// its lock. Another consumer may then take the item, or may already have taken it. If an
+    /// answer was lost, this call may still have removed the item. [`Error::Client`] if a server
+    /// refuses the request, or if the session has ended and the client does not renew it.
+    pub async fn confirm(mut self) -> Result<()> {
         self.finish(None).await
     }
 
     /// Moves the item to the end of the queue, after other items of its priority, for a later
-    /// attempt. Returns false in the same cases as [`confirm`](Self::confirm).
+    /// attempt.
     ///
     /// # Errors
-    /// If a server refuses the request, or if the session has ended and the client does not renew
-    /// it.
-    pub async fn requeue(mut self) -> Result<bool> {
+    /// See [`confirm`](Self::confirm).
+    pub async fn requeue(mut self) -> Result<()> {
         let queue = &self.held.queue;
         let stem =
             parse(&self.held.name, queue.naming).map_or(queue.naming.word(), |name| name.stem);
@@ -90,22 +87,23 @@ impl Taken {
         self.held.let_go().await
     }
 
-    async fn finish(&mut self, also: Option<MultiOp>) -> Result<bool> {
+    async fn finish(&mut self, also: Option<MultiOp>) -> Result<()> {
         let queue = Arc::clone(&self.held.queue);
         let (lock, item) = (queue.lock(&self.held.name), queue.item(&self.held.name));
         let mut ops = vec![MultiOp::delete(&lock, -1), MultiOp::delete(&item, -1)];
         ops.extend(also);
+        let lost = Err(Error::NotHeld { path: lock });
         match self.held.run(&ops).await? {
             TxnOutcome::Done(_) => {
                 self.held.release();
-                Ok(true)
+                Ok(())
             }
-            TxnOutcome::Gone { .. } => Ok(false),
+            TxnOutcome::Gone { .. } => lost,
             TxnOutcome::Refused { index, error } if error.code() == Some(ErrorCode::NoNode) => {
                 // If the lock is missing, it cannot be released.
                 self.held.is_locked = index > 0;
                 self.held.let_go().await?;
-                Ok(false)
+                lost
             }
             TxnOutcome::Refused { error, .. } => Err(error.into()),
         }

@@ -183,7 +183,7 @@ async fn a_semaphore() {
     at_every_request(8, &["/leases", "/locks"], async |through, direct, path| {
         let ours = Semaphore::new(through, path, 2).unwrap();
         let theirs = Semaphore::new(direct, path, 2).unwrap();
-        let mut leases = theirs.acquire_many(2).await.unwrap();
+        let mut leases = theirs.acquire_many(2).await.unwrap().into_vec();
         let letting_go = async {
             until_children(direct, &format!("{path}/leases"), 3).await;
             leases.pop().unwrap().release().await.unwrap();

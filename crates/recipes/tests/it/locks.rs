@@ -216,7 +216,9 @@ async fn a_returned_lease_notifies_one_waiter() {
     let server = server();
     let client = connect(&server.address()).await;
     let semaphore = Semaphore::new(&client, "/s", 2).unwrap();
-    let mut leases = semaphore.acquire_many(2).await.unwrap();
+    let leases = semaphore.acquire_many(2).await.unwrap();
+    assert_eq!(leases.as_slice().len(), 2);
+    let mut leases = leases.into_vec();
     assert_ne!(leases[0].token(), leases[1].token());
     let waiting = |semaphore: Semaphore| tokio::spawn(async move { semaphore.acquire().await });
     let (one, two) = (waiting(semaphore.clone()), waiting(semaphore.clone()));

@@ -7,6 +7,7 @@ mod caches;
 mod costs;
 mod crowds;
 mod cuts;
+mod dropped;
 mod ensembles;
 mod foreign;
 mod groups;

@@ -29,8 +29,12 @@ fn text(taken: &Taken) -> String {
 
 async fn confirmed(taken: Taken) -> String {
     let text = text(&taken);
-    assert!(taken.confirm().await.unwrap(), "{text}");
+    taken.confirm().await.unwrap();
     text
+}
+
+fn assert_lost(ended: Result<(), Error>) {
+    assert!(matches!(ended, Err(Error::NotHeld { .. })), "{ended:?}");
 }
 
 /// Takes all items that are currently free.
@@ -58,11 +62,11 @@ async fn a_queue_whose_connection_is_cut() {
         assert_eq!(text(&first), "1");
         let second = theirs.take().await.unwrap();
         assert_eq!(text(&second), "2");
-        assert!(first.requeue().await.unwrap());
+        first.requeue().await.unwrap();
         let third = ours.take().await.unwrap();
         assert_eq!(text(&third), "3");
         third.give_back().await.unwrap();
-        assert!(second.confirm().await.unwrap());
+        second.confirm().await.unwrap();
         assert_eq!(drain(&theirs).await, ["3", "1"]);
         // A waiting consumer receives the next item.
         let coming = async {
@@ -88,8 +92,8 @@ async fn a_priority_queue_whose_connection_is_cut() {
         assert_eq!(text(&first), "soon");
         let second = theirs.take().await.unwrap();
         assert_eq!(text(&second), "late");
-        assert!(second.requeue().await.unwrap());
-        assert!(first.confirm().await.unwrap());
+        second.requeue().await.unwrap();
+        first.confirm().await.unwrap();
         for expected in ["later", "late"] {
             assert_eq!(confirmed(ours.take().await.unwrap()).await, expected);
         }
@@ -156,9 +160,9 @@ async fn the_item_of_a_dead_consumer_is_taken_again() {
     assert!(second.token() > first.token());
     assert_eq!(soon("doubt", first.in_doubt()).await, Doubt::Gone);
     // The confirmation is late, and does not affect the consumer that holds the item.
-    assert!(!first.confirm().await.unwrap());
+    assert_lost(first.confirm().await);
     assert!(ours.try_take().await.unwrap().is_none());
-    assert!(second.confirm().await.unwrap());
+    second.confirm().await.unwrap();
     assert_eq!(theirs.count().await.unwrap(), 0);
 }
 
@@ -242,7 +246,8 @@ async fn unreadable_items_stay_and_do_not_block_others() {
     assert!(empty.items().is_empty());
     let taken = queue.take().await.unwrap();
     assert_eq!(taken.items(), both);
-    assert!(empty.confirm().await.unwrap() && taken.confirm().await.unwrap());
+    empty.confirm().await.unwrap();
+    taken.confirm().await.unwrap();
     assert!(queue.try_take().await.unwrap().is_none());
     assert_eq!(children(&client, "/deep/q").await.len(), 3);
     assert_eq!(queue.count().await.unwrap(), 2);
@@ -251,7 +256,7 @@ async fn unreadable_items_stay_and_do_not_block_others() {
     queue.put("gone").await.unwrap();
     let taken = queue.take().await.unwrap();
     client.delete(&taken.path(), -1).await.unwrap();
-    assert!(!taken.confirm().await.unwrap());
+    assert_lost(taken.confirm().await);
     queue.put("unlocked").await.unwrap();
     let taken = queue.take().await.unwrap();
     let (_, name) = taken.path().rsplit_once('/').map(own).unwrap();
@@ -259,7 +264,7 @@ async fn unreadable_items_stay_and_do_not_block_others() {
         .delete(&format!("/deep/q-locks/{name}"), -1)
         .await
         .unwrap();
-    assert!(!taken.confirm().await.unwrap());
+    assert_lost(taken.confirm().await);
     assert_eq!(drain(&queue).await, ["unlocked"]);
 
     let refused = Queue::with_locks(&client, "/a", "/a").unwrap_err();
@@ -351,7 +356,7 @@ async fn share(program: Vec<PathBuf>) {
             for (taken, seen) in taken.into_iter().zip(&seen) {
                 let Some(taken) = taken else { continue };
                 note(seen, &text(&taken)).await;
-                assert!(taken.confirm().await.unwrap());
+                taken.confirm().await.unwrap();
             }
             if let Some(item) = simple.try_take().await.unwrap() {
                 note(&seen[4], std::str::from_utf8(&item).unwrap()).await;

@@ -61,7 +61,7 @@ async fn waits_outlive_their_watches() {
     let putting = Queue::new(&other, "/q").unwrap();
     client.create("/q", "", &Create::container()).await.unwrap();
     let taken = outlives(removed("/q", 2), queue.take(), putting.put("1"));
-    assert!(taken.await.unwrap().confirm().await.unwrap());
+    taken.await.unwrap().confirm().await.unwrap();
 
     let held = Mutex::new(&other, "/m").unwrap().acquire().await.unwrap();
     let path = held.path().to_owned();

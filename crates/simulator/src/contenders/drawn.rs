@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use recipes::{
-    LeaderLatch, LeaderSelector, Leadership, Mutex, Queue, ReadWriteLock, Result, Semaphore, Taken,
-    UnfairElection,
+    Error, LeaderLatch, LeaderSelector, Leadership, Mutex, Queue, ReadWriteLock, Result, Semaphore,
+    Taken, UnfairElection,
 };
 use tokio::time::timeout;
 
@@ -165,10 +165,19 @@ impl Contender<'_> {
         match self.random.below(10) {
             0 => drop(taken),
             1 => taken.give_back().await?,
-            2 => drop(taken.requeue().await?),
-            _ if taken.confirm().await? => tell(ProgramEvent::Confirmed),
+            2 => drop(unless_lost(taken.requeue().await)?),
+            _ if unless_lost(taken.confirm().await)? => tell(ProgramEvent::Confirmed),
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Returns whether an item was still locked when its consumer ended it.
+fn unless_lost(ended: Result<()>) -> Result<bool> {
+    match ended {
+        Ok(()) => Ok(true),
+        Err(Error::NotHeld { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }

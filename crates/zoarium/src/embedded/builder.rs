@@ -24,6 +24,7 @@ const OTHER_ADDRESSES: &[&str] = &[
 /// With only a directory, the server listens on 127.0.0.1 at a port that the system chooses, and
 /// does not start an admin server.
 #[derive(Debug, Clone)]
+#[must_use = "nothing starts before `start`"]
 pub struct ServerBuilder {
     data_dir: Option<PathBuf>,
     address: IpAddr,
@@ -50,14 +51,12 @@ impl ServerBuilder {
     }
 
     /// Sets the data directory. It is created if it does not exist. Existing data is served.
-    #[must_use]
     pub fn data_dir(mut self, directory: impl AsRef<Path>) -> Self {
         self.data_dir = Some(directory.as_ref().to_owned());
         self
     }
 
     /// Sets the client port. With the default, 0, the system chooses a port.
-    #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
@@ -66,7 +65,6 @@ impl ServerBuilder {
     /// Sets the address of all ports: the client ports with and without TLS, the admin server's
     /// port, and the exporter's port. The default is 127.0.0.1. Settings can change the address of
     /// one port.
-    #[must_use]
     pub fn address(mut self, address: IpAddr) -> Self {
         self.address = address;
         self
@@ -75,7 +73,6 @@ impl ServerBuilder {
     /// Adds a setting, like a line `key=value` of zoo.cfg. All keys in docs/CONFIG.md are
     /// supported. The last setting with a key applies. It takes precedence over the other methods,
     /// except that a system property overrides some keys, as for `zoarium server`.
-    #[must_use]
     pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.settings.push((key.into(), value.to_string()));
         self
@@ -84,7 +81,6 @@ impl ServerBuilder {
     /// Sets a system property such as `jute.maxbuffer`, as `-Dname=value` does for
     /// `zoarium server`. The environment variables of the process (`SERVER_JVMFLAGS`) have no
     /// effect here.
-    #[must_use]
     pub fn property(mut self, name: &str, value: impl ToString) -> Self {
         let definition = format!("{name}={}", value.to_string());
         self.properties.define("the properties", &definition);

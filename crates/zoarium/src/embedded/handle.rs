@@ -21,6 +21,7 @@ use super::pause::Pause;
 /// server has stopped. This takes several milliseconds, or longer with a slow disk. A process may
 /// contain several servers.
 #[derive(Debug)]
+#[must_use = "dropping it stops the server"]
 pub struct Server {
     started: Started,
     data_dir: PathBuf,

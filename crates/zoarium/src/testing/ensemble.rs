@@ -24,6 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Members are numbered as in zoo.cfg: participants from 1, and observers after them. Session
 /// timeouts of 200 ms to 60 s are granted, because `tickTime` is 100.
 #[derive(Debug)]
+#[must_use = "dropping it stops the servers"]
 pub struct TestEnsemble {
     pub(super) members: BTreeMap<u32, Member>,
     pub(super) participants: u32,

@@ -13,6 +13,7 @@ use crate::{Server, ServerBuilder, ServerError};
 ///
 /// Session timeouts of 200 ms to 60 s are granted, because `tickTime` is 100.
 #[derive(Debug)]
+#[must_use = "dropping it stops the server"]
 pub struct TestServer {
     server: Option<Server>,
     builder: ServerBuilder,
