@@ -43,6 +43,14 @@ pub fn curator_examples() -> Result<String, Missing> {
     )
 }
 
+/// Returns the class path of the tests of Curator's recipes and of their harness.
+///
+/// # Errors
+/// Under the conditions of [`apache_class_path`].
+pub fn curator_tests() -> Result<String, Missing> {
+    class_path("curator-tests", &source_dir("java").join("pom-harness.xml"))
+}
+
 /// Returns the jars of all dependencies of `pom`, in the directory of this name.
 fn class_path(name: &str, pom: &PathBuf) -> Result<String, Missing> {
     java_tool("java")?;

@@ -46,7 +46,8 @@ mod words;
 mod zoarium;
 
 pub use apache::{
-    apache_3_8_class_path, apache_class_path, curator_examples, java_tool, junit_class_path,
+    apache_3_8_class_path, apache_class_path, curator_examples, curator_tests, java_tool,
+    junit_class_path,
 };
 pub use browser::{Browser, axe};
 pub use bystander::Bystander;

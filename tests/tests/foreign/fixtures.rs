@@ -16,9 +16,14 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs a program that uses a fixture, and checks that it prints `done`.
 fn uses(command: &mut Command) {
+    prints("done", command);
+}
+
+/// Runs a program that starts `zoarium test-server`, and checks that it prints `expected`.
+pub(crate) fn prints(expected: &str, command: &mut Command) {
     let output = run(command.env("PATH", path_with_zoarium()), LIMIT)
         .unwrap_or_else(|error| panic!("{error}"));
-    assert!(output.contains("done"), "{output}");
+    assert!(output.contains(expected), "{output}");
 }
 
 const IN_PYTHON: &str = r#"

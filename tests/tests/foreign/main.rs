@@ -4,6 +4,7 @@ mod c;
 mod examples;
 mod fixtures;
 mod go;
+mod harnesses;
 mod java;
 mod kazoo;
 mod node;
