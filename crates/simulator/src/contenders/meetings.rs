@@ -32,11 +32,15 @@ impl Contender<'_> {
                     tokio::time::sleep(Duration::from_millis(delay)).await;
                     barrier.remove().await
                 };
-                // All processes may be waiting, so each of them opens the barrier.
-                let both = async { tokio::try_join!(barrier.wait(), opening) };
-                if self.unless_ending(both).await?.is_some() {
+                // The observation precedes this process's own removal, which would make it true.
+                let passing = async {
+                    barrier.wait().await?;
                     self.observe(session, Seen::Missing(path.to_owned()));
-                }
+                    Ok(())
+                };
+                // All processes may be waiting, so each of them opens the barrier.
+                let both = async { tokio::try_join!(passing, opening) };
+                self.unless_ending(both).await?;
             }
         }
         self.program.tell(ProgramEvent::Done);
