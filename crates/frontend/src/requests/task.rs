@@ -125,9 +125,13 @@ async fn requests<S: Stream>(
             }
             take_permits(clients, connection, socket, &mut batch).await?;
             if !clients.touch(connection) {
-                // The session has ended or has moved, so its requests are dropped without an
-                // answer.
+                // The session is closing, has ended or has moved, so its requests are dropped
+                // without an answer.
                 give_back(clients, &mut batch);
+                if connection.lock().client.is_closing() {
+                    // The answer to the client's closeSession is still due.
+                    continue;
+                }
                 connection.close();
                 return Ok(());
             }

@@ -258,10 +258,11 @@ impl<N> ClientConnection<N> {
         self.expected_bytes > REPLIES_BEFORE_WRITE_BYTES
     }
 
-    /// Returns whether the end of a local session waits for its turn. Requests after it are
-    /// ignored.
-    pub(super) fn is_closing_local(&self) -> bool {
+    /// Returns whether the client has closed its session, or the connection ends after its outbox.
+    /// Later requests are ignored, and the outbox is still sent.
+    pub fn is_closing(&self) -> bool {
         let newest = self.queue.back();
-        newest.is_some_and(|queued| matches!(queued.work, QueuedWork::CloseLocal))
+        self.ends_after_flush
+            || newest.is_some_and(|queued| queued.asked.op == OpCode::CloseSession)
     }
 }

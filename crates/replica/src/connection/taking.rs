@@ -205,8 +205,8 @@ impl<H: Taking> Batch<'_, '_, H> {
             extra,
         } = incoming;
         let note = self.host.begin(&kind, extra);
-        if client.is_closing_local() {
-            // Ignored, like every request after a closeSession.
+        if client.is_closing() {
+            // As in Apache ZooKeeper, whose sessions cannot be touched from then on.
             return;
         }
         if self.refuses_early(client, xid, frame_bytes, &kind) {

@@ -4,7 +4,7 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use proto::request::{PathRequest, Request, flags};
+use proto::request::{PathRequest, Request, WriteRequest, flags};
 use proto::response::GetDataResponse;
 use tests::ensemble::{Ensemble, Holders, Load, LoadSettings, check};
 use tests::requests::{create, get_data};
@@ -291,4 +291,31 @@ fn a_sync_of_a_standalone_server_is_answered_after_earlier_writes() {
     assert_eq!(asking.take().expect("an answer to the sync").err, 0);
     assert_eq!(asking.take().expect("an answer to the read").err, 0);
     assert_eq!(writing.take().expect("an answer to the write").err, 0);
+}
+
+/// A client may send a request before it knows that its session has ended, such as a ping. As in
+/// Apache ZooKeeper, this request is dropped, and the answer to the close is sent all the same.
+#[test]
+fn a_close_is_answered_although_a_request_follows_it() {
+    let Some(faults) = or_skip(WHAT, Faults::new()) else {
+        return;
+    };
+    let builder = ServerBuilder::new(Flavour::Zoarium);
+    let server = builder.after(&faults.commands(1)).start();
+    let server = server.expect("a server of ours needs nothing");
+    let mut session = open(&server.address(), TIMEOUT_MS);
+    faults.hold_syncs(1, LOGS);
+    session.put(&Request::Write(WriteRequest::CloseSession));
+    session.flush().expect("a connection");
+    wait_for("a held sync", LIMIT, || faults.has_held(1).then_some(()));
+    let received = || server.metric("packets_received")?.parse::<u64>().ok();
+    let before = received().expect("a number");
+    session.put(&get_data("/"));
+    session.flush().expect("a connection");
+    wait_for("a server that has read the request", LIMIT, || {
+        (received()? > before).then_some(())
+    });
+    faults.release(1);
+    assert_eq!(session.take().expect("an answer to the close").err, 0);
+    session.take().expect_err("an answer after the close");
 }
