@@ -209,7 +209,9 @@ impl Machine {
         out: &mut Vec<u8>,
         now: Duration,
     ) {
-        if link.in_flight.may_set(unwanted) {
+        // A server ends the connection at a request that follows the close, so the answer to the
+        // close might be lost.
+        if link.is_closing || link.in_flight.may_set(unwanted) {
             return;
         }
         let record = PathModeRequest {

@@ -5,6 +5,7 @@ use proto::connect::{ReplyHeader, RequestHeader};
 
 use super::*;
 use crate::frame::FrameReader;
+use crate::machine::watches::{Registration, Sink, Waiter, WatchEffect};
 use crate::telling::Listening;
 
 const TIMEOUT: Duration = Duration::from_secs(9);
@@ -246,10 +247,29 @@ fn nothing_is_sent_after_close_session() {
     let command = |op| Command::new(op, None, Bytes::new());
     let (close, mut closed) = command(OpCode::CloseSession);
     let (delete, mut refused) = command(OpCode::Delete);
+    // Nobody waits any more for this watch, which the server will have set.
+    let (read, answer) = command(OpCode::GetData);
+    let (sink, gone) = tokio::sync::oneshot::channel();
+    let watch = Registration {
+        effect: WatchEffect::Data,
+        path: "/watched".into(),
+        waiter: Some(Waiter {
+            id: 1,
+            sink: Sink::Once(sink),
+        }),
+    };
+    let read = Command {
+        watch: Some(watch),
+        ..read
+    };
+    site.machine.submit(read, &mut site.out, at(1));
+    let xid = site.sent()[0].xid;
+    drop((answer, gone));
     site.machine.submit(close, &mut site.out, at(1));
     site.machine.submit(delete, &mut site.out, at(1));
     site.chores.push(Chore::Delete("/a".into()));
     site.machine.handle_chores(&mut site.out, at(1));
+    site.reply(xid, at(1));
     let sent = site.sent();
     assert_eq!(sent.len(), 1, "{sent:?}");
     let error = refused.try_recv().unwrap().unwrap_err();
