@@ -1,4 +1,4 @@
-//! Znode that is recreated when it disappears, and groups of such znodes.
+//! Znode that is recreated when it disappears.
 
 use bytes::Bytes;
 use client::{Client, Create};
@@ -8,9 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::barrier::delete;
 use crate::error::{Error, Result};
-use crate::session::{
-    check_path, child, children_of, connected, data_of, delete_own, insist, make_directory,
-};
+use crate::session::{check_path, connected, delete_own, insist, make_directory};
 use crate::watched::{WatchEnd, ended};
 
 /// Ephemeral znode that is recreated after every deletion and in every new session, until this
@@ -35,7 +33,7 @@ use crate::watched::{WatchEnd, ended};
 #[derive(Debug)]
 #[must_use = "dropping it deletes the znode"]
 pub struct PersistentNode {
-    client: Client,
+    pub(crate) client: Client,
     path: String,
     life: NodeLife,
     data: watch::Sender<Bytes>,
@@ -177,6 +175,16 @@ impl Drop for PersistentNode {
     }
 }
 
+/// Znode at the path of a node.
+enum Found {
+    /// This task has created it with this data.
+    Created(Bytes),
+    /// It existed and is the node's own.
+    Own,
+    /// It belongs to another session.
+    Foreign,
+}
+
 /// Background task of a persistent node.
 struct NodeTask {
     client: Client,
@@ -194,13 +202,12 @@ impl NodeTask {
             // The creation must not be cancelled, because the owner of the znode would then be
             // unknown.
             end = match self.make().await {
-                Ok(is_own) => {
-                    let data = self.data.borrow_and_update().clone();
+                Ok(found) => {
                     let path = self.path.clone();
                     let client = self.client.clone();
                     tokio::select! {
                         biased;
-                        kept = self.keep(is_own, &client, &path, data) => kept.err(),
+                        kept = self.keep(found, &client, &path) => kept.err(),
                         _ = stopped.wait_for(|stopped| *stopped) => None,
                     }
                 }
@@ -219,13 +226,13 @@ impl NodeTask {
         self.life != NodeLife::Session || stat.ephemeral_owner == self.client.session_id().0
     }
 
-    /// Creates the znode. Returns whether the existing znode belongs to this session.
-    async fn make(&self) -> Result<bool> {
+    /// Creates the znode, unless it exists.
+    async fn make(&self) -> Result<Found> {
         loop {
             let data = self.data.borrow().clone();
             let create = || self.client.create(&self.path, data.clone(), &self.kind);
             let Err(error) = insist(&self.client, create).await else {
-                return Ok(true);
+                return Ok(Found::Created(data));
             };
             match error.code() {
                 Some(ErrorCode::NodeExists) => {}
@@ -238,23 +245,31 @@ impl NodeTask {
             }
             let existing = insist(&self.client, || self.client.exists(&self.path)).await?;
             if let Some(stat) = existing {
-                return Ok(self.is_own(&stat));
+                return Ok(if self.is_own(&stat) {
+                    Found::Own
+                } else {
+                    Found::Foreign
+                });
             }
         }
     }
 
     /// Waits until the znode is deleted or its data must change.
-    async fn keep(&mut self, is_own: bool, client: &Client, path: &str, data: Bytes) -> Result<()> {
+    async fn keep(&mut self, found: Found, client: &Client, path: &str) -> Result<()> {
         let session = self.client.session_id();
+        let data = self.data.borrow_and_update().clone();
+        let is_own = !matches!(found, Found::Foreign);
         if is_own {
-            let set = || client.set_data(path, data.clone(), -1);
-            match insist(client, set).await {
-                Ok(_) => self
-                    .standing
-                    .send_replace(NodeState::There { data, session }),
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            };
+            if !matches!(&found, Found::Created(written) if *written == data) {
+                let set = || client.set_data(path, data.clone(), -1);
+                match insist(client, set).await {
+                    Ok(_) => {}
+                    Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let standing = NodeState::There { data, session };
+            self.standing.send_replace(standing);
         }
         let gone = gone(client, path, is_own, self.life);
         let changed = self.data.changed();
@@ -273,7 +288,12 @@ impl NodeTask {
             NodeLife::Session => {
                 let owner = self.client.session_id();
                 let is_own = |_: Option<&Bytes>, stat: &Stat| stat.ephemeral_owner == owner.0;
-                Ok(delete_own(&self.client, &self.path, owner, false, is_own).await?)
+                // The watch has not reported a deletion.
+                let is_there = matches!(
+                    *self.standing.borrow(),
+                    NodeState::There { session, .. } if session == owner
+                ) && self.client.state().borrow().connected_session() == Some(owner);
+                Ok(delete_own(&self.client, &self.path, owner, is_there, is_own).await?)
             }
             NodeLife::Handle => delete(&self.client, &self.path).await,
             NodeLife::Ttl => Ok(()),
@@ -295,98 +315,5 @@ async fn gone(client: &Client, path: &str, is_own: bool, life: NodeLife) -> Resu
         if ended(client, read).await? == WatchEnd::Deleted {
             return Ok(());
         }
-    }
-}
-
-/// Member of a group, from its start until it is closed or dropped. It is a [`PersistentNode`]
-/// below the directory of the group.
-///
-/// ```
-/// # tests::documented(async |client| {
-/// use zoarium_recipes::GroupMember;
-///
-/// let member = GroupMember::start(&client, "/groups/workers", "host-7", "10.0.0.7")?;
-/// member.is_there().await?;
-/// for other in member.members().await? {
-///     assert_eq!(other.id, "host-7");
-///     assert_eq!(other.payload, "10.0.0.7");
-/// }
-/// # Ok::<_, zoarium_recipes::Error>(())
-/// # });
-/// ```
-///
-/// Source: GroupMember. Every child of the directory is a member.
-#[derive(Debug)]
-#[must_use = "dropping it leaves the group"]
-pub struct GroupMember {
-    node: PersistentNode,
-    directory: String,
-    own: Member,
-}
-
-/// Member in the list of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Name of the member's znode.
-    pub id: String,
-    /// Data that the member has set.
-    pub payload: Bytes,
-}
-
-impl GroupMember {
-    /// Joins the group at `directory`. A background task does the work, so the call requires a
-    /// tokio runtime.
-    ///
-    /// # Errors
-    /// If the path or the id is invalid.
-    pub fn start(
-        client: &Client,
-        directory: &str,
-        id: &str,
-        payload: impl Into<Bytes>,
-    ) -> Result<Self> {
-        check_path(directory)?;
-        let payload = payload.into();
-        let path = child(directory, id)?;
-        Ok(Self {
-            node: PersistentNode::start(client, &path, payload.clone())?,
-            directory: directory.to_owned(),
-            own: Member {
-                id: id.to_owned(),
-                payload,
-            },
-        })
-    }
-
-    /// Waits until other clients can see this member.
-    ///
-    /// # Errors
-    /// See [`PersistentNode::is_there`].
-    pub async fn is_there(&self) -> Result<()> {
-        self.node.is_there().await
-    }
-
-    /// Returns the members, sorted by id. The list always includes this member.
-    ///
-    /// # Errors
-    /// If a server refuses the read.
-    pub async fn members(&self) -> Result<Vec<Member>> {
-        let client = &self.node.client;
-        let mut members = vec![self.own.clone()];
-        for id in children_of(client, &self.directory).await? {
-            if id == self.own.id {
-                continue;
-            }
-            let path = format!("{}/{id}", self.directory);
-            let data = data_of(client, &path).await?;
-            members.extend(data.map(|payload| Member { id, payload }));
-        }
-        members.sort_by(|one, other| one.id.cmp(&other.id));
-        Ok(members)
-    }
-
-    /// Leaves the group.
-    pub async fn close(self) {
-        self.node.close().await;
     }
 }
