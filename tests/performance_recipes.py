@@ -35,7 +35,7 @@ REQUEUED = "ours, requeued"
 USES = {
     "mutex": "ck", "semaphore": "ck", "multi-lock": "c", "write-lock": "ck", "read-lock": "ck", "revoke": "c",
     "barrier": "ck", "double-barrier": "ck", "count": "ck", "value": "c", "atomic": "c", "cache": "c",
-    "node-cache": "ck", "children-cache": "k", "node": "c", "ttl-node": "c", "group": "c", "queue": "c",
+    "node-cache": "ck", "children-watch": "k", "node": "c", "ttl-node": "c", "group": "c", "queue": "c",
     "priority-queue": "c", "delay-queue": "c", "id-queue": "c", "simple-queue": "c", "services": "c",
     "service-provider": "c", "kazoo-queue": "k", "locking-queue": "k", "party": "k", "shallow-party": "k",
     "lease": "k", "leases": "k", "set": "k",

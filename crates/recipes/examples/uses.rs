@@ -67,7 +67,7 @@ impl Uses<'_> {
         match name {
             "queue" | "priority-queue" | "delay-queue" | "id-queue" | "simple-queue"
             | "kazoo-queue" | "locking-queue" => self.of_queue(name).await,
-            "cache" | "node-cache" | "children-cache" => self.of_cache(name).await,
+            "cache" | "node-cache" | "children-watch" => self.of_cache(name).await,
             "mutex" | "semaphore" | "multi-lock" | "write-lock" | "read-lock" | "revoke" => {
                 self.of_lock(name).await
             }
@@ -221,7 +221,18 @@ impl Uses<'_> {
         let scope = match name {
             "cache" => CacheScope::Subtree,
             "node-cache" => CacheScope::Node,
-            _ => CacheScope::Children,
+            // Like the other program, this one reads only the names.
+            _ => {
+                return self
+                    .repeat(async |_| {
+                        client
+                            .watch_children(path)
+                            .await
+                            .map(drop)
+                            .map_err(Into::into)
+                    })
+                    .await;
+            }
         };
         self.repeat(async |_| {
             let cache = TreeCache::start_with(client, path, scope, |_| true)?;

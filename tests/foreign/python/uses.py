@@ -162,7 +162,7 @@ USES = {
     "leases": lambda client, path: lambda: client.MultiNonBlockingLease(2, path, HOUR, "one"),
     "set": partitioner,
     "node-cache": lambda client, path: watch(client, path, "DataWatch"),
-    "children-cache": lambda client, path: watch(client, path, "ChildrenWatch"),
+    "children-watch": lambda client, path: watch(client, path, "ChildrenWatch"),
 }
 
 

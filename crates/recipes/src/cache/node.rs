@@ -12,7 +12,8 @@ use crate::error::Error;
 pub enum CacheScope {
     /// The znode and all its descendants.
     Subtree,
-    /// The children of the znode, without the znode itself.
+    /// The children of the znode, without the znode itself. If only their names are needed,
+    /// `Client::watch_children` needs a single request.
     Children,
     /// The znode only.
     Node,

@@ -153,7 +153,7 @@ const ROWS_OF_KAZOO: [Row; 16] = [
     row(["NonBlockingLease", "`NonBlockingLease`", "same", "NonBlockingLease", "the clocks must agree", r#"NonBlockingLease::new(&client, "/leases/cleanup", "host-7")"#, OTHERS_OF_KAZOO]),
     row(["MultiNonBlockingLease", "`MultiNonBlockingLease`", "same", "MultiNonBlockingLease", "the clocks must agree", r#"MultiNonBlockingLease::new(&client, "/leases/report", 2, "host-7")"#, WITH_KAZOO]),
     row(["SetPartitioner", "`SetPartitioner`", "same", "SetPartitioner", "token of each item", r#"SetPartitioner::start(&client, "/shards", &["a", "b", "c"], "host-7")"#, OTHERS_OF_KAZOO]),
-    row(["ChildrenWatch", "`TreeCache` of children", "reads any znodes", "TreeCache", NONE, r#"TreeCache::start_with(&client, "/hosts", CacheScope::Children, all)"#, WITH_KAZOO]),
+    row(["ChildrenWatch", "`TreeCache` of children; names: `Client::watch_children`", "reads any znodes", "TreeCache", NONE, r#"TreeCache::start_with(&client, "/hosts", CacheScope::Children, all)"#, WITH_KAZOO]),
     row(["DataWatch", "`TreeCache` of a node", "reads any znodes", "TreeCache", NONE, r#"TreeCache::start_with(&client, "/colour", CacheScope::Node, all)"#, WITH_KAZOO]),
 ];
 
