@@ -7,7 +7,6 @@ mod caches;
 mod costs;
 mod crowds;
 mod cuts;
-mod dropped;
 mod ensembles;
 mod foreign;
 mod groups;

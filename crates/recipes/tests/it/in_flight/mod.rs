@@ -1,5 +1,7 @@
-//! Events while a request is in flight: its znode is deleted, its call is cancelled, or its session
-//! ends.
+//! Events while a request is in flight: its znode is deleted, its call is cancelled, its session
+//! ends, or its result is dropped.
+
+mod dropped;
 
 use client::{Client, Create};
 use proto::SessionId;
