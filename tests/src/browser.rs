@@ -218,11 +218,12 @@ impl Browser {
             .collect()
     }
 
-    /// Returns the window as a PNG.
+    /// Returns the window as a WebP picture, which is much smaller than a PNG.
     pub fn screenshot(&self) -> Vec<u8> {
-        let target = format!("{}/screenshot", self.session);
-        let shot = self.ask("GET", &target, None).expect("a screenshot");
-        let text = shot.as_str().expect("base64");
+        let parameters = json!({ "format": "webp", "quality": 60 });
+        let body = json!({ "cmd": "Page.captureScreenshot", "params": parameters });
+        let shot = self.order("goog/cdp/execute", &body);
+        let text = shot["data"].as_str().expect("base64");
         STANDARD.decode(text).expect("base64")
     }
 }

@@ -122,11 +122,11 @@ pub(crate) const FIGURES_HOUR: usize = 60 * FIGURES_PER_MINUTE;
 /// Number of minutes in the last day. All series together take 320 KiB.
 pub(crate) const FIGURES_DAY: usize = 24 * 60;
 
-/// Bytes of another member's answer with figures.
-pub(crate) const FIGURES_BYTES_MAX: usize = 1 << 20;
+/// Maximum size in bytes of another member's answer to a visitor's query.
+pub(crate) const VISITOR_ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Concurrent queries of the figures of other members; others wait.
-pub(crate) const FIGURES_QUERIES_MAX: usize = 4;
+/// Maximum number of concurrent queries to other members for visitors; others wait.
+pub(crate) const VISITOR_QUERIES_MAX: usize = 4;
 
 /// Maximum number of open pages per member.
 pub(crate) const VISITS_MAX: usize = 128;

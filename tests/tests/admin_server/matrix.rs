@@ -98,6 +98,9 @@ fn call(
 ) -> HttpAnswer {
     let (method, target) = what.split_once(' ').unwrap_or(("GET", what));
     let target = target.replace("HEAD", head);
+    if target.starts_with("console/history/feed") {
+        return begin_feed(site, &format!("/{target}"), &visit.header());
+    }
     if target.starts_with("console/") {
         let body = (method != "GET").then_some(&b""[..]);
         let answer = visit.ask(method, &format!("/{target}"), body);
@@ -109,7 +112,9 @@ fn call(
     let authorization = caller.map(|caller| format!("digest {caller}"));
     let header = authorization.as_deref().map(|text| ("Authorization", text));
     if target.starts_with("history/feed") {
-        return begin_feed(site, &target, authorization.as_deref());
+        let header = authorization.map(|text| format!("Authorization: {text}\r\n"));
+        let header = header.unwrap_or_default();
+        return begin_feed(site, &format!("/commands/{target}"), &header);
     }
     let request = HttpRequest {
         method,
@@ -128,12 +133,10 @@ fn log_in(visit: &Visit, caller: Option<&str>) {
 }
 
 /// Returns the first line of a feed, which does not end.
-fn begin_feed(site: &Site, target: &str, authorization: Option<&str>) -> HttpAnswer {
+fn begin_feed(site: &Site, target: &str, header: &str) -> HttpAnswer {
     let mut stream = TcpStream::connect(("127.0.0.1", site.port)).expect("connect");
     stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
-    let header = authorization.map(|text| format!("Authorization: {text}\r\n"));
-    let header = header.unwrap_or_default();
-    let head = format!("GET /commands/{target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n");
+    let head = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n");
     stream.write_all(head.as_bytes()).expect("write");
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).expect("a line");

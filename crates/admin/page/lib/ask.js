@@ -82,6 +82,24 @@ export async function json(what, parameters, signal) {
   }
 }
 
+/** Requests lines of JSON, and yields each when it arrives. */
+export async function* lines(what, parameters, signal) {
+  const response = await ask("GET", what, parameters, undefined, signal);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const parts = (rest + value).split("\n");
+      rest = parts.pop();
+      for (const line of parts) if (line !== "") yield JSON.parse(line);
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
 /** Changes something. The answer is JSON. */
 export async function change(method, what, parameters, body) {
   return (await ask(method, what, parameters, body)).json();

@@ -5,6 +5,23 @@ export function decode64(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
+/** Base64 text of bytes. */
+export function encode64(data) {
+  let letters = "";
+  for (let at = 0; at < data.length; at += 8192) letters += String.fromCharCode(...data.subarray(at, at + 8192));
+  return btoa(letters);
+}
+
+/** Offers text or bytes as a file. */
+export function offerFile(name, content) {
+  const url = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
 /** Text of these bytes, or null if they are not UTF-8. A piece may end within a character. */
 export function textOf(data, isCut) {
   for (let less = 0; less <= (isCut ? 3 : 0); less += 1) {

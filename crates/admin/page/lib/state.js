@@ -9,7 +9,7 @@ const EVERY_MS = 2000;
 const LIMIT_MS = 2500;
 const SECOND_MS = 1000;
 
-/** View and path in the address. */
+/** View, path and part of the view in the address. */
 export const route = signal(parse());
 
 /** Last state of the ensemble, with its time on the clock of this browser. */
@@ -31,14 +31,15 @@ export const trouble = signal(null);
 let shift = 0;
 
 function parse() {
-  const [, view = "ensemble", rest = ""] = /^#\/(\w+)(.*)$/.exec(location.hash) ?? [];
+  // A path in an address does not contain a question mark, because it is encoded.
+  const [, view = "ensemble", rest = "", part = ""] = /^#\/(\w+)([^?]*)\??(.*)$/.exec(location.hash) ?? [];
   let path = "/";
   try {
     path = rest.split("/").map(decodeURIComponent).join("/").replace(/\/+$/, "") || "/";
   } catch {
     // A visitor typed an invalid address.
   }
-  return { view, path };
+  return { view, path, part };
 }
 
 /** Shows the view of the address. */

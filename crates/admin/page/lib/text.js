@@ -73,5 +73,6 @@ export const parentOf = (path) => path.slice(0, path.lastIndexOf("/")) || "/";
 /** Name of a znode. The root does not have one. */
 export const nameIn = (path) => path.slice(path.lastIndexOf("/") + 1);
 
-/** Address of a znode in a view of this page. */
-export const linkTo = (path, view = "tree") => `#/${view}${path.split("/").map(encodeURIComponent).join("/")}`;
+/** Address of a znode in a view of this page, and of a part of this view. */
+export const linkTo = (path, view = "tree", part = "") =>
+  `#/${view}${path.split("/").map(encodeURIComponent).join("/")}${part && `?${part}`}`;

@@ -1,6 +1,6 @@
 // Frame of all pages: header, health, messages, and the place of the view.
 
-import { html, useEffect } from "../vendor/preact.js";
+import { html, useEffect, useRef } from "../vendor/preact.js";
 import { visit } from "../lib/ask.js";
 import { DialogPlace } from "../lib/dialog.js";
 import { route, trouble } from "../lib/state.js";
@@ -50,7 +50,7 @@ function Header({ view }) {
 
 /** Page with a view. `views` maps names to components. */
 export function Frame({ views }) {
-  const { view, path } = route.value;
+  const { view, path, part } = route.value;
   const name = Object.hasOwn(views, view) ? view : "ensemble";
   const { title, notice } = visit.value;
   const stale = isOld.value;
@@ -60,6 +60,13 @@ export function Frame({ views }) {
   useEffect(() => {
     document.body.classList.toggle("stale", stale);
   }, [stale]);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    // The link to this view may have disappeared together with the view before.
+    const isFocusLost = !isFirst.current && document.activeElement === document.body;
+    if (isFocusLost) document.getElementById("main").focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [name, part]);
   const error = trouble.value;
   // The line about health reports a member that does not answer.
   const isTold = error === null || error.status === 0;
@@ -69,7 +76,7 @@ export function Frame({ views }) {
     <${Health} />
     ${notice && html`<section class="notice quiet" aria-label="Note">Note: ${notice}.</section>`}
     ${!isTold && html`<p id="trouble" class="trouble" role="alert">Cannot update the figures: ${error.message}.</p>`}
-    <main id="main" tabindex="-1"><${views[name]} key=${name} path=${path} /></main>
+    <main id="main" tabindex="-1"><${views[name]} key=${name} path=${path} part=${part} /></main>
     <footer><a href="/console/vendor/LICENSES.txt">Licences of libraries</a></footer>
     <${Message} />
     <${DialogPlace} />

@@ -13,6 +13,8 @@ const ORIGINS = {
   ip: "the address of this browser",
 };
 
+const OTHERS = "This form does not support SASL, Kerberos and client certificates.";
+
 const WARNING = `The server creates an identity of the scheme digest from the user and the password. It checks only the
 password of the super user, and accepts any password for other users: a wrong password results in another identity. The
 ACL of each znode determines the permissions of an identity.`;
@@ -46,6 +48,7 @@ function askLogIn() {
       <p class="quiet">${WARNING}</p>
       <${Field} label="User"><input name="user" required autocomplete="username" spellcheck=${false} /><//>
       <${Field} label="Password"><input name="password" type="password" autocomplete="current-password" /><//>
+      <p class="quiet">${OTHERS}</p>
     `,
     label: "Log in",
     act: async ({ user, password }) => {

@@ -40,7 +40,7 @@ const BELOW: &str = "/console/";
 const REQUEST_BYTES_AROUND: usize = 256;
 
 /// Commands of the admin server that the page executes with the visitor's identity.
-const COMMANDS: [&str; 7] = [
+const COMMANDS: [&str; 9] = [
     "clients",
     "figures",
     "search",
@@ -48,9 +48,12 @@ const COMMANDS: [&str; 7] = [
     "history/changes",
     "history/tree",
     "history/diff",
+    "history/origins",
+    "history/feed",
 ];
 
-/// Routes of the page: method, and path below [`BELOW`]. All other paths refer to files.
+/// Routes of the page in addition to [`COMMANDS`]: method, and path below [`BELOW`]. All other paths
+/// refer to files.
 const ROUTES: &[(Method, &str)] = &[
     (Method::POST, "visit"),
     (Method::POST, "login"),
@@ -58,13 +61,6 @@ const ROUTES: &[(Method, &str)] = &[
     (Method::GET, "ensemble"),
     (Method::GET, "sessions"),
     (Method::GET, "log"),
-    (Method::GET, "clients"),
-    (Method::GET, "figures"),
-    (Method::GET, "search"),
-    (Method::GET, "slow_requests"),
-    (Method::GET, "history/changes"),
-    (Method::GET, "history/tree"),
-    (Method::GET, "history/diff"),
     (Method::GET, "node"),
     (Method::POST, "node"),
     (Method::DELETE, "node"),
@@ -171,8 +167,7 @@ impl Console {
     /// Returns all routes except those of files: method and path.
     #[cfg(test)]
     pub(crate) fn routes() -> impl Iterator<Item = (&'static Method, String)> {
-        let routes = ROUTES.iter();
-        routes.map(|(method, what)| (method, format!("{BELOW}{what}")))
+        all_routes().map(|(method, what)| (method, format!("{BELOW}{what}")))
     }
 
     /// Answers a request whose path belongs to the console.
@@ -459,9 +454,13 @@ impl Asked<'_> {
             (&Method::PUT, _) => edit::set_acl(&session, path, self.version()?, &body, ids).await,
             (&Method::DELETE, _) => edit::delete(&session, path, self.version()?).await,
             _ => {
-                let kind = self.parameter("kind").unwrap_or("persistent");
-                let acl = self.parameter("acl").unwrap_or("open");
-                edit::create(&session, path, (kind, acl), body, ids).await
+                let new = edit::NewZnode {
+                    kind: self.parameter("kind").unwrap_or("persistent"),
+                    ttl: self.parameter("ttl"),
+                    acl: self.parameter("acl").unwrap_or("open"),
+                    data: (self.parameter("data") != Some("null")).then_some(body),
+                };
+                edit::create(&session, path, new, ids).await
             }
         }
     }
@@ -514,9 +513,15 @@ fn secure(caller: &Caller) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::FORBIDDEN, "NotSecure", text))
 }
 
-/// Refuses requests that are not in [`ROUTES`].
+/// Returns all routes except those of files.
+fn all_routes() -> impl Iterator<Item = (&'static Method, &'static str)> {
+    let commands = COMMANDS.iter().map(|what| (&Method::GET, *what));
+    commands.chain(ROUTES.iter().map(|(method, what)| (method, *what)))
+}
+
+/// Refuses requests that are not in [`all_routes`].
 fn check_route(method: &Method, what: &str) -> Result<(), Refusal> {
-    let mut methods = ROUTES.iter().filter(|(_, known)| *known == what).peekable();
+    let mut methods = all_routes().filter(|(_, known)| *known == what).peekable();
     if methods.peek().is_none() {
         return Err(nothing_here());
     }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::StatusCode;
+use jute::Encode;
 use proto::data::perms;
 use proto::request::{CreateRequest, PathVersionRequest, SetAclRequest, SetDataRequest, flags};
 use proto::response::{Create2Response, StatResponse};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::ids::SessionIds;
 use super::said::{Refusal, found};
-use super::session::ZnodeSession;
+use super::session::{ZnodeSession, decode};
 use super::shown::{perms_of, stat_json};
 use crate::answer::Answer;
 
@@ -33,36 +34,58 @@ pub(crate) async fn set_data(
     ))
 }
 
-/// Creates a znode. It cannot be ephemeral, because its session is closed soon.
+/// Properties of a znode to create, as the page sends them.
+pub(crate) struct NewZnode<'a> {
+    pub(crate) kind: &'a str,
+    /// Time to live in ms, as text. Required for the kinds with a TTL.
+    pub(crate) ttl: Option<&'a str>,
+    /// Name of a common ACL, or an ACL as JSON.
+    pub(crate) acl: &'a str,
+    /// Data of the znode. `None` if it is null.
+    pub(crate) data: Option<Bytes>,
+}
+
+/// Reason for the refusal of other kinds.
+const UNKNOWN_KIND: &str = "`kind` must be persistent, sequential or container without a `ttl`, or ttl or ttl-sequential with a `ttl`; the console cannot create ephemeral znodes, because they would be deleted together with the session of the page";
+
+/// Creates a znode.
 pub(crate) async fn create(
     session: &ZnodeSession,
     path: &str,
-    (kind, acl): (&str, &str),
-    data: Bytes,
+    new: NewZnode<'_>,
     ids: SessionIds,
 ) -> Result<Answer, Refusal> {
-    let (op, flags) = match kind {
-        "persistent" => (OpCode::Create2, flags::PERSISTENT),
-        "sequential" => (OpCode::Create2, flags::PERSISTENT_SEQUENTIAL),
-        "container" => (OpCode::CreateContainer, flags::CONTAINER),
-        _ => return Err(wrong("`kind` must be persistent, sequential or container")),
+    let ttl_ms = new.ttl.map(str::parse).transpose();
+    let ttl_ms = ttl_ms.map_err(|_| wrong("`ttl` is not a number of milliseconds"))?;
+    let (op, flags) = match (new.kind, ttl_ms) {
+        ("persistent", None) => (OpCode::Create2, flags::PERSISTENT),
+        ("sequential", None) => (OpCode::Create2, flags::PERSISTENT_SEQUENTIAL),
+        ("container", None) => (OpCode::CreateContainer, flags::CONTAINER),
+        ("ttl", Some(_)) => (OpCode::CreateTtl, flags::TTL),
+        ("ttl-sequential", Some(_)) => (OpCode::CreateTtl, flags::TTL_SEQUENTIAL),
+        _ => return Err(wrong(UNKNOWN_KIND)),
     };
-    let acl = match acl {
+    let acl = match new.acl {
         "open" => vec![Acl::open()],
         "creator" => vec![Acl::new(perms::ALL, "auth", "")],
         "creator-and-readers" => vec![
             Acl::new(perms::ALL, "auth", ""),
             Acl::new(perms::READ, "world", "anyone"),
         ],
-        _ => return Err(wrong("`acl` must be open, creator or creator-and-readers")),
+        list if list.starts_with('[') => read_acl(list.as_bytes())?,
+        _ => return Err(wrong("`acl` is neither a known name nor an array")),
     };
-    let record = CreateRequest {
+    let request = CreateRequest {
         path: Some(path.into()),
-        data: Some(data),
+        data: new.data,
         acl: multi::request_acl(acl),
         flags,
     };
-    let made: Create2Response = session.ask(op, &record).await?;
+    let mut record = request.to_bytes().to_vec();
+    if let Some(ttl_ms) = ttl_ms {
+        i64::encode(&ttl_ms, &mut record);
+    }
+    let made: Create2Response = decode(session.call(op, record.into()).await?)?;
     Ok(found(
         &json!({ "path": &*made.path, "stat": stat_json(&made.stat, ids) }),
     ))

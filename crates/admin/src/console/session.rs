@@ -175,7 +175,8 @@ fn has_same_children(one: &Stat, other: &Stat) -> bool {
     state(one) == state(other)
 }
 
-fn decode<T: Decode>(body: Bytes) -> Result<T, Fault> {
+/// Decodes a reply.
+pub(crate) fn decode<T: Decode>(body: Bytes) -> Result<T, Fault> {
     let limits = Limits::from_max_buffer(REPLY_BYTES_MAX, 0);
     let mut input = Reader::with_limits(body, limits);
     T::decode(&mut input).map_err(|error| Fault::Answer(error.to_string()))

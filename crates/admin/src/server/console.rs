@@ -8,7 +8,7 @@ use config::Config;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use metrics::recent_log::RECENT_LOG;
-use proto::Sid;
+use proto::{Secret, Sid};
 use serde_json::json;
 use transport::tls::known_to_clients;
 
@@ -68,6 +68,13 @@ pub(super) fn set_up(config: &Config) -> Option<Console> {
     }))
 }
 
+/// Returns the query for the clients of transactions, for another member.
+fn origins_request(parameters: &[(String, String)]) -> String {
+    let zxids = parameters.iter().filter(|(name, _)| name == "zxid");
+    let mut query = form_urlencoded::Serializer::new("history/origins?".to_owned());
+    query.extend_pairs(zxids).finish()
+}
+
 impl Admin {
     /// Answers the requests of the page.
     pub(super) async fn ask_console(
@@ -100,10 +107,10 @@ impl Admin {
                 self.look_at_sessions((page, whole_ids), activity.begin())
                     .await
             }
-            Outcome::Command("figures", parameters, _)
+            Outcome::Command(command @ ("figures" | "history/origins"), parameters, login)
                 if parameters.iter().any(|(name, _)| name == "member") =>
             {
-                self.figures_of_member(&parameters).await
+                self.ask_member(command, &parameters, login).await
             }
             Outcome::Command(command, parameters, login) => {
                 let asked = (command, parameters, activity.begin());
@@ -118,8 +125,14 @@ impl Admin {
         respond(Console::finished(answer))
     }
 
-    /// Returns the kept figures of another member.
-    async fn figures_of_member(&self, parameters: &[(String, String)]) -> Answer {
+    /// Queries another member for a visitor: its kept figures, or the clients of changes, which only
+    /// the members that serve the clients know.
+    async fn ask_member(
+        &self,
+        command: &'static str,
+        parameters: &[(String, String)],
+        login: Option<Login>,
+    ) -> Answer {
         let refused = |status, text: &str| Answer::json(status, &Object::new().with("error", text));
         let named = parameters.iter().find(|(name, _)| name == "member");
         let Some(sid) = named.and_then(|(_, id)| id.parse().ok()).map(Sid) else {
@@ -131,11 +144,17 @@ impl Admin {
         let (Some(watcher), Some(served)) = (self.watcher.get(), self.served.get()) else {
             return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
         };
+        let (query, login) = match command {
+            "figures" => (figures::request(parameters), None),
+            _ => (origins_request(parameters), login),
+        };
+        let header = login.map(|login| format!("{} {}", login.scheme, login.auth.expose()));
+        let header = header.map(Secret::new);
         let role = served.view.role();
-        let command = figures::request(parameters);
-        let found = watcher.figures(sid, role.members.as_deref(), &command);
+        let members = role.members.as_deref();
+        let found = watcher.ask(sid, members, &query, header.as_ref());
         match found.await {
-            Ok(figures) => written(StatusCode::OK, "figures", figures),
+            Ok(found) => written(StatusCode::OK, command, found),
             Err(QueryError::Unreachable(reason) | QueryError::Refused(reason)) => {
                 refused(StatusCode::BAD_GATEWAY, &reason)
             }
@@ -200,12 +219,16 @@ impl Admin {
         };
         let identities =
             login.map_or_else(Vec::new, |login| identities(&*served.view, &login, visitor));
-        let turn = self.questions.clone().acquire_owned().await.ok();
         let call = Call {
             parameters,
             identities,
             ..Call::default()
         };
+        #[cfg(feature = "history")]
+        if command == super::history::FEED {
+            return self.feed(&call).await;
+        }
+        let turn = self.questions.clone().acquire_owned().await.ok();
         self.look(command, call, (turn, at_work)).await
     }
 

@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 use tests::requests::{create, get_data, set_acl, set_data};
 use tests::{Browser, RawSession, axe, or_skip, wait_for};
 
-use super::screenshots::write_all;
+use super::reported::screenshots::write_all;
 use crate::site::Site;
 
 /// Markup that would run if the page interpreted it.
 const MARKUP: &str = "<img src=x onerror=\"window.injected=1\"><script>window.injected=1</script>";
 
 /// The id of the user `ann` with the password `pw`.
-const ANN: &str = "ann:RYbu6l5aZwqon8VWmkcGvezdzfc=";
+pub(super) const ANN: &str = "ann:RYbu6l5aZwqon8VWmkcGvezdzfc=";
 
 /// Expression that is true if the editor can be used.
-const EDITOR: &str =
+pub(super) const EDITOR: &str =
     "Boolean(document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content'))";
 
 /// Name of a child of `/app`.
 const MARKED_NAME: &str = "<script>window.injected=1<\u{200b}script>";
 
-fn write(session: &mut RawSession, write: proto::request::WriteRequest) {
+pub(super) fn write(session: &mut RawSession, write: proto::request::WriteRequest) {
     let answer = session.call(&Request::Write(write)).expect("an answer");
     assert_eq!(answer.err, 0);
 }
@@ -38,7 +38,7 @@ fn data_of(session: &mut RawSession, path: &str) -> Vec<u8> {
 }
 
 /// Returns an expression that is true if the pane shows this text as data.
-fn shows(text: &str) -> String {
+pub(super) fn shows(text: &str) -> String {
     let text = Value::from(text);
     format!("document.querySelector('pre.data')?.textContent === {text}")
 }

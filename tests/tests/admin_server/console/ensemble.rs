@@ -2,9 +2,11 @@
 
 use std::process::Command;
 
+use proto::request::{Request, flags};
 use serde_json::Value;
 use tests::ensemble::{Ensemble, EnsembleBuilder};
-use tests::{Flavour, Port, http_get, or_skip, wait_for, wait_until, zoarium_binary};
+use tests::requests::create;
+use tests::{Flavour, Port, RawSession, http_get, or_skip, wait_for, wait_until, zoarium_binary};
 
 use super::{Visit, found};
 use crate::site::LIMIT;
@@ -26,6 +28,8 @@ const HEALTHY: &str = "Healthy (3 of 3 voters in sync, tolerates 1 failure)";
 pub(super) fn prepared() -> Option<(Ensemble, Vec<Port>)> {
     let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
         .dynamic()
+        .setting("history.enabled", "true")
+        .setting("history.minFreeMegabytes", "0")
         .setting("admin.enableServer", "true");
     let ensemble = or_skip("the console of an ensemble", builder.prepare())?;
     let ports = ensemble.add_admin_ports(true);
@@ -211,4 +215,32 @@ fn both_sides_of_a_partition_show_it() {
     for visit in &visits {
         wait_for_line(visit, HEALTHY);
     }
+}
+
+/// A follower whose packets from the leader are lost still answers, but lags.
+#[test]
+fn a_lagging_follower_is_shown_until_it_has_caught_up() {
+    let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3])
+        .setting("admin.enableServer", "true")
+        // The follower must not leave the leader while it lags.
+        .setting("syncLimit", "1000")
+        .in_network(3);
+    let what = "a lagging follower in the console";
+    let Some(mut ensemble) = or_skip(what, builder.start_led_by_last_voter()) else {
+        return;
+    };
+    // The leader cannot query the follower, either. The other follower can query both.
+    let address = (ensemble.network().address(2), 8080);
+    let visit = Visit::begin_at(address.into());
+    wait_for_line(&visit, HEALTHY);
+    ensemble.network().cut_one_way(3, 1);
+    let address = ensemble.member(2).client_address().to_string();
+    let mut session = RawSession::open(&address, None, 30_000).expect("a session");
+    let write = Request::Write(create("/late", "", flags::PERSISTENT));
+    assert_eq!(session.call(&write).expect("an answer").err, 0);
+    let lagging = "Degraded (2 of 3 voters in sync; server 1 lags ";
+    let state = wait_for_line(&visit, lagging);
+    assert_eq!(member(&state, 1)["state"], "follower");
+    ensemble.network().mend(&[3], &[1]);
+    wait_for_line(&visit, HEALTHY);
 }

@@ -13,16 +13,17 @@ const CHILDREN: usize = 20_000;
 /// Requests that are in flight at a time while the children are created.
 const BATCH: usize = 1_000;
 
-/// Creates `/big` and its children.
-fn fill(session: &mut RawSession) {
+/// Creates `/big` and its children, with as many digits as the largest number has.
+pub(super) fn fill(session: &mut RawSession, children: usize) {
+    let digits = children.to_string().len();
     let root = create("/big", "", flags::PERSISTENT);
     assert_eq!(
         session.call(&Request::Write(root)).expect("an answer").err,
         0
     );
-    for first in (0..CHILDREN).step_by(BATCH) {
+    for first in (0..children).step_by(BATCH) {
         for number in first..first + BATCH {
-            let path = format!("/big/item-{number:05}");
+            let path = format!("/big/item-{number:0digits$}");
             session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
         }
         session.flush().expect("sent");
@@ -57,7 +58,7 @@ fn a_long_list_scrolls_and_loads_only_what_it_shows() {
         return;
     };
     let mut session = RawSession::open(&site.server.address(), None, 600_000).expect("a session");
-    fill(&mut session);
+    fill(&mut session, CHILDREN);
     let base = format!("http://127.0.0.1:{}/", site.port);
     // A link selects its row, wherever it is.
     browser.go(&format!("{base}#/tree/big/item-09000"));

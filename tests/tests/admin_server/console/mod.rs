@@ -8,7 +8,7 @@ mod guard;
 mod lists;
 mod manage;
 mod outages;
-mod screenshots;
+mod reported;
 mod vendored;
 mod znodes;
 
@@ -39,6 +39,11 @@ impl Visit {
     pub(crate) fn ask(&self, method: &str, target: &str, body: Option<&[u8]>) -> HttpAnswer {
         let headers = [("X-Zoarium-Visit", self.token.as_str())];
         send_to(self.address, method, target, &headers, body)
+    }
+
+    /// Returns the line of a request's head that names this visit.
+    pub(crate) fn header(&self) -> String {
+        format!("X-Zoarium-Visit: {}\r\n", self.token)
     }
 
     pub(crate) fn log_in(&self, user: &str, password: &str) -> HttpAnswer {

@@ -1,9 +1,13 @@
 //! Outages of an ensemble, as a visitor sees them in a real browser.
 
+use proto::request::{Request, flags};
+use proto::{Acl, data::perms};
 use serde_json::json;
-use tests::{Browser, axe, or_skip};
+use tests::ensemble::Ensemble;
+use tests::requests::{create, set_acl};
+use tests::{Browser, RawSession, axe, or_skip};
 
-use super::browser::check;
+use super::browser::{ANN, check, log_in};
 use super::ensemble::{prepared, start_led_by_3};
 
 /// Returns an expression that is true if the line about health begins with this text.
@@ -61,6 +65,51 @@ fn charts_show_all_members(browser: &Browser, axe: &str) {
     check(browser, axe, "charts of all members");
 }
 
+/// The history shows the clients of all members, but only to an administrator.
+fn history_names_clients_of_all_members(browser: &Browser, ensemble: &Ensemble, base: &str) {
+    let session_with = |id: u64| {
+        let address = ensemble.member(id).client_address().to_string();
+        RawSession::open(&address, None, 30_000).expect("a session")
+    };
+    // A member opens its history with the first transaction.
+    let first = Request::Write(create("/first", "", flags::PERSISTENT));
+    assert_eq!(session_with(1).call(&first).expect("an answer").err, 0);
+    browser.go(&format!("{base}#/history/"));
+    browser.wait("document.querySelector('main .chip')?.textContent === 'live'");
+    let own = [2, 1].map(|id| {
+        let mut session = session_with(id);
+        let write = create(&format!("/of-{id}"), "", flags::PERSISTENT);
+        let answer = session.call(&Request::Write(write)).expect("an answer");
+        assert_eq!(answer.err, 0);
+        if id == 1 {
+            let acl = [(perms::ALL, "world", "anyone"), (perms::ALL, "digest", ANN)]
+                .map(|(perms, scheme, id)| Acl::new(perms, scheme, id));
+            let answer = session.call(&Request::Write(set_acl("/", &acl, -1)));
+            assert_eq!(answer.expect("an answer").err, 0);
+        }
+        session.local_address().to_string()
+    });
+    let client = |id: u64| {
+        format!(
+            "[...document.querySelectorAll('[aria-label=Changes] tbody tr')]\
+             .find((row) => row.cells[2]?.textContent === '/of-{id}')?.cells[3].textContent"
+        )
+    };
+    let hidden = json!("only administrators see the client");
+    assert_eq!(browser.wait(&client(2)), hidden);
+    log_in(browser);
+    browser.wait(&format!("{}?.endsWith('{} (server 2)')", client(2), own[0]));
+    browser.wait(&format!("{}?.endsWith('{}')", client(1), own[1]));
+}
+
+/// Uses the pages of a healthy ensemble.
+fn intact(browser: &Browser, axe: &str, ensemble: &Ensemble, base: &str) {
+    browser.wait(&role("follower"));
+    updates_keep_focus_selection_and_scroll(browser);
+    charts_show_all_members(browser, axe);
+    history_names_clients_of_all_members(browser, ensemble, base);
+}
+
 #[test]
 #[ignore = "drives a browser"]
 fn a_browser_shows_outages_and_their_end() {
@@ -78,10 +127,7 @@ fn a_browser_shows_outages_and_their_end() {
     browser.go(&format!("{}#/ensemble", place(0)));
     let healthy = says("Healthy (3 of 3 voters in sync, tolerates 1 failure)");
     browser.wait(&healthy);
-    browser.wait(&role("follower"));
-    updates_keep_focus_selection_and_scroll(&browser);
-    charts_show_all_members(&browser, &axe);
-
+    intact(&browser, &axe, &ensemble, &place(0));
     // Another view shows the verdict, too.
     browser.click("Sessions");
     ensemble.member_mut(2).kill();

@@ -135,6 +135,47 @@ fn line_of(file: &Path, what: &str) -> String {
     found.expect("a line")
 }
 
+/// A page can create every kind of znode except ephemerals, which are refused with a reason.
+#[test]
+fn a_visitor_creates_znodes_of_all_kinds() {
+    let Some(site) = Site::start(&[("extendedTypesEnabled", "true")]) else {
+        return;
+    };
+    let ann = Visit::begin(site.port);
+    found(&ann.log_in("ann", "pw"));
+    let create = |query: &str| {
+        let target = format!("/console/node?path=/kind-&{query}");
+        ann.ask("POST", &target, Some(b"x"))
+    };
+    for (query, path) in [
+        ("kind=ttl&ttl=60000", "/kind-"),
+        ("kind=ttl-sequential&ttl=60000", "/kind-00000"),
+        ("kind=sequential", "/kind-00000"),
+    ] {
+        let made = found(&create(query));
+        let made = made["path"].as_str().expect("a path");
+        assert!(made.starts_with(path), "{query}: {made}");
+    }
+    let ephemeral = create("kind=ephemeral");
+    is(&ephemeral, 400, "BadArguments");
+    assert!(ephemeral.text().contains("session"), "{}", ephemeral.text());
+    for wrong in [
+        "kind=ttl",
+        "kind=persistent&ttl=5",
+        "kind=ttl&ttl=x",
+        "acl=[1]",
+    ] {
+        is(&create(wrong), 400, "BadArguments");
+    }
+    let acl =
+        "%5B%7B%22scheme%22%3A%22world%22%2C%22id%22%3A%22anyone%22%2C%22perms%22%3A%22rw%22%7D%5D";
+    let target = format!("/console/node?path=/exact&acl={acl}&data=null");
+    found(&ann.ask("POST", &target, Some(b"")));
+    let exact = found(&ann.ask("GET", "/console/node?path=/exact", None));
+    assert_eq!(exact["acl"][0]["perms"], "rw");
+    assert!(exact["data"].is_null(), "{exact}");
+}
+
 /// The audit log contains the identity.
 #[test]
 fn a_visitor_with_an_identity_changes_permitted_znodes() {

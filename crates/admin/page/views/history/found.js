@@ -34,18 +34,22 @@ function comparable(data) {
   return text === null ? null : (prettyJson(text) ?? text);
 }
 
-/** Differences of the data of one znode, and the way back. */
-function Compared({ one }) {
+/** Button that opens the editor with past data, if the data is stored and the visitor may write. */
+export function EditWith({ path, data, children }) {
+  const old = bytesOf(data);
+  if (old === null || user.value === null) return null;
+  const edit = async () => {
+    const present = await fetchData(path);
+    beginDraft({ path, ...present, past: old });
+    location.hash = linkTo(path);
+  };
+  return html`<${Button} act=${edit}>${children}<//>`;
+}
+
+/** Differences of the data of one znode. */
+export function Compared({ one, children }) {
   const [isOpen, open] = useState(false);
   const [before, after] = [comparable(one.before?.data), comparable(one.after?.data)];
-  const old = bytesOf(one.before?.data);
-  const restore = async () => {
-    const present = await fetchData(one.path);
-    const text = textOf(old, false);
-    if (text === null) throw new Error("the data is not text: download it, and use the editor");
-    beginDraft({ path: one.path, ...present, text });
-    location.hash = linkTo(one.path);
-  };
   return html`
     <details open=${isOpen} onToggle=${(event) => open(event.target.open)}>
       <summary>${one.kind}</summary>
@@ -53,7 +57,7 @@ function Compared({ one }) {
       (before === null || after === null
         ? html`<p class="quiet">The data is not stored, or is not text.</p>`
         : html`<${Diff} before=${before} after=${after} label=${`Differences of ${oneLine(one.path)}`} />`)}
-      ${isOpen && old !== null && user.value !== null && html`<${Button} act=${restore}>Edit with the earlier data<//>`}
+      ${isOpen && children}
     </details>
   `;
 }
@@ -72,7 +76,7 @@ export function Found({ title, caption, answer, heads, empty, rowOf }) {
 
 export const differenceOf = (one) => [
   html`<${PathLink} path=${one.path} view="history" />`,
-  html`<${Compared} one=${one} />`,
+  html`<${Compared} one=${one}><${EditWith} path=${one.path} data=${one.before?.data}>Edit with the earlier data<//><//>`,
   html`<${Bit} data=${one.before?.data} />`,
   html`<${Bit} data=${one.after?.data} />`,
 ];

@@ -2,23 +2,13 @@
 
 import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { json, user } from "../../lib/ask.js";
-import { useRefresh } from "../../lib/state.js";
-import { count, linkTo, moment, oneLine } from "../../lib/text.js";
+import { linkTo, moment } from "../../lib/text.js";
 import { Button, PathLink, Table } from "../../lib/ui.js";
+import { Axis } from "./axis.js";
+import { useChanges } from "./changes.js";
+import { useClients } from "./clients.js";
 import { Bit, differenceOf, Found, ROWS, znodeOf } from "./found.js";
 import { restoreSubtree } from "./restore.js";
-
-/** Changes in a page. */
-const CHANGES = 100;
-/** Largest number of changes that the page keeps. */
-const KEPT_MAX = 2000;
-
-/** Client of a change, as far as this member knows it. */
-function clientOf(change) {
-  if (change.session === null) return "only administrators see the client";
-  const named = change.identities.map((one) => (typeof one === "string" ? one : `${one.scheme}:${one.id}`));
-  return oneLine([...named, change.client].filter((part) => part).join(" ")) || change.session;
-}
 
 /** Zxid at a position of the sliders. Position 0 is the moment before the first change. */
 function zxidAt(changes, at) {
@@ -48,6 +38,7 @@ function Slider({ label, changes, value, onchange }) {
 }
 
 function ChangeList({ changes, compare }) {
+  const { describe, reasons } = useClients(changes);
   const rows = changes
     .map((change, at) => ({ change, at }))
     .reverse()
@@ -61,42 +52,45 @@ function ChangeList({ changes, compare }) {
         `,
         change.operation,
         html`<${PathLink} path=${change.path} view="history" />`,
-        clientOf(change),
+        describe(change),
         html`<${Bit} data=${change.data} />`,
       ],
     }));
   return html`
     <h2>Changes, newest first</h2>
+    ${reasons.map((reason) => html`<p class="quiet">Clients that other members serve are missing: ${reason}.</p>`)}
     <${Table} caption="Changes" heads=${["Time", "Operation", "Znode", "Client", "Data"]} rows=${rows} empty="no changes" />
   `;
 }
 
-/** Requests a page of changes, newest first. */
-function fetchChanges(path, parameters, signal) {
-  return json("history/changes", { path, recursive: true, limit: CHANGES, ...parameters }, signal);
-}
+/** Pause in the movement of the sliders after which the differences are loaded, in ms. */
+const PAUSE_MS = 100;
 
-/** Loads the differences and the tree when the sliders move. */
+/** Loads the differences and the tree when the compared moments change. */
 function useMoments(path, changes, range) {
   const [found, show] = useState({});
+  const ends = [Math.min(...range), Math.max(...range)].map((at) => Math.min(at, changes.length));
+  const [from, to] = changes.length === 0 ? [null, null] : ends.map((at) => zxidAt(changes, at));
   useEffect(() => {
-    if (changes.length === 0) {
+    if (to === null) {
       show({});
       return undefined;
     }
     const ending = new AbortController();
-    const ends = [Math.min(...range), Math.max(...range)].map((at) => Math.min(at, changes.length));
-    const [from, to] = ends.map((at) => zxidAt(changes, at));
-    const asked = [
-      json("history/diff", { path, from, to, limit: ROWS }, ending.signal),
-      json("history/tree", { path, at: to, limit: ROWS }, ending.signal),
-    ];
-    Promise.allSettled(asked).then(([diff, tree]) => {
+    const load = async () => {
+      const [diff, tree] = await Promise.allSettled([
+        json("history/diff", { path, from, to, limit: ROWS }, ending.signal),
+        json("history/tree", { path, at: to, limit: ROWS }, ending.signal),
+      ]);
       if (!ending.signal.aborted) show({ diff, tree, to });
-    });
-    return () => ending.abort();
-  }, [path, changes, ...range]);
-  return found;
+    };
+    const timer = setTimeout(load, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      ending.abort();
+    };
+  }, [path, from, to, user.value]);
+  return { found, to };
 }
 
 /** Moment in the form of a field for date and time, in the reader's time zone, as the server parses it. */
@@ -134,64 +128,17 @@ function Place({ path, until, change, show }) {
   `;
 }
 
-/**
- * Changes of a path, the oldest first. New changes are added while the page is open. `older` loads an earlier page,
- * unless it is null.
- */
-function useChanges(path, until, added) {
-  const [state, show] = useState({ changes: [], next: null, about: "Loading…", isLoaded: false, isRetried: false });
-  const identity = user.value;
-  const tell = ({ extent, hidden }, number, next) => {
-    const secret = hidden > 0 ? ` Changes hidden from this identity: ${count(hidden)}.` : "";
-    return `Changes up to ${extent.head}: ${count(number)}.${next ? " Older ones exist." : ""}${secret}`;
-  };
-  const load = async (signal) => {
-    try {
-      const answer = await fetchChanges(path, until === null ? {} : { until }, signal);
-      if (signal.aborted) return;
-      const changes = answer.results.reverse();
-      const about = tell(answer, changes.length, answer.next);
-      show({ changes, next: answer.next, about, isLoaded: true, isRetried: false });
-      added("all", changes.length);
-    } catch (error) {
-      if (signal.aborted) return;
-      // A server that builds its change history, or does not answer, will answer later.
-      const isRetried = !(error.status < 500);
-      show({ changes: [], next: null, about: error.message, isLoaded: false, isRetried });
-      added("all", 0);
-    }
-  };
-  useEffect(() => {
-    const ending = new AbortController();
-    show((old) => ({ ...old, about: "Loading…", isLoaded: false, isRetried: false }));
-    load(ending.signal);
-    return () => ending.abort();
-  }, [path, until, identity]);
+/** Moment in the form of a field for date and time. The field has whole seconds. */
+function fieldOf(ms) {
+  return ms === null ? "" : moment(Math.ceil(ms / 1000) * 1000).replace(" ", "T");
+}
 
-  // Changes after a chosen moment are not followed.
-  useRefresh(
-    async (signal) => {
-      const { changes, isLoaded, isRetried, next } = state;
-      if (isRetried) return load(signal);
-      if (!isLoaded || until !== null) return;
-      const newest = changes.at(-1)?.position;
-      const answer = await fetchChanges(path, newest === undefined ? {} : { after: newest, oldest_first: true }, signal);
-      if (signal.aborted || answer.results.length === 0) return;
-      const all = [...changes, ...answer.results];
-      show({ ...state, changes: all, about: tell(answer, all.length, next) });
-      added("new", answer.results.length);
-    },
-    [path, until, identity],
-  );
-
-  const older = async () => {
-    const answer = await fetchChanges(path, { after: state.next, ...(until === null ? {} : { until }) });
-    const all = [...answer.results.reverse(), ...state.changes];
-    show((old) => ({ ...old, changes: all, next: answer.next, about: tell(answer, all.length, answer.next) }));
-    added("old", answer.results.length);
-  };
-  const hasOlder = state.next !== null && state.changes.length < KEPT_MAX;
-  return { ...state, older: hasOlder ? older : null };
+/** Whether the page shows new changes when they occur. */
+function Live({ live, until }) {
+  if (until !== "") return html`<span class="chip">not live: only changes until a moment</span>`;
+  if (live === null) return null;
+  if (live.isOpen) return html`<span class="chip role-leader">live</span>`;
+  return html`<span class="chip">not live: ${live.reason}</span>`;
 }
 
 /** The view of a path. */
@@ -204,11 +151,14 @@ export function History({ path }) {
     const before = total.current;
     total.current = place === "all" ? number : before + number;
     if (place === "all") slide([Math.max(0, number - 1), number]);
-    else if (place === "old") slide(([from, to]) => [from + number, to + number]);
+    else if (place === "cut") {
+      total.current = before - number;
+      slide((old) => old.map((at) => Math.max(0, at - number)));
+    } else if (place === "old") slide(([from, to]) => [from + number, to + number]);
     else slide(([from, to]) => (to === before ? [from === before - 1 ? from + number : from, to + number] : [from, to]));
   };
-  const { changes, about, older } = useChanges(path, momentOf(until), added);
-  const found = useMoments(path, changes, range);
+  const { changes, about, older, live } = useChanges(path, momentOf(until), added);
+  const { found, to } = useMoments(path, changes, range);
   const show = (wanted) => {
     location.hash = linkTo(wanted, "history");
   };
@@ -219,12 +169,21 @@ export function History({ path }) {
   return html`
     <h1>History</h1>
     <${Place} path=${path} until=${until} change=${change} show=${show} />
-    <p class="quiet" role="status">${about}</p>
+    <div class="tools"><p class="quiet" role="status">${about}</p><${Live} live=${live} until=${until} /></div>
     <div class="card sliders">
+      <${Axis}
+        path=${path}
+        changes=${changes}
+        range=${range.map((at) => Math.min(at, changes.length))}
+        slide=${slide}
+        until=${until === "" ? null : Date.parse(until)}
+        seek=${(ms) => change(fieldOf(ms))}
+        older=${older}
+      />
       <${Slider} label="From" changes=${changes} value=${range[0]} onchange=${(at) => slide((old) => [at, old[1]])} />
       <${Slider} label="To" changes=${changes} value=${range[1]} onchange=${(at) => slide((old) => [old[0], at])} />
       ${older && html`<${Button} act=${older}>Load older changes<//>`}
-      ${found.to && user.value !== null && html`<${Button} act=${() => restoreSubtree(path, found.to)}>Restore this tree<//>`}
+      ${to !== null && user.value !== null && html`<${Button} act=${() => restoreSubtree(path, to)}>Restore this tree<//>`}
     </div>
     <${Found}
       title="Differences"

@@ -2,7 +2,7 @@
 
 import { html, signal, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { wholeData } from "../../lib/ask.js";
-import { hexDump, prettyJson, textOf } from "../../lib/data.js";
+import { hexDump, offerFile, prettyJson, textOf } from "../../lib/data.js";
 import { bytes, nameIn, visible } from "../../lib/text.js";
 import { Button } from "../../lib/ui.js";
 
@@ -19,16 +19,6 @@ function viewsOf(data, isCut) {
   if (pretty !== null) found[isObject ? "unshift" : "push"](["JSON", () => visible(pretty)]);
   found.push(["Hex", () => hexDump(data)]);
   return found;
-}
-
-/** Offers the bytes as a file. */
-function download(path, data) {
-  const url = URL.createObjectURL(new Blob([data], { type: "application/octet-stream" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = nameIn(path) || "root";
-  link.click();
-  URL.revokeObjectURL(url);
 }
 
 /** Data of a znode. `known` is the answer about it, and `data` the known part of its bytes. */
@@ -50,7 +40,7 @@ export function Data({ path, known, data, setData }) {
   const all = viewsOf(data, isCut);
   const [name, text] = all.find(([one]) => one === chosen.value) ?? all[0];
   const load = async () => setData(await wholeData(path, known.stat));
-  const save = async () => download(path, isCut ? await wholeData(path, known.stat) : data);
+  const save = async () => offerFile(nameIn(path) || "root", isCut ? await wholeData(path, known.stat) : data);
   const button = ([one]) => html`
     <button key=${one} type="button" aria-pressed=${String(one === name)} onClick=${() => (chosen.value = one)}>${one}</button>
   `;

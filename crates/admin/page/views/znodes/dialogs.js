@@ -10,12 +10,18 @@ const KINDS = [
   ["persistent", "persistent"],
   ["sequential", "persistent, with a number at the end of its name"],
   ["container", "container: deleted when it has no children any more"],
+  ["ttl", "with a TTL: deleted after this time without changes and children"],
+  ["ttl-sequential", "with a TTL, and a number at the end of its name"],
 ];
+
+/** Reason why a kind is missing. */
+const NO_EPHEMERALS = "Ephemeral znodes are missing: an ephemeral znode ends with its session, and the session of this page ends with the page.";
 
 const ACLS = [
   ["open", "everybody has all permissions"],
   ["creator-and-readers", "I have all permissions, others may read"],
   ["creator", "only I have permissions"],
+  ["custom", "these entries"],
 ];
 
 const PERMISSIONS = [
@@ -61,6 +67,23 @@ async function create(path, parameters, body, isComplete) {
   return make(path, parameters, body);
 }
 
+/** Fields for the kind of a znode and its ACL. */
+function KindAndAcl() {
+  const [kind, change] = useState("persistent");
+  const [acl, choose] = useState("open");
+  return html`
+    <${Field} label="Kind" hint=${NO_EPHEMERALS}>
+      <select name="kind" value=${kind} onChange=${(event) => change(event.target.value)}>${options(KINDS)}</select>
+    <//>
+    ${kind.startsWith("ttl") &&
+    html`<${Field} label="TTL, in seconds" hint="The servers must have extendedTypesEnabled=true."><input name="seconds" type="number" min="0.001" step="any" required /><//>`}
+    <${Field} label="ACL">
+      <select name="acl" value=${acl} onChange=${(event) => choose(event.target.value)}>${options(ACLS)}</select>
+    <//>
+    ${acl === "custom" && html`<${AclRows} acl=${[{ scheme: "auth", id: "", perms: "cdrwa" }]} name="entries" />`}
+  `;
+}
+
 /** Opens the dialog to create a znode below a path. `after` receives the path of the new znode. */
 export function createBelow(path, after) {
   const start = path === "/" ? "/" : `${path}/`;
@@ -72,14 +95,15 @@ export function createBelow(path, after) {
         <input name="name" required autocomplete="off" spellcheck=${false} />
       <//>
       <label class="check"><input type="checkbox" name="parents" checked /> Create missing parents</label>
-      <${Field} label="Kind"><select name="kind">${options(KINDS)}</select><//>
-      <${Field} label="ACL"><select name="acl">${options(ACLS)}</select><//>
+      <${KindAndAcl} />
       <${Field} label="Data, as text"><textarea name="data" rows="5" spellcheck=${false}></textarea><//>
       <${Field} label="Or data from a file"><input type="file" name="file" /><//>
     `,
     label: "Create",
-    act: async ({ name, parents, kind, acl, ...data }) => {
-      const made = await create(start + name, { kind, acl }, await bodyOf(data), parents === "on");
+    act: async ({ name, parents, kind, seconds, acl, entries, ...data }) => {
+      const ttl = seconds === undefined ? {} : { ttl: Math.max(1, Math.round(Number(seconds) * 1000)) };
+      const properties = { kind, ...ttl, acl: acl === "custom" ? entries : acl };
+      const made = await create(start + name, properties, await bodyOf(data), parents === "on");
       say(`Created ${oneLine(made.path)}`);
       await after(made.path);
     },
@@ -87,7 +111,7 @@ export function createBelow(path, after) {
 }
 
 /** Rows of an ACL: scheme, id and permissions. */
-function AclRows({ acl }) {
+function AclRows({ acl, name: field = "acl" }) {
   const [rows, set] = useState(acl.map((entry, key) => ({ ...entry, key })));
   const replace = (at, part) => set(rows.map((row, index) => (index === at ? { ...row, ...part } : row)));
   const add = () => set([...rows, { scheme: "world", id: "anyone", perms: "r", key: Math.max(-1, ...rows.map(({ key }) => key)) + 1 }]);
@@ -114,7 +138,7 @@ function AclRows({ acl }) {
   const value = JSON.stringify(rows.map(({ scheme, id, perms }) => ({ scheme: scheme.trim(), id: id.trim(), perms })));
   return html`
     ${rows.map(line)}
-    <input type="hidden" name="acl" value=${value} />
+    <input type="hidden" name=${field} value=${value} />
     <button type="button" onClick=${add}>Add an entry</button>
   `;
 }

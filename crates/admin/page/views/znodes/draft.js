@@ -20,16 +20,15 @@ export async function fetchData(path) {
   return { version: node.stat.version, data };
 }
 
-/** Begins to edit data. `text` replaces the text in the editor, but is not saved. */
-export function beginDraft({ path, version, data, text }) {
-  const known = textOf(data, false);
+/** Begins to edit data. `past` contains bytes that replace the data in the editor, but are not saved. */
+export function beginDraft({ path, version, data, past = data }) {
+  const known = textOf(past, false);
   const isText = isEditable(known);
-  const start = isText ? known : hexOf(data);
   draft.value = {
     path,
     version,
     base: data,
-    text: text ?? start,
+    text: isText ? known : hexOf(past),
     format: isText ? formatOf(path, known) : "hex",
     edition: 1,
     theirs: null,

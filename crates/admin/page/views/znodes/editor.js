@@ -42,7 +42,11 @@ export function Editor({ after }) {
 
   useEffect(() => {
     import("../../vendor/codemirror.js").then(load, (reason) => fail(`cannot load the editor: ${reason.message}`));
-    return endDraft;
+    return () => {
+      endDraft();
+      // The focus was in the editor.
+      requestAnimationFrame(() => document.activeElement === document.body && document.getElementById("edit-data")?.focus());
+    };
   }, []);
 
   if (one === null) return null;

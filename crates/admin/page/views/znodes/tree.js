@@ -2,6 +2,7 @@
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { count, linkTo, nameIn, oneLine, parentOf } from "../../lib/text.js";
+import { marked, toggleMark } from "./subtrees/marked.js";
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW_PX = 26;
@@ -38,7 +39,7 @@ function labelOf({ path, known }) {
   return said.join(", ");
 }
 
-function Row({ row, number, top, isActive, isSelected, choose, toggle }) {
+function Row({ row, number, top, isActive, isSelected, isMarked, choose, toggle }) {
   const { path, level, known, isOpen, error, size, position } = row;
   const place = { top: `${top}px`, paddingLeft: `${(level - 1) * 1.05 + 0.2}rem` };
   const shared = {
@@ -49,6 +50,7 @@ function Row({ row, number, top, isActive, isSelected, choose, toggle }) {
     "aria-setsize": size,
     "aria-posinset": position,
     "aria-selected": String(isSelected),
+    "aria-checked": isMarked === undefined ? undefined : String(isMarked),
   };
   if (error) return html`<div ...${shared} class="row wrong">${error}</div>`;
   if (path === null) return html`<div ...${shared} class="row quiet" aria-label="loading">…</div>`;
@@ -61,9 +63,10 @@ function Row({ row, number, top, isActive, isSelected, choose, toggle }) {
       class=${classes}
       aria-expanded=${has ? String(isOpen) : undefined}
       aria-label=${labelOf(row)}
-      onClick=${(event) => (event.target.classList.contains("twist") ? toggle(path, isOpen) : choose(path))}
+      onClick=${(event) => (event.target.classList.contains("twist") ? toggle(path, isOpen) : choose(path, event.ctrlKey || event.metaKey))}
     >
       <span class="twist" aria-hidden="true"></span>
+      ${isMarked !== undefined && html`<span class=${isMarked ? "mark on" : "mark"} aria-hidden="true"></span>`}
       <span class="name">${path === "/" ? "/" : oneLine(nameIn(path))}</span>
       <span class="badge" aria-hidden="true">${badge}</span>
     </div>
@@ -79,6 +82,7 @@ export function Tree({ nodes, selected, wanted }) {
   // Reading the number of changes renders the tree again.
   const changes = nodes.changes.value;
   const { length } = nodes;
+  const marks = marked.value;
   const scale = new Scale(length, view);
   const position = scale.positionOf(scroll);
   const first = Math.max(0, Math.floor(position / ROW_PX) - MARGIN);
@@ -117,14 +121,16 @@ export function Tree({ nodes, selected, wanted }) {
     activate({ row: to, path: nodes.rowAt(to).path });
     show(to);
   };
-  const choose = (path) => {
+  const choose = (path, isAdded = false) => {
     activate({ row: nodes.rowOf(path) ?? activeRow, path });
-    location.hash = linkTo(path);
+    if (isAdded || marks !== null) toggleMark(path);
+    else location.hash = linkTo(path);
   };
   const toggle = (path, isOpen) => (isOpen ? nodes.close(path) : nodes.open(path));
 
   const press = (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isAdding = event.key === " " && event.ctrlKey;
+    if ((event.ctrlKey && !isAdding) || event.metaKey || event.altKey) return;
     const { path, isOpen, known } = nodes.rowAt(activeRow);
     const rows = Math.max(1, Math.floor(view / ROW_PX) - 1);
     const steps = {
@@ -144,7 +150,8 @@ export function Tree({ nodes, selected, wanted }) {
         else if (path !== "/") move(nodes.rowOf(parentOf(path)) ?? 0);
       },
       Enter: () => path !== null && choose(path),
-      " ": () => path !== null && choose(path),
+      " ": () => path !== null && choose(path, isAdding),
+      ...(marks !== null && { Escape: () => (marked.value = null) }),
     };
     const step = steps[event.key];
     if (!step) return;
@@ -164,6 +171,7 @@ export function Tree({ nodes, selected, wanted }) {
         top=${top}
         isActive=${number === activeRow}
         isSelected=${row.path !== null && row.path === selected}
+        isMarked=${marks === null || row.path === null ? undefined : marks.has(row.path)}
         choose=${choose}
         toggle=${toggle}
       />
@@ -176,6 +184,7 @@ export function Tree({ nodes, selected, wanted }) {
       role="tree"
       tabindex="0"
       aria-label="Znodes"
+      title="Ctrl-click or Ctrl-Space selects several znodes"
       aria-activedescendant=${`row-${activeRow}`}
       onKeyDown=${press}
       onScroll=${(event) => setScroll(event.target.scrollTop)}

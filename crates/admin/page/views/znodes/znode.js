@@ -11,7 +11,9 @@ import { Data } from "./data.js";
 import { createBelow, editAcl, remove } from "./dialogs.js";
 import { beginDraft, draft } from "./draft.js";
 import { Editor } from "./editor.js";
-import { removeSubtree } from "./subtree.js";
+import { Past } from "../history/past.js";
+import { removeSubtrees } from "./subtrees/remove.js";
+import { exportSubtrees, importBelow, placeElsewhere } from "./subtrees/transfer.js";
 
 const PERMISSIONS = { c: "create", d: "delete", r: "read", w: "write", a: "admin" };
 
@@ -78,8 +80,12 @@ function isSameId(entry, id) {
 
 /** Buttons for changes. */
 function Actions({ path, known, data, reload, changed }) {
+  const exporting = html`<${Button} act=${() => exportSubtrees([path])}>Export<//>`;
   if (user.value === null) {
-    return html`<p class="quiet">Read only. Log in with a ZooKeeper identity to change this znode.</p>`;
+    return html`
+      <p class="quiet">Read only. Log in with a ZooKeeper identity to change this znode.</p>
+      <div class="actions">${exporting}</div>
+    `;
   }
   const edit = async () => {
     const isCut = (data?.length ?? 0) < known.stat.data_length;
@@ -94,24 +100,38 @@ function Actions({ path, known, data, reload, changed }) {
     await changed(path);
     location.hash = linkTo(parentOf(path));
   };
-  const removal = known.stat.num_children > 0 ? removeSubtree : remove;
-  const ask = () => withoutUnsaved(() => removal(path, known, deleted));
+  const moved = async (created) => {
+    await changed(path);
+    await changed(created);
+    location.hash = linkTo(created);
+  };
+  const removal = () => (known.stat.num_children > 0 ? removeSubtrees([path], deleted) : remove(path, known, deleted));
+  const ask = () => withoutUnsaved(removal);
   return html`
     <div class="actions">
-      ${known.may_read && html`<${Button} act=${edit}>Edit data<//>`}
+      ${known.may_read && html`<${Button} act=${edit} id="edit-data">Edit data<//>`}
       <${Button} act=${() => createBelow(path, made)}>Create below<//>
       ${known.acl !== null && html`<${Button} act=${() => editAcl(path, known, reload)}>Edit ACL<//>`}
+      ${path !== "/" && html`<${Button} act=${() => placeElsewhere("Copy", [path], made)}>Copy<//>`}
+      ${path !== "/" && html`<${Button} act=${() => withoutUnsaved(() => placeElsewhere("Move", [path], moved))}>Move<//>`}
+      ${exporting}<${Button} act=${() => importBelow(path, made)}>Import<//>
       ${path !== "/" && html`<${Button} kind="danger" act=${ask}>Delete<//>`}
     </div>
     <${Permissions} acl=${known.acl} />
   `;
 }
 
+/** Links to the parts of the pane. */
+function Parts({ path, part }) {
+  const link = (name, label) => html`<a href=${linkTo(path, "tree", name)} aria-current=${name === part ? "page" : undefined}>${label}</a>`;
+  return html`<nav class="parts" aria-label="Parts of this znode">${link("", "Data")}${link("history", "History")}</nav>`;
+}
+
 /** Whether a znode is unchanged. */
 const isSame = (one, other) => ["mzxid", "pzxid", "aversion", "num_children"].every((name) => one[name] === other[name]);
 
 /** Pane of a znode. `changed` is called with a path that this page has created or deleted. */
-export function Znode({ path, changed }) {
+export function Znode({ path, part, changed }) {
   const identity = user.value;
   const [state, show] = useState({ known: null, data: null, error: null, identity });
   const { known, data, error } = state;
@@ -151,7 +171,7 @@ export function Znode({ path, changed }) {
     <div class="head">
       <${Crumbs} path=${path} />
       ${known?.stat.is_ephemeral && html`<span class="chip">ephemeral</span>`}
-      ${visit.value.has_history && html`<a class="aside" href=${linkTo(path, "history")}>History</a>`}
+      ${visit.value.has_history && html`<${Parts} path=${path} part=${part} />`}
     </div>
   `;
   // An open editor stays, whatever happens to the znode.
@@ -164,6 +184,9 @@ export function Znode({ path, changed }) {
         ${editor}
       </section>
     `;
+  }
+  if (part === "history") {
+    return html`<section class="pane" aria-label="Znode">${head}<${Past} path=${path} stat=${known.stat} /></section>`;
   }
   return html`
     <section class="pane" aria-label="Znode">

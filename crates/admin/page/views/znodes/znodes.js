@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { user } from "../../lib/ask.js";
 import { useRefresh } from "../../lib/state.js";
 import { oneLine, parentOf } from "../../lib/text.js";
+import { Marked, marked } from "./subtrees/marked.js";
 import { Nodes } from "./nodes.js";
 import { Tree } from "./tree.js";
 import { Znode } from "./znode.js";
@@ -43,7 +44,7 @@ function Filter({ nodes, path }) {
 }
 
 /** The view. */
-export function Znodes({ path }) {
+export function Znodes({ path, part }) {
   const model = useRef(null);
   model.current ??= new Nodes();
   const nodes = model.current;
@@ -68,15 +69,17 @@ export function Znodes({ path }) {
   }, [path, identity]);
 
   useRefresh((signal) => nodes.refresh(signal));
+  useEffect(() => () => (marked.value = null), []);
 
   return html`
     <h1 class="hidden">Znodes</h1>
     <div class="split">
       <section class="branch" aria-label="Tree">
         <${Filter} nodes=${nodes} path=${path} />
+        <${Marked} changed=${(other) => nodes.changed(other)} />
         <${Tree} nodes=${nodes} selected=${path} wanted=${wanted} />
       </section>
-      <${Znode} key=${path} path=${path} changed=${(other) => nodes.changed(other)} />
+      <${Znode} key=${path} path=${path} part=${part} changed=${(other) => nodes.changed(other)} />
     </div>
   `;
 }

@@ -2,12 +2,13 @@
 //! redirects are not followed.
 
 use std::io;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use config::members::HostPort;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
-use hyper::header::HOST;
+use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -17,6 +18,9 @@ use tokio::time::timeout;
 use transport::tls::Connector;
 
 use crate::limits::{MEMBER_ANSWER_BYTES_MAX, MEMBER_ANSWER_TIME};
+
+/// Reason why a visitor's credentials are not sent.
+const NOT_ENCRYPTED: &str = "the connection to its admin port is not encrypted, so the server does not send your credentials over it (admin.forceHttps)";
 
 /// Background work that ends when this value is dropped.
 #[derive(Debug)]
@@ -44,24 +48,43 @@ pub(crate) enum QueryError {
     Refused(String),
 }
 
-/// Returns the JSON object at a path of an admin port.
+/// Request to an admin port.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) path: &'a str,
+    /// Value of the header `Authorization`. It is sent only over TLS or within this machine.
+    pub(super) authorization: Option<&'a str>,
+    /// Maximum size of the answer, in bytes.
+    pub(super) bytes_max: usize,
+}
+
+/// Returns the JSON object at a path of an admin port. Sends no credentials.
 pub(super) async fn get(
     port: &HostPort,
     path: &str,
     connector: &Connector,
 ) -> Result<Value, QueryError> {
-    get_up_to(MEMBER_ANSWER_BYTES_MAX, port, path, connector).await
+    let asked = Asked {
+        path,
+        authorization: None,
+        bytes_max: MEMBER_ANSWER_BYTES_MAX,
+    };
+    ask(port, asked, connector).await
 }
 
-/// Does the same for an answer with at most this number of bytes.
-pub(super) async fn get_up_to(
-    bytes_max: usize,
+/// Returns the JSON object in the answer to a request.
+pub(super) async fn ask(
     port: &HostPort,
-    path: &str,
+    asked: Asked<'_>,
     connector: &Connector,
 ) -> Result<Value, QueryError> {
     let stream = connected(port).await?;
-    let answering = answer(stream, bytes_max, port, path, connector);
+    let is_near = |address: SocketAddr| address.ip().to_canonical().is_loopback();
+    let is_private = connector.uses_tls() || stream.peer_addr().is_ok_and(is_near);
+    if asked.authorization.is_some() && !is_private {
+        return Err(QueryError::Refused(NOT_ENCRYPTED.to_owned()));
+    }
+    let answering = answer(stream, asked, port, connector);
     let answered = timeout(MEMBER_ANSWER_TIME, answering).await;
     answered.unwrap_or_else(|_| Err(QueryError::Unreachable("no answer in time".to_owned())))
 }
@@ -79,9 +102,8 @@ async fn connected(port: &HostPort) -> Result<TcpStream, QueryError> {
 
 async fn answer(
     stream: TcpStream,
-    bytes_max: usize,
+    asked: Asked<'_>,
     port: &HostPort,
-    path: &str,
     connector: &Connector,
 ) -> Result<Value, QueryError> {
     let refused = |error: io::Error| QueryError::Refused(error.to_string());
@@ -102,13 +124,16 @@ async fn answer(
         // The query itself reports the error.
         let _ = connection.await;
     });
-    let request = Request::get(path)
-        .header(HOST, port.to_string())
+    let mut request = Request::get(asked.path).header(HOST, port.to_string());
+    if let Some(authorization) = asked.authorization {
+        request = request.header(AUTHORIZATION, authorization);
+    }
+    let request = request
         .body(Empty::<Bytes>::new())
         .map_err(|error| QueryError::Refused(error.to_string()))?;
     let response = sender.send_request(request).await.map_err(other)?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), bytes_max).collect();
+    let body = Limited::new(response.into_body(), asked.bytes_max).collect();
     let body = body
         .await
         .map_err(|error| QueryError::Refused(format!("the answer is invalid: {error}")))?

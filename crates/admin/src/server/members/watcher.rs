@@ -1,8 +1,8 @@
 //! Task that queries all members and maintains the state of the ensemble for the console.
 //!
 //! Visitors only read the last state, so they do not cause these queries. The task sends each member
-//! at most one query at a time, to the address from the configuration. The figures of another member
-//! are queried for a visitor, at most four at a time, at the same address.
+//! at most one query at a time, to the address from the configuration. Figures of another member and
+//! clients of changes are queried for a visitor, at most four at a time, at the same address.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use config::members::HostPort;
 use config::membership::Membership;
 use parking_lot::Mutex;
-use proto::Sid;
+use proto::{Secret, Sid};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -25,7 +25,7 @@ use super::query::{self, QueryError, Running};
 use super::report::{self, Report};
 use crate::answer::set;
 use crate::commands::NOT_SERVING;
-use crate::limits::{FIGURES_BYTES_MAX, FIGURES_QUERIES_MAX, MEMBER_REPORT_TIME};
+use crate::limits::{MEMBER_REPORT_TIME, VISITOR_ANSWER_BYTES_MAX, VISITOR_QUERIES_MAX};
 use crate::served::Pending;
 
 /// Interval between queries while a page is open.
@@ -49,7 +49,7 @@ pub(crate) struct Watcher {
     ports: AdminPorts,
     connector: Connector,
     /// Permits of queries for visitors.
-    figures: Semaphore,
+    permits: Semaphore,
     _task: Running,
 }
 
@@ -89,7 +89,7 @@ impl Watcher {
             shared,
             ports,
             connector,
-            figures: Semaphore::new(FIGURES_QUERIES_MAX),
+            permits: Semaphore::new(VISITOR_QUERIES_MAX),
             _task: task,
         }
     }
@@ -116,20 +116,25 @@ impl Watcher {
         Some(state)
     }
 
-    /// Returns the kept figures of another member, as `command` requests them.
-    pub(crate) async fn figures(
+    /// Returns another member's answer to a visitor's query.
+    pub(crate) async fn ask(
         &self,
         sid: Sid,
         members: Option<&Membership>,
         command: &str,
+        authorization: Option<&Secret>,
     ) -> Result<Value, QueryError> {
         let unknown = || QueryError::Refused(format!("server {sid} is not another member"));
         let others = self.ports.of_others(members);
         let port = others.get(&sid).ok_or_else(unknown)?;
         let closed = |_| QueryError::Refused("this server is stopping".to_owned());
-        let _permit = self.figures.acquire().await.map_err(closed)?;
-        let path = format!("{}/{command}", self.ports.path());
-        query::get_up_to(FIGURES_BYTES_MAX, port, &path, &self.connector).await
+        let _permit = self.permits.acquire().await.map_err(closed)?;
+        let asked = query::Asked {
+            path: &format!("{}/{command}", self.ports.path()),
+            authorization: authorization.map(Secret::expose),
+            bytes_max: VISITOR_ANSWER_BYTES_MAX,
+        };
+        query::ask(port, asked, &self.connector).await
     }
 }
 

@@ -1,5 +1,8 @@
 //! Creating and deleting znodes in a real browser, with the keyboard where a form is open.
 
+mod keyboard;
+mod transfer;
+
 use proto::request::{PathWatchRequest, ReadRequest, Request, flags};
 use proto::{ErrorCode, data::perms};
 use serde_json::json;
@@ -114,6 +117,7 @@ fn a_visitor_creates_and_deletes_subtrees() {
     browser.go(&format!("{base}#/tree/app"));
     log_in(&browser);
     create_with_parents(&browser, &axe, &mut session);
+    transfer::all(&browser, &axe, &mut session, &site);
     delete_a_subtree(&browser, &axe, &mut session, &base);
     permissions(&browser, &axe, &base);
     let complaints: Vec<String> = browser
@@ -168,6 +172,8 @@ fn a_visitor_restores_a_subtree_after_its_plan_was_shown() {
     browser.go(&format!("{base}#/history/app"));
     log_in(&browser);
     browser.wait("document.querySelectorAll('[aria-label=Changes] tbody tr').length === 7");
+    browser.wait("document.querySelector('main .chip')?.textContent === 'live'");
+    browser.run("performance.clearResourceTimings()", &[]);
     move_to(&browser, 3);
     browser.wait("document.querySelectorAll('[aria-label=\"The tree at that moment\"] tbody tr').length === 3");
     browser.click("Restore this tree");
@@ -193,6 +199,10 @@ fn a_visitor_restores_a_subtree_after_its_plan_was_shown() {
     browser.wait("document.querySelector('dialog[open] .wrong')?.textContent.includes('Steps executed before: 0')");
     browser.click("Cancel");
     browser.wait("document.querySelectorAll('[aria-label=Changes] tbody tr').length === 8");
+    // The feed delivered the change: the page did not request it.
+    let requests = "return performance.getEntriesByType('resource')\
+        .filter((one) => /history.changes.*limit=100/.test(one.name)).length";
+    assert_eq!(browser.run(requests, &[]), 0);
     move_to(&browser, 3);
     browser.click("Restore this tree");
     browser.wait(&format!(
@@ -216,4 +226,5 @@ fn a_visitor_restores_a_subtree_after_its_plan_was_shown() {
         "document.querySelector('dialog[open] .wrong')?.textContent.includes('does not permit')",
     );
     browser.click("Cancel");
+    keyboard::walk(&browser, &mut session, &base);
 }

@@ -20,7 +20,7 @@ const PAGES: [(&str, &str); 6] = [
 const DEVICES: [(&str, u32, u32); 2] = [("desktop", 1360, 860), ("phone", 390, 844)];
 
 /// Writes a picture of each page, for each device and theme.
-pub(super) fn write_all(browser: &Browser, folder: &Path) {
+pub(in crate::console) fn write_all(browser: &Browser, folder: &Path) {
     fs::create_dir_all(folder).expect("a folder for the pictures");
     for (device, width, height) in DEVICES {
         browser.size(width, height);
@@ -37,7 +37,7 @@ pub(super) fn write_all(browser: &Browser, folder: &Path) {
                 browser.wait(
                     "performance.getEntriesByName(`${location.origin}/console/ensemble`).length > 1",
                 );
-                let file = folder.join(format!("{name}-{device}-{scheme}.png"));
+                let file = folder.join(format!("{name}-{device}-{scheme}.webp"));
                 fs::write(file, browser.screenshot()).expect("write a picture");
             }
         }
