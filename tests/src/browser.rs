@@ -24,8 +24,8 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// Time limit for one command of the driver.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Time limit for expected content of a page.
-const PAGE_LIMIT: Duration = Duration::from_secs(30);
+/// Time limit for expected content of a page, on a busy machine.
+const PAGE_LIMIT: Duration = Duration::from_secs(120);
 
 /// Arguments of the browser: no screen, no sandbox (which does not work for root), and no network
 /// except this machine.
