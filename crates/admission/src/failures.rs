@@ -15,17 +15,17 @@ use crate::limits;
 pub struct AuthFailures {
     /// Limit per minute. With `None`, failures are not counted.
     max: Option<u32>,
-    minutes: Mutex<Minutes>,
+    minutes: Mutex<FailureWindows>,
 }
 
 #[derive(Default)]
-struct Minutes {
-    by_address: HashMap<IpAddr, Minute>,
+struct FailureWindows {
+    by_address: HashMap<IpAddr, FailureWindow>,
     /// Start of each minute, oldest first.
     oldest_first: VecDeque<(u64, IpAddr)>,
 }
 
-struct Minute {
+struct FailureWindow {
     failures: u32,
 }
 
@@ -52,7 +52,7 @@ impl AuthFailures {
     }
 
     /// Returns whether connections from this address are refused.
-    pub fn is_spent(&self, address: IpAddr, now_ms: u64) -> bool {
+    pub fn is_refused(&self, address: IpAddr, now_ms: u64) -> bool {
         let Some(max) = self.max else {
             return false;
         };
@@ -63,7 +63,7 @@ impl AuthFailures {
     }
 }
 
-impl Minutes {
+impl FailureWindows {
     fn forget_old(&mut self, now_ms: u64) {
         while let Some((begun, address)) = self.oldest_first.front() {
             if now_ms.saturating_sub(*begun) < MINUTE_MS {
@@ -85,7 +85,8 @@ impl Minutes {
         {
             self.by_address.remove(&oldest);
         }
-        self.by_address.insert(address, Minute { failures: 1 });
+        self.by_address
+            .insert(address, FailureWindow { failures: 1 });
         self.oldest_first.push_back((now_ms, address));
         1
     }
@@ -118,12 +119,12 @@ mod tests {
         let (bad, good) = (ip("192.0.2.1"), ip("192.0.2.2"));
         assert!(!failures.note(bad, 1000));
         assert!(!failures.note(bad, 2000));
-        assert!(!failures.is_spent(bad, 2000));
+        assert!(!failures.is_refused(bad, 2000));
         assert!(failures.note(bad, 3000));
         assert!(!failures.note(bad, 4000), "told once");
-        assert!(failures.is_spent(bad, 60_999));
-        assert!(!failures.is_spent(good, 60_999));
-        assert!(!failures.is_spent(bad, 61_000));
+        assert!(failures.is_refused(bad, 60_999));
+        assert!(!failures.is_refused(good, 60_999));
+        assert!(!failures.is_refused(bad, 61_000));
         assert!(!failures.note(bad, 61_000));
     }
 
@@ -131,11 +132,11 @@ mod tests {
     fn networks_of_ipv6_and_mapped_addresses_are_one_address() {
         let failures = AuthFailures::new(Some(1));
         assert!(failures.note(ip("2001:db8:0:1::1"), 0));
-        assert!(failures.is_spent(ip("2001:db8:0:1:ffff::2"), 0));
-        assert!(!failures.is_spent(ip("2001:db8:0:2::1"), 0));
+        assert!(failures.is_refused(ip("2001:db8:0:1:ffff::2"), 0));
+        assert!(!failures.is_refused(ip("2001:db8:0:2::1"), 0));
         assert!(failures.note(ip("::ffff:192.0.2.1"), 0));
-        assert!(failures.is_spent(ip("192.0.2.1"), 0));
-        assert!(!failures.is_spent(ip("192.0.2.2"), 0));
+        assert!(failures.is_refused(ip("192.0.2.1"), 0));
+        assert!(!failures.is_refused(ip("192.0.2.2"), 0));
     }
 
     #[test]
@@ -151,9 +152,9 @@ mod tests {
             failures.minutes.lock().by_address.len(),
             limits::FAILED_ADDRESSES_MAX
         );
-        assert!(!failures.is_spent(address(4), count as u64));
-        assert!(failures.is_spent(address(5), count as u64));
-        assert!(!failures.is_spent(address(count - 1), count as u64 + MINUTE_MS));
+        assert!(!failures.is_refused(address(4), count as u64));
+        assert!(failures.is_refused(address(5), count as u64));
+        assert!(!failures.is_refused(address(count - 1), count as u64 + MINUTE_MS));
         assert!(failures.minutes.lock().oldest_first.is_empty());
     }
 
@@ -161,7 +162,7 @@ mod tests {
     fn without_a_limit_nothing_is_counted() {
         let failures = AuthFailures::new(None);
         assert!(!failures.note(ip("192.0.2.1"), 0));
-        assert!(!failures.is_spent(ip("192.0.2.1"), 0));
+        assert!(!failures.is_refused(ip("192.0.2.1"), 0));
         assert!(failures.minutes.lock().by_address.is_empty());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use replica::LargeBytes;
 
-use super::room::{Room, SharedRoom};
+use super::memory::{MemoryBudget, MemoryReservation};
 use crate::limits::{LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL};
 
 /// Count of the bytes of all requests that are not small.
@@ -17,7 +17,7 @@ pub struct LargeRequests {
     threshold: Option<u64>,
     max: u64,
     /// Memory for large requests, held from the frame until the transaction is in the tree.
-    pub room: SharedRoom,
+    pub room: MemoryBudget,
 }
 
 /// Large request in progress. Dropping it releases its reservations.
@@ -31,7 +31,7 @@ pub struct LargeRequest {
 
 /// Error that the limit for large requests is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooMuch;
+pub struct LargeRequestsFull;
 
 impl LargeRequests {
     /// Creates an empty count with the configured limits.
@@ -40,13 +40,13 @@ impl LargeRequests {
             under_way: Arc::default(),
             threshold: settings.threshold_bytes.map(u64::from),
             max: settings.max_bytes.into(),
-            room: SharedRoom::new(LARGE_REQUESTS_BYTES),
+            room: MemoryBudget::new(LARGE_REQUESTS_BYTES),
         }
     }
 
     /// Returns whether a request of `bytes` needs a memory reservation.
     #[inline]
-    pub fn need_room(bytes: usize) -> bool {
+    pub fn needs_reservation(bytes: usize) -> bool {
         bytes > REQUEST_BYTES_SMALL
     }
 
@@ -56,7 +56,11 @@ impl LargeRequests {
     /// # Errors
     /// If the configured bound is reached.
     #[inline]
-    pub fn admit(&self, bytes: usize, room: Option<Room>) -> Result<Option<LargeRequest>, TooMuch> {
+    pub fn admit(
+        &self,
+        bytes: usize,
+        room: Option<MemoryReservation>,
+    ) -> Result<Option<LargeRequest>, LargeRequestsFull> {
         // Nearly every request is small and does not touch shared state.
         if room.is_none() && self.threshold.is_none_or(|above| bytes as u64 <= above) {
             Ok(None)
@@ -68,8 +72,8 @@ impl LargeRequests {
     fn admit_large(
         &self,
         bytes: usize,
-        room: Option<Room>,
-    ) -> Result<Option<LargeRequest>, TooMuch> {
+        room: Option<MemoryReservation>,
+    ) -> Result<Option<LargeRequest>, LargeRequestsFull> {
         let bytes = bytes as u64;
         let is_counted = self.threshold.is_some_and(|above| bytes > above);
         let counted = if is_counted { bytes } else { 0 };
@@ -77,10 +81,10 @@ impl LargeRequests {
             let before = self.under_way.fetch_add(counted, Ordering::AcqRel);
             if before.saturating_add(counted) > self.max {
                 self.under_way.fetch_sub(counted, Ordering::AcqRel);
-                return Err(TooMuch);
+                return Err(LargeRequestsFull);
             }
         }
-        let room = room.map_or(0, Room::keep) as u64;
+        let room = room.map_or(0, MemoryReservation::into_bytes) as u64;
         let taken = LargeBytes { counted, room };
         Ok((taken != LargeBytes::NONE).then(|| LargeRequest {
             requests: Box::new(self.clone()),
@@ -90,21 +94,21 @@ impl LargeRequests {
 
     /// Releases reservations that [`LargeRequest::into_bytes`] returned. `taken` may be the sum for
     /// several requests.
-    pub fn give_back(&self, taken: LargeBytes) {
+    pub fn release(&self, taken: LargeBytes) {
         let LargeBytes { counted, room } = taken;
         if counted > 0 {
             self.under_way.fetch_sub(counted, Ordering::AcqRel);
         }
         if room > 0 {
             // The value was converted from a usize.
-            self.room.give_back(usize::try_from(room).unwrap_or(0));
+            self.room.release(usize::try_from(room).unwrap_or(0));
         }
     }
 }
 
 impl LargeRequest {
     /// Transfers the reservations to the caller, who must release them with
-    /// [`LargeRequests::give_back`].
+    /// [`LargeRequests::release`].
     pub fn into_bytes(mut self) -> LargeBytes {
         std::mem::take(&mut self.taken)
     }
@@ -112,7 +116,7 @@ impl LargeRequest {
 
 impl Drop for LargeRequest {
     fn drop(&mut self) {
-        self.requests.give_back(self.taken);
+        self.requests.release(self.taken);
     }
 }
 
@@ -142,15 +146,15 @@ mod tests {
         assert!(second.is_ok(), "a refused request leaves nothing behind");
         let bytes = second.unwrap().unwrap().into_bytes();
         assert!(large.admit(30, None).is_err(), "its bytes are still taken");
-        large.give_back(bytes);
+        large.release(bytes);
         assert!(large.admit(30, None).is_ok());
     }
 
     #[test]
     fn requests_keep_their_reservation_until_executed() {
         let large = large(None, 0);
-        assert!(!LargeRequests::need_room(REQUEST_BYTES_SMALL));
-        assert!(LargeRequests::need_room(REQUEST_BYTES_SMALL + 1));
+        assert!(!LargeRequests::needs_reservation(REQUEST_BYTES_SMALL));
+        assert!(LargeRequests::needs_reservation(REQUEST_BYTES_SMALL + 1));
         let room = large.room.take_now(LARGE_REQUESTS_BYTES - 1);
         let request = large.admit(LARGE_REQUESTS_BYTES - 1, room).unwrap();
         assert!(request.is_some());
@@ -166,7 +170,7 @@ mod tests {
         let admitted = lens.map(|len| large.admit(len, large.room.take_now(len)).unwrap().unwrap());
         let sum = admitted.map(LargeRequest::into_bytes).into_iter().sum();
         assert_ne!(large.under_way.load(Ordering::Relaxed), 0);
-        large.give_back(sum);
+        large.release(sum);
         assert_eq!(large.under_way.load(Ordering::Relaxed), 0);
         assert_eq!(large.room.free(), LARGE_REQUESTS_BYTES);
     }

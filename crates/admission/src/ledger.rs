@@ -6,14 +6,14 @@ use config::Config;
 use parking_lot::Mutex;
 
 use crate::budgets::Budgets;
+use crate::buffered::BufferedBytes;
 use crate::connections::ConnectionCounts;
 use crate::failures::AuthFailures;
 use crate::handshakes::TokenBucket;
-use crate::held::HeldBytes;
 use crate::large::LargeRequests;
 use crate::limits;
+use crate::memory::MemoryBudget;
 use crate::permits::Permits;
-use crate::room::SharedRoom;
 use crate::throttle::RequestThrottle;
 
 /// Resources that the clients of a server use, and the limits on them.
@@ -31,11 +31,11 @@ pub struct Ledger {
     /// Limits on the bytes of requests in the pipeline.
     pub large_requests: LargeRequests,
     /// Memory for requests that have been read but not yet submitted.
-    pub large_frames: SharedRoom,
+    pub large_frames: MemoryBudget,
     /// Memory for replies that have been encoded but not yet written.
-    pub large_replies: SharedRoom,
+    pub large_replies: MemoryBudget,
     /// Other bytes that connections hold.
-    pub held: Arc<HeldBytes>,
+    pub buffered: Arc<BufferedBytes>,
     /// Budgets of addresses and identities. `None` if none are configured.
     pub budgets: Option<Budgets>,
 }
@@ -53,15 +53,15 @@ impl Ledger {
             permits: Permits::new(outstanding_max),
             request_throttle: RequestThrottle::new(&bounds.request_throttle),
             large_requests: LargeRequests::new(&bounds.large_requests),
-            large_frames: SharedRoom::new(limits::LARGE_FRAMES_BYTES),
-            large_replies: SharedRoom::new(limits::LARGE_REPLIES_BYTES),
-            held: Arc::default(),
+            large_frames: MemoryBudget::new(limits::LARGE_FRAMES_BYTES),
+            large_replies: MemoryBudget::new(limits::LARGE_REPLIES_BYTES),
+            buffered: Arc::default(),
             budgets: Budgets::new(&bounds.budgets),
         }
     }
 
     /// Returns whether a budget bounds watches or ephemerals.
-    pub fn bounds_holding(&self) -> bool {
-        self.budgets.as_ref().is_some_and(Budgets::bounds_holding)
+    pub fn bounds_resources(&self) -> bool {
+        self.budgets.as_ref().is_some_and(Budgets::bounds_resources)
     }
 }

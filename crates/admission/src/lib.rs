@@ -9,31 +9,31 @@
 //! | [`TokenBucket`] | handshakes per time | server |
 //! | [`AuthFailures`] | failed logins per minute | address |
 //! | [`Permits`], [`RequestThrottle`], [`LargeRequests`] | requests in progress or waiting, their bytes | server |
-//! | [`SharedRoom`], [`HeldBytes`] | bytes of requests, replies and events | server, connection |
+//! | [`MemoryBudget`], [`BufferedBytes`] | bytes of requests, replies and events | server, connection |
 //! | [`Budgets`] | requests and bytes per second, watches, ephemerals | address, identity |
 //!
 //! The crate contains no sockets, threads or clocks. The time is an argument, in ms of a monotonic
 //! clock. A wait is a future without a timeout, or one for which the caller provides the sleep.
 
 mod budgets;
+mod buffered;
 mod connections;
 mod failures;
 mod handshakes;
-mod held;
 mod large;
 mod ledger;
 pub mod limits;
+mod memory;
 mod permits;
-mod room;
 mod throttle;
 
-pub use budgets::{BeyondBudget, Budgets, Cost, Obeyed, Share, Turn};
+pub use budgets::{BudgetExceeded, Budgets, ConnectionBudgets, Cost, Share, Turn};
+pub use buffered::{BufferReservation, BufferedBytes};
 pub use connections::{ConnectionCounts, ConnectionLimits, Refused};
 pub use failures::AuthFailures;
 pub use handshakes::TokenBucket;
-pub use held::{Held, HeldBytes};
-pub use large::{LargeRequest, LargeRequests, TooMuch};
+pub use large::{LargeRequest, LargeRequests, LargeRequestsFull};
 pub use ledger::Ledger;
+pub use memory::{MemoryBudget, MemoryReservation};
 pub use permits::Permits;
-pub use room::{Room, SharedRoom};
-pub use throttle::{RequestThrottle, Waiting};
+pub use throttle::{RequestThrottle, WaitingBatch};

@@ -38,4 +38,4 @@ pub(crate) const BUDGET_SHARES_KEPT: usize = 2000;
 
 /// Time that a client may take for each started MiB of a large reply or request while other
 /// connections wait for the memory. After that time, its connection is closed.
-pub const ROOM_PATIENCE: Duration = Duration::from_secs(10);
+pub const MEMORY_PATIENCE: Duration = Duration::from_secs(10);

@@ -40,7 +40,7 @@ impl Permits {
     }
 
     /// Releases permits.
-    pub fn give_back(&self, count: usize) {
+    pub fn release(&self, count: usize) {
         if count > 0 {
             self.semaphore.add_permits(count);
         }

@@ -25,7 +25,7 @@ pub struct RequestThrottle {
 
 /// Guard that counts a batch as waiting.
 #[derive(Debug)]
-pub struct Waiting<'a>(&'a RequestThrottle);
+pub struct WaitingBatch<'a>(&'a RequestThrottle);
 
 impl RequestThrottle {
     /// Creates a throttle without waiting requests.
@@ -45,9 +45,9 @@ impl RequestThrottle {
     }
 
     /// Counts a batch as waiting until the guard is dropped.
-    pub fn wait(&self) -> Waiting<'_> {
+    pub fn wait(&self) -> WaitingBatch<'_> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        Waiting(self)
+        WaitingBatch(self)
     }
 
     /// Returns the number of waiting batches.
@@ -73,7 +73,7 @@ impl RequestThrottle {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingBatch<'_> {
     fn drop(&mut self) {
         if self.0.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.drained.notify_one();

@@ -117,7 +117,7 @@ fn job(args: &LoadArgs, work: SessionWork, mix: Mix) -> Result<Job> {
         pipeline: args.pipeline,
     };
     let handshake = args.servers.access.open()?.handshake();
-    let session = (work == SessionWork::Handshakes).then(storm::nobodys_session);
+    let session = (work == SessionWork::Handshakes).then(storm::unknown_session);
     Ok(Job {
         work,
         plan: Arc::new(plan),

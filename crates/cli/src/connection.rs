@@ -39,7 +39,7 @@ impl Watch {
         }
     }
 
-    fn is_meant_by(self, kind: WatchKind) -> bool {
+    fn matches_kind(self, kind: WatchKind) -> bool {
         match kind {
             WatchKind::Any => true,
             WatchKind::Children => self == Self::Child,
@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// Records a watch on `path`.
-    pub(crate) fn leave(&mut self, watch: Watch, path: &str) {
+    pub(crate) fn add_watch(&mut self, watch: Watch, path: &str) {
         self.watches.insert((watch, path.to_owned()));
     }
 
@@ -72,7 +72,7 @@ impl Connection {
     pub(crate) fn watches_on(&self, path: &str, kind: WatchKind) -> Vec<Watch> {
         let here = self.watches.iter().filter(|(_, watched)| watched == path);
         let kinds = here.map(|(watch, _)| *watch);
-        kinds.filter(|watch| watch.is_meant_by(kind)).collect()
+        kinds.filter(|watch| watch.matches_kind(kind)).collect()
     }
 
     /// Forgets a watch, and returns the event as text.
@@ -82,11 +82,11 @@ impl Connection {
     }
 
     /// Returns the events since the last call, as blocks of text.
-    pub(crate) fn news(&mut self) -> Vec<String> {
+    pub(crate) fn take_events(&mut self) -> Vec<String> {
         let mut news = Vec::new();
         loop {
             match self.events.try_recv() {
-                Ok(event) => news.push(self.tell(&event)),
+                Ok(event) => news.push(self.event_text(&event)),
                 Err(TryRecvError::Lagged(count)) => {
                     news.push(format!(
                         "\nwatch events arrived too fast; not shown: {count}"
@@ -106,8 +106,8 @@ impl Connection {
         news
     }
 
-    fn tell(&mut self, event: &WatchEvent) -> String {
-        let path = self.chroot.inside(&event.path).to_owned();
+    fn event_text(&mut self, event: &WatchEvent) -> String {
+        let path = self.chroot.without_chroot(&event.path).to_owned();
         if event.kind != EventType::NodeChildrenChanged {
             self.watches.remove(&(Watch::Data, path.clone()));
         }

@@ -99,13 +99,13 @@ async fn serve(start: CliArguments) -> u8 {
         shell.print(&format!("Connecting to {}", start.server));
     }
     if let Err(failure) = start.options(&start.server) {
-        shell.complain(&failure.text);
+        shell.print_error(&failure.text);
         return failure.code;
     }
     if start.waits_for_connection
         && let Err(failure) = shell.connect_now().await
     {
-        shell.complain(&failure.text);
+        shell.print_error(&failure.text);
         return failure.code;
     }
     if !start.command.is_empty() {
@@ -122,7 +122,7 @@ async fn serve(start: CliArguments) -> u8 {
     if io::stdin().is_terminal() && terminal::stdout().is_terminal() {
         shell.print("JLine support is enabled");
         if let Err(failure) = person::run(&mut shell).await {
-            shell.complain(&failure.text);
+            shell.print_error(&failure.text);
             return failure.code;
         }
     } else {
@@ -136,13 +136,13 @@ async fn serve(start: CliArguments) -> u8 {
 /// Executes commands from a pipe or a file.
 async fn read_lines(shell: &mut Shell) {
     let mut line = Vec::new();
-    while !shell.is_over && !shell.is_unheard() {
+    while !shell.is_over && !shell.has_failed_output() {
         line.clear();
         match io::stdin().lock().read_until(b'\n', &mut line) {
             Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
-                return shell.complain(&format!("cannot read standard input: {error}"));
+                return shell.print_error(&format!("cannot read standard input: {error}"));
             }
         }
         let text = String::from_utf8_lossy(&line);

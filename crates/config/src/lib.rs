@@ -9,7 +9,7 @@
 //! * The [`registry`] contains every fact about a setting once.
 //! * A [`Config`] is checked as a whole and does not change afterwards. Absent settings are `None`,
 //!   never -1.
-//! * The registry also contains the effect of a setting ([`registry::Fate`]). A setting that
+//! * The registry also contains the effect of a setting ([`registry::Effect`]). A setting that
 //!   requires a missing feature is among [`Config::refusals`], and prevents the start of a server.
 //! * A refusal is a [`ConfigError`] with file, line, key, exit code, and Apache ZooKeeper's own
 //!   sentence if it has one.

@@ -68,7 +68,7 @@ pub fn restore(request: &RestoreRequest) -> Result<Restored, Error> {
     let staging = Staging::begin(&request.to, request.to_log.as_deref())?;
     let staged = match &request.source {
         Source::Backup { path, at } if backup::is_archive(path) => {
-            let dir = staging.place("backup")?;
+            let dir = staging.create_directory("backup")?;
             backup::unpack_archive(path, &dir)?;
             from_backup(&dir, path, *at, &staging, limits)?
         }

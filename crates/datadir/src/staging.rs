@@ -73,7 +73,7 @@ impl Staging {
     ///
     /// # Errors
     /// If the directory cannot be created.
-    pub(crate) fn place(&self, name: &str) -> Result<PathBuf, Error> {
+    pub(crate) fn create_directory(&self, name: &str) -> Result<PathBuf, Error> {
         let base = self.targets.last().map(|target| target.join(STAGING));
         let dir = base.unwrap_or_default().join(name);
         files::create_dir_all(&dir).map_err(file_error("create", &dir))?;

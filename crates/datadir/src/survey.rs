@@ -64,7 +64,7 @@ pub fn survey<D: Disk>(
     };
     let recovered = recover(disk, dirs, recovery, &mut surveyor)?;
     let last_zxid = recovered.last_zxid;
-    let epochs = Epochs::look(disk, dirs, last_zxid);
+    let epochs = Epochs::inspect(disk, dirs, last_zxid);
     let mut survey = surveyor.into_survey(
         recovered,
         epochs.map(|epochs| (epochs.current, epochs.accepted)),
@@ -110,12 +110,12 @@ impl Surveyor {
             survey.sessions = tree.sessions().len() as u64;
             survey.unrecognised_ttls = tree.unrecognised_ttls() as u64;
             survey.orphan_owners = Some(tree.orphan_owners().len() as u64);
-            survey.is_root_open = Some(tree.may_do_anything(&[]));
+            survey.is_root_open = Some(tree.has_all_permissions(&[]));
         }
         survey
     }
 
-    fn saw(&mut self, time_ms: i64) {
+    fn note_time(&mut self, time_ms: i64) {
         if time_ms > 0 {
             self.newest_ms = self.newest_ms.max(Some(time_ms));
         }
@@ -160,7 +160,7 @@ impl State for Surveyor {
         stat: StatPersisted,
     ) -> Result<(), ContentError> {
         self.znodes += 1;
-        self.saw(stat.mtime.max(stat.ctime));
+        self.note_time(stat.mtime.max(stat.ctime));
         let is_unrecognised = self.settings.is_unrecognised_ttl(stat.ephemeral_owner);
         self.unrecognised_ttls += u64::from(is_unrecognised);
         match &mut self.restore {
@@ -181,7 +181,7 @@ impl State for Surveyor {
     }
 
     fn txn(&mut self, record: &TxnRecord) {
-        self.saw(record.header.time_ms);
+        self.note_time(record.header.time_ms);
         self.count_ttls(&record.txn);
         if let Some(restore) = &mut self.restore {
             restore.txn(record);

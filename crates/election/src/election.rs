@@ -62,7 +62,7 @@ pub struct Candidate {
 
 /// A received notification, with its configuration as decoded by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct ReceivedNotification {
     /// Received notification.
     pub notification: Notification,
     /// Member list in the notification; `None` if it is missing or invalid, which does not
@@ -70,7 +70,7 @@ pub struct Heard {
     pub members: Option<MemberList>,
 }
 
-impl From<Notification> for Heard {
+impl From<Notification> for ReceivedNotification {
     fn from(notification: Notification) -> Self {
         let members = None;
         Self {
@@ -109,15 +109,15 @@ pub struct Election {
     /// Servers whose votes made this server the leader.
     pub(crate) supporters: BTreeSet<Sid>,
     pub(crate) other_leaders: OtherLeaders,
-    /// Minimum version of member lists. See [`Election::take_no_list_before`].
-    overtaken_before: ConfigVersion,
+    /// Minimum version of member lists. See [`Election::set_min_config_version`].
+    min_config_version: ConfigVersion,
     answers: Answers,
     /// Notifications from voters before the first round. The voters do not repeat them for a while.
-    early: VecDeque<(Sid, Heard)>,
+    early: VecDeque<(Sid, ReceivedNotification)>,
     /// Last notification of each voter that looked for a leader while this server had a role, and
     /// the time of the notification. These voters were the first to notice that the leader had
     /// stopped, and would repeat the notification only after their pause.
-    lookers: BTreeMap<Sid, (Heard, i64)>,
+    lookers: BTreeMap<Sid, (ReceivedNotification, i64)>,
     presence: BTreeMap<Sid, Presence>,
 }
 
@@ -155,7 +155,7 @@ impl Election {
             settled: BTreeMap::new(),
             supporters: BTreeSet::new(),
             other_leaders: OtherLeaders::default(),
-            overtaken_before: ConfigVersion::default(),
+            min_config_version: ConfigVersion::default(),
             answers: Answers::default(),
             early: VecDeque::new(),
             lookers: BTreeMap::new(),
@@ -176,16 +176,16 @@ impl Election {
         let is_trusted = candidate.zxid.is_some();
         let interval_ms = self.settings.notification_interval_min_ms.max(1);
         self.looking = Some(Looking::new(own, is_trusted, interval_ms, now_ms));
-        self.tell_all(out);
-        for (from, (heard, at_ms)) in std::mem::take(&mut self.lookers) {
+        self.broadcast_vote(out);
+        for (from, (received, at_ms)) in std::mem::take(&mut self.lookers) {
             // Voters in an older round have just received everything that an answer would contain.
-            let is_of_round = heard.notification.round >= self.round;
+            let is_of_round = received.notification.round >= self.round;
             if is_of_round && now_ms.saturating_sub(at_ms) <= LOOKER_KEPT_MS {
-                self.handle_notification(from, &heard, now_ms, out);
+                self.handle_notification(from, &received, now_ms, out);
             }
         }
-        for (from, heard) in std::mem::take(&mut self.early) {
-            self.handle_notification(from, &heard, now_ms, out);
+        for (from, received) in std::mem::take(&mut self.early) {
+            self.handle_notification(from, &received, now_ms, out);
         }
     }
 
@@ -195,21 +195,21 @@ impl Election {
     pub fn handle_notification(
         &mut self,
         from: Sid,
-        heard: &Heard,
+        received: &ReceivedNotification,
         now_ms: i64,
         out: &mut Vec<Action>,
     ) {
-        if self.state == PeerState::Looking && self.hand_out_config(from, heard, out) {
+        if self.state == PeerState::Looking && self.report_newer_config(from, received, out) {
             return;
         }
-        let notification = &heard.notification;
+        let notification = &received.notification;
         if self.looking.is_some() && from != self.me {
-            let theirs = heard.members.as_ref();
+            let theirs = received.members.as_ref();
             let others = &mut self.other_leaders;
-            others.hear(from, notification, theirs, &self.electorate, now_ms);
+            others.record(from, notification, theirs, &self.electorate, now_ms);
         }
-        if self.role == Role::Observer && self.has_older_list(heard) {
-            self.tell_list(from, now_ms, out);
+        if self.role == Role::Observer && self.has_older_list(received) {
+            self.send_newer_list(from, now_ms, out);
         }
         if !self.electorate.is_voter(from) {
             // The answer is sent immediately in every state, because this may be the only
@@ -217,11 +217,11 @@ impl Election {
             self.answer(from, self.present_ballot(), now_ms, out);
         } else if matches!(notification.state, PeerState::Unknown(_)) {
         } else if self.looking.is_some() {
-            self.hear_in_round(from, notification, now_ms, out);
+            self.handle_notification_in_round(from, notification, now_ms, out);
         } else if self.state == PeerState::Looking {
-            self.keep_for_later(from, heard);
+            self.queue_early_notification(from, received);
         } else if notification.state == PeerState::Looking && from != self.me {
-            self.hear_looker(from, heard, now_ms, out);
+            self.handle_looking_voter(from, received, now_ms, out);
         } else {
             self.lookers.remove(&from);
         }
@@ -229,12 +229,19 @@ impl Election {
 
     /// Reports the notification's member list to the host if it must be installed first. In this
     /// case, returns true, and the notification must not be handled further.
-    fn hand_out_config(&self, from: Sid, heard: &Heard, out: &mut Vec<Action>) -> bool {
-        let (Some(members), Some(config)) = (&heard.members, heard.notification.config()) else {
+    fn report_newer_config(
+        &self,
+        from: Sid,
+        received: &ReceivedNotification,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let (Some(members), Some(config)) = (&received.members, received.notification.config())
+        else {
             return false;
         };
         let is_newer = members.version > self.electorate.members().version;
-        if !is_newer || members.version < self.overtaken_before || !self.settings.reconfig_enabled {
+        if !is_newer || members.version < self.min_config_version || !self.settings.reconfig_enabled
+        {
             return false;
         }
         out.push(Action::ConfigSeen {
@@ -246,13 +253,19 @@ impl Election {
     }
 
     /// Handles the notification of a voter that looks for a leader while this server has a role.
-    fn hear_looker(&mut self, from: Sid, heard: &Heard, now_ms: i64, out: &mut Vec<Action>) {
-        let notification = &heard.notification;
+    fn handle_looking_voter(
+        &mut self,
+        from: Sid,
+        received: &ReceivedNotification,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let notification = &received.notification;
         if self.electorate.is_voter(notification.leader) {
             self.ballots.insert(from, Ballot::of(notification));
         }
         if self.role == Role::Participant {
-            self.lookers.insert(from, (heard.clone(), now_ms));
+            self.lookers.insert(from, (received.clone(), now_ms));
         }
         if self.state == PeerState::Leading && self.supporters.contains(&from) {
             out.push(Action::SupporterLooks { sid: from });
@@ -264,18 +277,18 @@ impl Election {
         self.answer(from, ballot, now_ms, out);
     }
 
-    fn keep_for_later(&mut self, from: Sid, heard: &Heard) {
+    fn queue_early_notification(&mut self, from: Sid, received: &ReceivedNotification) {
         if self.early.len() >= EARLY_MAX {
             self.early.pop_front();
         }
-        self.early.push_back((from, heard.clone()));
+        self.early.push_back((from, received.clone()));
     }
 
     /// Handles the deadline returned by [`Election::next_deadline`].
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         self.conclude_if_due(now_ms, out);
-        self.stand_if_due(now_ms, out);
-        self.tell_again_if_due(now_ms, out);
+        self.become_candidate_if_due(now_ms, out);
+        self.resend_if_due(now_ms, out);
     }
 
     /// Returns the time at which to call [`Election::handle_deadline`] if no event occurs earlier,
@@ -316,9 +329,9 @@ impl Election {
             return;
         };
         if self.other_leaders.is_empty() {
-            looking.stop_asking(now_ms);
+            looking.end_guard_wait(now_ms);
         }
-        if self.electorate.is_voter(sid) && looking.may_tell_anew(sid) {
+        if self.electorate.is_voter(sid) && looking.may_resend_to(sid) {
             let ballot = Ballot::looking(looking.proposal, self.round);
             out.push(self.send(sid, ballot));
         }
@@ -329,7 +342,7 @@ impl Election {
     pub fn handle_peer_refused(&mut self, sid: Sid, now_ms: i64) {
         if let Some(presence @ Presence::Lost) = self.presence.get_mut(&sid) {
             *presence = Presence::Gone;
-            self.weigh(now_ms);
+            self.check_votes(now_ms);
         }
     }
 
@@ -340,14 +353,14 @@ impl Election {
 
     /// Sets the minimum version of other servers' lists: the version of a list in this server's
     /// log. Older lists are obsolete, because their members may lack later commits.
-    pub fn take_no_list_before(&mut self, version: ConfigVersion) {
-        self.overtaken_before = version;
+    pub fn set_min_config_version(&mut self, version: ConfigVersion) {
+        self.min_config_version = version;
     }
 
     /// Sets the oracle's current answer. Call it before each call to [`Election::handle_deadline`].
     pub fn handle_oracle(&mut self, oracle: Option<Oracle>, now_ms: i64) {
         self.oracle = oracle;
-        self.weigh(now_ms);
+        self.check_votes(now_ms);
     }
 
     /// Stores the leader's epoch once it is established. Later answers contain it, so servers that
@@ -383,7 +396,7 @@ impl Election {
     /// proposed, or has been committed while this server had a role.
     pub fn set_electorate(&mut self, electorate: Electorate, now_ms: i64) {
         self.electorate = electorate;
-        self.weigh(now_ms);
+        self.check_votes(now_ms);
     }
 
     /// Restarts with a different configuration that was installed during the election.
@@ -391,11 +404,11 @@ impl Election {
     /// beginning.
     pub fn reset(&mut self, role: Role, electorate: Electorate, candidate: Candidate) {
         let (me, settings, oracle) = (self.me, self.settings, self.oracle);
-        let overtaken_before = self.overtaken_before;
+        let min_config_version = self.min_config_version;
         let presence = std::mem::take(&mut self.presence);
         *self = Self::new(me, role, settings, electorate, candidate);
         (self.oracle, self.presence) = (oracle, presence);
-        self.overtaken_before = overtaken_before;
+        self.min_config_version = min_config_version;
     }
 
     /// Returns the configurations in use.
@@ -453,8 +466,8 @@ impl Election {
     }
 
     /// Answers a server. An observer does not answer, because its ballot does not count, and it
-    /// would exchange immediate answers with a voter indefinitely. [`Election::tell_list`] is the
-    /// exception.
+    /// would exchange immediate answers with a voter indefinitely. [`Election::send_newer_list`] is
+    /// the exception.
     fn answer(&mut self, to: Sid, ballot: Ballot, now_ms: i64, out: &mut Vec<Action>) {
         if self.role == Role::Participant && self.answers.admit(to, ballot, now_ms) {
             out.push(self.send(to, ballot));
@@ -463,17 +476,17 @@ impl Election {
 
     /// Returns whether a server that is looking for a leader has an older list than the committed
     /// one.
-    fn has_older_list(&self, heard: &Heard) -> bool {
-        let theirs = heard.members.as_ref().map(|theirs| theirs.version);
+    fn has_older_list(&self, received: &ReceivedNotification) -> bool {
+        let theirs = received.members.as_ref().map(|theirs| theirs.version);
         self.settings.reconfig_enabled
-            && heard.notification.state == PeerState::Looking
+            && received.notification.state == PeerState::Looking
             && theirs.is_some_and(|theirs| theirs < self.electorate.members().version)
     }
 
     /// Sends the newer list to a server, even if this server is an observer. If all voters in the
     /// receiver's own list were replaced, this server may be the only one that can do so. A server
     /// that has adopted the list does not send an older one again.
-    fn tell_list(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
+    fn send_newer_list(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         let ballot = self.present_ballot();
         if self.answers.admit(to, ballot, now_ms) {
             out.push(self.send(to, ballot));
@@ -489,7 +502,7 @@ impl Election {
     }
 
     /// Sends the vote to every voter, including this server.
-    pub(crate) fn tell_all(&self, out: &mut Vec<Action>) {
+    pub(crate) fn broadcast_vote(&self, out: &mut Vec<Action>) {
         if let Some(looking) = &self.looking {
             let ballot = Ballot::looking(looking.proposal, self.round);
             let voters = self.electorate.voters().iter();

@@ -139,7 +139,7 @@ impl Electorate {
     }
 
     /// Returns whether the committed configuration decides and the proposed one does not.
-    pub(crate) fn is_held_up(
+    pub(crate) fn is_blocked(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
         ballot: &Ballot,

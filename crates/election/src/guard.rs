@@ -39,12 +39,12 @@ pub(crate) struct OtherLeaders {
 pub(crate) struct OtherLeader {
     pub(crate) leader: Sid,
     pub(crate) theirs: MemberList,
-    heard_at_ms: i64,
+    received_at_ms: i64,
 }
 
 impl OtherLeaders {
     /// Records a server's notification. It may also withdraw an earlier one.
-    pub(crate) fn hear(
+    pub(crate) fn record(
         &mut self,
         witness: Sid,
         notification: &Notification,
@@ -67,7 +67,7 @@ impl OtherLeaders {
             let other = OtherLeader {
                 leader,
                 theirs: theirs.clone(),
-                heard_at_ms: now_ms,
+                received_at_ms: now_ms,
             };
             self.by_witness.insert(witness, other);
         }
@@ -88,10 +88,10 @@ impl OtherLeaders {
 
     /// Removes the witnesses that did not answer the query. The slack covers answers that were
     /// suppressed as repeats.
-    pub(crate) fn drop_silent(&mut self, asked_at_ms: i64) {
-        let heard_since = asked_at_ms - 2 * ANSWER_INTERVAL_MS;
+    pub(crate) fn drop_silent(&mut self, queried_at_ms: i64) {
+        let received_since_ms = queried_at_ms - 2 * ANSWER_INTERVAL_MS;
         self.by_witness
-            .retain(|_, other| other.heard_at_ms >= heard_since);
+            .retain(|_, other| other.received_at_ms >= received_since_ms);
     }
 
     /// Returns the next leader to be reported as the reason for a refusal.

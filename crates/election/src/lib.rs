@@ -68,6 +68,6 @@ mod looking;
 mod vote;
 
 pub use action::Action;
-pub use election::{Candidate, Election, Heard, Role, Settings};
+pub use election::{Candidate, Election, ReceivedNotification, Role, Settings};
 pub use electorate::{Electorate, MemberList, Oracle};
 pub use vote::{Ballot, Vote};

@@ -41,12 +41,12 @@ pub const DIAL_PAUSE_MAX_MS: i64 = 5000;
 /// Time for which a newcomer waits for an election to end without its vote before it becomes a
 /// candidate itself, ms. It is longer than votes take to settle
 /// ([`Settings::settle_ms`](crate::Settings::settle_ms)).
-pub(crate) const HOLD_UP_MS: i64 = 1_000;
+pub(crate) const BLOCKED_CANDIDACY_MS: i64 = 1_000;
 
 /// Maximum number of times per round that a server is sent the vote immediately because its
 /// connection closed. It is above one because the system accepts connections for a process that is
 /// exiting until its port is closed.
-pub(crate) const TOLD_ANEW_MAX: usize = 3;
+pub(crate) const RESENDS_PER_ROUND_MAX: usize = 3;
 
 const _: () = assert!(ANSWER_INTERVAL_MS * 2 < GUARD_WAIT_MS);
 const _: () = assert!(DIAL_PAUSE_MIN_MS <= DIAL_PAUSE_MAX_MS);

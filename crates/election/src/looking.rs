@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use proto::Sid;
 use proto::notification::{Notification, PeerState};
 
-use crate::limits::{GUARD_WAIT_MS, HOLD_UP_MS, TOLD_ANEW_MAX};
+use crate::limits::{BLOCKED_CANDIDACY_MS, GUARD_WAIT_MS, RESENDS_PER_ROUND_MAX};
 use crate::{Action, Ballot, Election, Role, Vote};
 
 /// State of a server while it is looking for a leader.
@@ -29,14 +29,14 @@ pub(crate) struct Looking {
     own: Vote,
     is_trusted: bool,
     pub(crate) proposal: Vote,
-    tell_again_at_ms: i64,
+    resend_at_ms: i64,
     interval_ms: i64,
     settling: Option<Settling>,
     /// Time since which the voters agree on a candidate that this newcomer cannot vote for, ms.
-    held_up_since_ms: Option<i64>,
+    blocked_since_ms: Option<i64>,
     /// Servers that were sent the vote again after their connection closed, with the number of
     /// times.
-    told_anew: BTreeMap<Sid, usize>,
+    resends: BTreeMap<Sid, usize>,
 }
 
 /// State after a quorum has agreed.
@@ -44,17 +44,17 @@ pub(crate) struct Looking {
 struct Settling {
     until_ms: i64,
     /// Time at which the guard queried other leaders, ms; `None` if it has not.
-    asked_at_ms: Option<i64>,
+    queried_at_ms: Option<i64>,
 }
 
 impl Looking {
     /// Returns whether a server whose connection closed is sent the vote immediately, before the
-    /// pause ends. This is permitted [`TOLD_ANEW_MAX`] times per round, so that a server that
-    /// closes every connection is not dialled constantly.
-    pub(crate) fn may_tell_anew(&mut self, sid: Sid) -> bool {
-        let told = self.told_anew.entry(sid).or_default();
-        let may = *told < TOLD_ANEW_MAX;
-        *told += usize::from(may);
+    /// pause ends. This is permitted [`RESENDS_PER_ROUND_MAX`] times per round, so that a server
+    /// that closes every connection is not dialled constantly.
+    pub(crate) fn may_resend_to(&mut self, sid: Sid) -> bool {
+        let resent = self.resends.entry(sid).or_default();
+        let may = *resent < RESENDS_PER_ROUND_MAX;
+        *resent += usize::from(may);
         may
     }
 
@@ -63,40 +63,40 @@ impl Looking {
             own,
             is_trusted,
             proposal: own,
-            tell_again_at_ms: now_ms.saturating_add(interval_ms),
+            resend_at_ms: now_ms.saturating_add(interval_ms),
             interval_ms,
             settling: None,
-            held_up_since_ms: None,
-            told_anew: BTreeMap::new(),
+            blocked_since_ms: None,
+            resends: BTreeMap::new(),
         }
     }
 
     pub(crate) fn deadline(&self) -> i64 {
-        let deadline = self.next_telling_or_end();
-        let stands_at = self.stand_at_ms();
+        let deadline = self.next_resend_or_decision_ms();
+        let stands_at = self.candidacy_at_ms();
         stands_at.map_or(deadline, |at_ms| at_ms.min(deadline))
     }
 
-    fn stand_at_ms(&self) -> Option<i64> {
-        let since_ms = self.held_up_since_ms?;
-        Some(since_ms.saturating_add(HOLD_UP_MS))
+    fn candidacy_at_ms(&self) -> Option<i64> {
+        let since_ms = self.blocked_since_ms?;
+        Some(since_ms.saturating_add(BLOCKED_CANDIDACY_MS))
     }
 
-    fn next_telling_or_end(&self) -> i64 {
+    fn next_resend_or_decision_ms(&self) -> i64 {
         match self.settling {
             Some(Settling {
                 until_ms,
-                asked_at_ms: None,
+                queried_at_ms: None,
             }) => until_ms,
-            Some(settling) => settling.until_ms.min(self.tell_again_at_ms),
-            None => self.tell_again_at_ms,
+            Some(settling) => settling.until_ms.min(self.resend_at_ms),
+            None => self.resend_at_ms,
         }
     }
 
     /// Ends the wait for witnesses, because none remains.
-    pub(crate) fn stop_asking(&mut self, now_ms: i64) {
+    pub(crate) fn end_guard_wait(&mut self, now_ms: i64) {
         if let Some(settling) = &mut self.settling
-            && settling.asked_at_ms.is_some()
+            && settling.queried_at_ms.is_some()
         {
             settling.until_ms = now_ms;
         }
@@ -105,13 +105,13 @@ impl Looking {
     fn propose(&mut self, vote: Vote) {
         self.proposal = vote;
         self.settling = None;
-        self.held_up_since_ms = None;
+        self.blocked_since_ms = None;
     }
 }
 
 impl Election {
     // Model: ReceiveNotification.
-    pub(crate) fn hear_in_round(
+    pub(crate) fn handle_notification_in_round(
         &mut self,
         from: Sid,
         notification: &Notification,
@@ -126,12 +126,12 @@ impl Election {
         let is_self_for_an_observer = leader == self.me && self.role == Role::Observer;
         if !self.electorate.is_voter(leader) || is_self_for_an_observer {
             if leader == Vote::NOBODY.leader {
-                self.catch_up(notification, now_ms, out);
+                self.adopt_later_round(notification, now_ms, out);
             }
             return;
         }
         match notification.state {
-            PeerState::Looking => self.count_looker(from, notification, now_ms, out),
+            PeerState::Looking => self.count_looking_vote(from, notification, now_ms, out),
             PeerState::Following | PeerState::Leading => {
                 self.count_settled(from, notification, now_ms, out);
             }
@@ -142,7 +142,12 @@ impl Election {
     /// Adopts the later round of a voter that must not lead according to the committed list and
     /// does not know a candidate. In its old round, this server's votes would be obsolete for that
     /// voter, and a proposed list may need its vote. Java keeps its round.
-    fn catch_up(&mut self, notification: &Notification, now_ms: i64, out: &mut Vec<Action>) {
+    fn adopt_later_round(
+        &mut self,
+        notification: &Notification,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
         let Some(looking) = &mut self.looking else {
             return;
         };
@@ -153,12 +158,12 @@ impl Election {
             self.ballots.clear();
             let own = looking.own;
             looking.propose(own);
-            self.tell_all(out);
-            self.weigh_and_ask(now_ms, out);
+            self.broadcast_vote(out);
+            self.check_votes_and_query_others(now_ms, out);
         }
     }
 
-    fn count_looker(
+    fn count_looking_vote(
         &mut self,
         from: Sid,
         notification: &Notification,
@@ -181,19 +186,19 @@ impl Election {
                 self.ballots.clear();
                 let own = looking.own;
                 looking.propose(if beats(&own) { vote } else { own });
-                self.tell_all(out);
+                self.broadcast_vote(out);
             }
             Ordering::Equal if beats(&looking.proposal) && beats(&looking.own) => {
                 looking.propose(vote);
-                self.tell_all(out);
+                self.broadcast_vote(out);
             }
             Ordering::Equal => {}
         }
         let ballot = Ballot::looking(vote, self.round);
         self.ballots.insert(from, ballot);
-        self.vote_behind_if_covered(out);
-        self.watch_hold_up(now_ms);
-        self.weigh_and_ask(now_ms, out);
+        self.vote_for_shorter_log_if_covered(out);
+        self.track_blocked_agreement(now_ms);
+        self.check_votes_and_query_others(now_ms, out);
     }
 
     /// Votes for a candidate with a shorter log if the servers that vote for the candidate must
@@ -201,7 +206,7 @@ impl Election {
     /// proposed list, does so. Its log may be longer than the logs of all other voters, but the
     /// additional records are uncommitted. In Java, a newcomer never votes for such a candidate,
     /// and the ensemble may remain without a leader.
-    fn vote_behind_if_covered(&mut self, out: &mut Vec<Action>) {
+    fn vote_for_shorter_log_if_covered(&mut self, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
         };
@@ -219,15 +224,15 @@ impl Election {
         let vote = covered.next().map_or(looking.own, |ballot| ballot.vote);
         if vote != looking.proposal {
             looking.propose(vote);
-            self.tell_all(out);
+            self.broadcast_vote(out);
         }
     }
 
-    /// Compares the votes like [`Election::weigh`]. Once a quorum agrees, the guard queries the
-    /// other servers, because one of them may have become a leader according to a different list
-    /// since it received this vote.
-    fn weigh_and_ask(&mut self, now_ms: i64, out: &mut Vec<Action>) {
-        let has_agreed = self.weigh(now_ms);
+    /// Compares the votes like [`Election::check_votes`]. Once a quorum agrees, the guard queries
+    /// the other servers, because one of them may have become a leader according to a different
+    /// list since it received this vote.
+    fn check_votes_and_query_others(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let has_agreed = self.check_votes(now_ms);
         let Some(proposal) = self.proposal().filter(|_| has_agreed) else {
             return;
         };
@@ -244,7 +249,7 @@ impl Election {
     }
 
     /// Checks whether the votes in this round agree. Returns `true` if they did not agree before.
-    pub(crate) fn weigh(&mut self, now_ms: i64) -> bool {
+    pub(crate) fn check_votes(&mut self, now_ms: i64) -> bool {
         let Some(looking) = &mut self.looking else {
             return false;
         };
@@ -257,7 +262,7 @@ impl Election {
             return false;
         }
         let has_agreed = looking.settling.is_none();
-        let settle_ms = if self.is_left_by_a_voter(&ballot) {
+        let settle_ms = if self.has_lost_voter_and_agrees(&ballot) {
             0
         } else {
             self.settings.settle_ms
@@ -265,9 +270,9 @@ impl Election {
         if let Some(looking) = &mut self.looking {
             let settling = looking.settling.get_or_insert(Settling {
                 until_ms: now_ms.saturating_add(settle_ms),
-                asked_at_ms: None,
+                queried_at_ms: None,
             });
-            if settle_ms == 0 && settling.asked_at_ms.is_none() {
+            if settle_ms == 0 && settling.queried_at_ms.is_none() {
                 settling.until_ms = settling.until_ms.min(now_ms);
             }
         }
@@ -276,7 +281,7 @@ impl Election {
 
     /// Returns whether a voter has stopped and all others agree, as after a leader has died. A
     /// better vote cannot arrive then, and clients wait for the new leader.
-    fn is_left_by_a_voter(&self, ballot: &Ballot) -> bool {
+    fn has_lost_voter_and_agrees(&self, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
             let cast = self.ballots.get(sid);
             cast.is_some_and(|cast| cast.agrees_with(ballot))
@@ -308,16 +313,18 @@ impl Election {
         if leader == self.me && self.is_guarded() {
             // Servers without the guard already follow that leader. A second leader would still be
             // wrong.
-            return self.weigh_and_ask(now_ms, out);
+            return self.check_votes_and_query_others(now_ms, out);
         }
-        if ballot.round == self.round && self.joins(&self.ballots, &ballot) {
+        if ballot.round == self.round && self.is_confirmed_by_leader(&self.ballots, &ballot) {
             return self.decide(ballot, out);
         }
         self.settled.insert(from, ballot);
-        if self.joins(&self.settled, &ballot) {
+        if self.is_confirmed_by_leader(&self.settled, &ballot) {
             self.round = ballot.round;
             self.decide(ballot, out);
-        } else if self.oracle_says_follow() && ballot.state == PeerState::Leading && leader == from
+        } else if self.is_refused_by_oracle()
+            && ballot.state == PeerState::Leading
+            && leader == from
         {
             self.decide(ballot, out);
         }
@@ -325,7 +332,7 @@ impl Election {
 
     /// Returns whether the oracle refuses this server of two, which then follows the other one
     /// without a quorum.
-    fn oracle_says_follow(&self) -> bool {
+    fn is_refused_by_oracle(&self) -> bool {
         let oracle = self.oracle;
         oracle.is_some_and(|oracle| oracle.is_needed && !oracle.grants)
     }
@@ -336,7 +343,7 @@ impl Election {
 
     /// Returns whether a quorum names this leader and the leader itself agrees. Followers may name
     /// a leader that has stopped (ZOOKEEPER-1514).
-    fn joins(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
+    fn is_confirmed_by_leader(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let leader = ballot.vote.leader;
         let is_confirmed = if leader == self.me {
             ballot.round == self.round
@@ -356,13 +363,13 @@ impl Election {
         let Some(proposal) = self.proposal() else {
             return;
         };
-        if let Some(asked_at_ms) = settling.asked_at_ms {
-            self.other_leaders.drop_silent(asked_at_ms);
+        if let Some(queried_at_ms) = settling.queried_at_ms {
+            self.other_leaders.drop_silent(queried_at_ms);
         }
         if !self.is_guarded() {
             return self.decide(Ballot::looking(proposal, self.round), out);
         }
-        if settling.asked_at_ms.is_some()
+        if settling.queried_at_ms.is_some()
             && let Some((witness, other)) = self.other_leaders.next_report()
         {
             out.push(Action::Refused {
@@ -379,25 +386,25 @@ impl Election {
         if let Some(looking) = &mut self.looking {
             looking.settling = Some(Settling {
                 until_ms: now_ms.saturating_add(GUARD_WAIT_MS),
-                asked_at_ms: Some(now_ms),
+                queried_at_ms: Some(now_ms),
             });
         }
     }
 
-    pub(crate) fn tell_again_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+    pub(crate) fn resend_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let Some(looking) = &mut self.looking else {
             return;
         };
         let settles = looking
             .settling
-            .is_some_and(|settling| settling.asked_at_ms.is_none());
-        if settles || looking.tell_again_at_ms > now_ms {
+            .is_some_and(|settling| settling.queried_at_ms.is_none());
+        if settles || looking.resend_at_ms > now_ms {
             return;
         }
         let longest_ms = self.settings.notification_interval_max_ms.max(1);
         looking.interval_ms = looking.interval_ms.saturating_mul(2).min(longest_ms);
-        looking.tell_again_at_ms = now_ms.saturating_add(looking.interval_ms);
-        self.tell_all(out);
+        looking.resend_at_ms = now_ms.saturating_add(looking.interval_ms);
+        self.broadcast_vote(out);
     }
 
     /// Tracks whether the election waits for this newcomer. As in Java, a newcomer does not vote
@@ -406,30 +413,32 @@ impl Election {
     /// candidate, and such an ensemble remains without a leader. However, it must not become a
     /// candidate unnecessarily, because a Java server that votes for a newcomer does not find the
     /// newcomer's address (QuorumPeer.getView contains only the committed list).
-    fn watch_hold_up(&mut self, now_ms: i64) {
-        let is_held_up = self.role == Role::Participant
+    fn track_blocked_agreement(&mut self, now_ms: i64) {
+        let is_blocked = self.role == Role::Participant
             && self.electorate.is_newcomer(self.me)
             && self.proposal().is_some_and(Vote::is_for_nobody)
             && self.ballots.values().any(|ballot| {
                 let electorate = &self.electorate;
-                electorate.is_held_up(&self.ballots, ballot, self.oracle)
+                electorate.is_blocked(&self.ballots, ballot, self.oracle)
             });
         if let Some(looking) = &mut self.looking {
-            let since_ms = looking.held_up_since_ms.unwrap_or(now_ms);
-            looking.held_up_since_ms = is_held_up.then_some(since_ms);
+            let since_ms = looking.blocked_since_ms.unwrap_or(now_ms);
+            looking.blocked_since_ms = is_blocked.then_some(since_ms);
         }
     }
 
-    pub(crate) fn stand_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
-        self.watch_hold_up(now_ms);
+    pub(crate) fn become_candidate_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        self.track_blocked_agreement(now_ms);
         let me = self.me;
         if let Some(looking) = &mut self.looking
-            && looking.stand_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
+            && looking
+                .candidacy_at_ms()
+                .is_some_and(|at_ms| at_ms <= now_ms)
         {
             let own = looking.own;
             looking.propose(Vote { leader: me, ..own });
-            self.tell_all(out);
-            self.weigh_and_ask(now_ms, out);
+            self.broadcast_vote(out);
+            self.check_votes_and_query_others(now_ms, out);
         }
     }
 

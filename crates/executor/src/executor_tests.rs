@@ -53,7 +53,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn tell(&self, seen: Seen) {
+    fn report_seen(&self, seen: Seen) {
         self.seen.send((seen, thread::current().id())).unwrap();
     }
 }
@@ -65,7 +65,7 @@ impl Machine for Bench {
     fn turn(&mut self, _visitor: Option<()>) {
         assert!(!self.has_ended, "no more turns");
         match self.inbox.pop() {
-            Some(Message::Next { of, number }) => self.tell(Seen::Next { of, number }),
+            Some(Message::Next { of, number }) => self.report_seen(Seen::Next { of, number }),
             Some(Message::Wait(begun, end)) => {
                 begun.send(()).unwrap();
                 assert!(end.recv().is_err());
@@ -77,7 +77,7 @@ impl Machine for Bench {
         }
         let now_ms = now_ms();
         if self.deadline_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
-            self.tell(Seen::Reminded);
+            self.report_seen(Seen::Reminded);
         }
     }
 

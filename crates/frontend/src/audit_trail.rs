@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use metrics::audit::{Asked, AuditLog, Caller, Line, lines_of, lines_of_close};
+use metrics::audit::{AuditLog, AuditedRequest, Caller, Line, lines_of, lines_of_close};
 use proto::OpCode;
 use proto::txn::Txn;
 use replica::{Applied, ClientRequest, Ticket};
@@ -16,16 +16,16 @@ use replica::{Applied, ClientRequest, Ticket};
 /// even if its client disconnects meanwhile.
 pub struct AuditTrail {
     log: Arc<AuditLog>,
-    asked: HashMap<Ticket, VecDeque<UnderWay>>,
+    audited: HashMap<Ticket, VecDeque<AuditedInProgress>>,
     /// Lines created while the tree is locked.
     lines: Vec<Line>,
 }
 
-struct UnderWay {
+struct AuditedInProgress {
     cxid: i32,
     op: OpCode,
     caller: Caller,
-    asked: Asked,
+    audited: AuditedRequest,
 }
 
 impl AuditTrail {
@@ -33,18 +33,18 @@ impl AuditTrail {
     pub fn new(log: Arc<AuditLog>) -> Self {
         Self {
             log,
-            asked: HashMap::new(),
+            audited: HashMap::new(),
             lines: Vec::new(),
         }
     }
 
     /// Records requests of one client that are about to be ordered or forwarded.
-    pub fn asked(&mut self, ip: IpAddr, requests: &[ClientRequest]) {
+    pub fn note_requests(&mut self, ip: IpAddr, requests: &[ClientRequest]) {
         for request in requests {
-            let Some(asked) = Asked::of(&request.request) else {
+            let Some(audited) = AuditedRequest::of(&request.request) else {
                 continue;
             };
-            let under_way = UnderWay {
+            let in_progress = AuditedInProgress {
                 cxid: request.cxid,
                 op: request.request.op(),
                 caller: Caller {
@@ -52,10 +52,10 @@ impl AuditTrail {
                     identities: request.identities.clone(),
                     ip,
                 },
-                asked,
+                audited,
             };
-            let queue = self.asked.entry(request.ticket).or_default();
-            queue.push_back(under_way);
+            let queue = self.audited.entry(request.ticket).or_default();
+            queue.push_back(in_progress);
         }
     }
 
@@ -69,21 +69,22 @@ impl AuditTrail {
         let Some(ticket) = applied.origin else {
             return;
         };
-        let Some(queue) = self.asked.get_mut(&ticket) else {
+        let Some(queue) = self.audited.get_mut(&ticket) else {
             return;
         };
         let cxid = record.header.cxid;
-        let mut under_way = queue.iter();
-        let Some(at) = under_way.position(|next| next.cxid == cxid && next.op == applied.op) else {
+        let mut in_progress = queue.iter();
+        let Some(at) = in_progress.position(|next| next.cxid == cxid && next.op == applied.op)
+        else {
             return;
         };
         // Earlier requests were not executed, because the leader skipped them.
         if let Some(found) = queue.drain(..=at).next_back() {
             let became = (&record.txn, outcome);
-            lines_of(&found.caller, &found.asked, became, &mut self.lines);
+            lines_of(&found.caller, &found.audited, became, &mut self.lines);
         }
         if queue.is_empty() {
-            self.asked.remove(&ticket);
+            self.audited.remove(&ticket);
         }
     }
 
@@ -97,6 +98,6 @@ impl AuditTrail {
     /// Forgets all requests. Called when a new role begins, because this server cannot know the
     /// results of requests from the previous role.
     pub fn forget(&mut self) {
-        self.asked.clear();
+        self.audited.clear();
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
 use admission::Ledger;
-use host::{Connected, ServerState};
+use host::{ServerState, SharedConnection};
 use metrics::audit::{AuditLog, Caller, line_of_undecodable};
 use metrics::environment::Environment;
 use metrics::role::RoleCell;
 use metrics::slow::SlowRequests;
 use metrics::traces::Traces;
-use metrics::usage::Departed;
+use metrics::usage::ClosedConnectionUsage;
 use metrics::view::DEFAULT_TRACE_MASK;
 use metrics::{Metrics, ServerStats};
 use parking_lot::MutexGuard;
@@ -34,8 +34,8 @@ use crate::{clock, limits};
 /// Clients of a server: their connections and budgets, the current service, and the channel to the
 /// core.
 ///
-/// Locks are acquired in the order that [`Connected`] describes. The registry's lock is held only
-/// for lookups, and no other lock is acquired meanwhile.
+/// Locks are acquired in the order that [`SharedConnection`] describes. The registry's lock is held
+/// only for lookups, and no other lock is acquired meanwhile.
 pub struct Clients {
     /// Settings of connections.
     pub settings: Settings,
@@ -51,13 +51,13 @@ pub struct Clients {
     /// Permits for four-letter words and commands with long answers.
     pub(crate) long_words: Arc<Semaphore>,
     /// Number of connections whose tasks have deferred reads to answer before the next write.
-    pub left_over: AtomicUsize,
+    pub deferred_connections: AtomicUsize,
     /// Metrics of the server.
     pub metrics: Arc<Metrics>,
     /// Counts of packets and latencies.
     pub stats: Arc<ServerStats>,
     /// Request counts of connections that have ended.
-    pub departed: Departed,
+    pub closed_usage: ClosedConnectionUsage,
     /// Slow requests.
     pub slow: SlowRequests,
     /// Traced writes. `None` without a collector.
@@ -98,7 +98,7 @@ impl Clients {
     pub fn refuses_logins(&self, peer: SocketAddr) -> bool {
         self.ledger
             .failures
-            .is_spent(peer.ip(), clock::monotonic_ms())
+            .is_refused(peer.ip(), clock::monotonic_ms())
     }
 
     /// Creates the state of a server that does not serve clients yet.
@@ -124,10 +124,10 @@ impl Clients {
             ledger,
             long_words: Arc::new(Semaphore::new(limits::LONG_WORDS_AT_A_TIME)),
             slow_reads: Semaphore::new((processors() / 2).max(1)),
-            left_over: AtomicUsize::new(0),
+            deferred_connections: AtomicUsize::new(0),
             stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
             metrics,
-            departed: Departed::default(),
+            closed_usage: ClosedConnectionUsage::default(),
             traces: traces.map(|traces| Arc::new(Traces::new(traces.every))),
             slow: SlowRequests::new(settings.config.limits.slow_request_threshold_ms),
             environment: Environment::of_this_process(),
@@ -157,7 +157,7 @@ impl Clients {
         });
     }
 
-    fn tell(&self, message: ClientMessage) {
+    fn send_to_core(&self, message: ClientMessage) {
         self.core.send(message);
     }
 
@@ -168,7 +168,7 @@ impl Clients {
 
     /// Passes a `sync` to the core, which forwards it or answers it in order.
     pub(crate) fn forward_sync(&self, connection: &Arc<Connection>, sync: SyncRequest) {
-        self.tell(ClientMessage::Sync(connection.clone(), sync));
+        self.send_to_core(ClientMessage::Sync(connection.clone(), sync));
     }
 
     /// Returns the rules for requests that arrive together on this connection.
@@ -194,14 +194,14 @@ impl Clients {
             enforced_schemes: config.auth.enforced_schemes.as_deref(),
             eager_acl_check: *eager_acl_check,
             is_late,
-            bounds_holding: self.ledger.bounds_holding(),
+            bounds_resources: self.ledger.bounds_resources(),
             watch_bytes_max: config.limits.watch_bytes_max as usize,
         }
     }
 
     /// Makes the core query the leader about a session that a client renews on this server.
     pub(crate) fn renew(&self, connection: &Arc<Connection>, renewal: Renewal) {
-        self.tell(ClientMessage::Renew(connection.clone(), renewal));
+        self.send_to_core(ClientMessage::Renew(connection.clone(), renewal));
     }
 
     /// Starts serving clients.
@@ -262,10 +262,10 @@ impl Clients {
     /// Audits the queued refusals of a connection that has ended, because their replies will not be
     /// sent.
     fn audit_refusals_of(&self, connection: &Connection, state: &ConnectionState) {
-        for Queued { asked, work } in state.client.requests() {
+        for Queued { head, work } in state.client.requests() {
             if let QueuedWork::Refuse(err) = work {
                 let identities = &state.client.identities;
-                self.audit_refusal(connection, identities, asked.op, *err);
+                self.audit_refusal(connection, identities, head.op, *err);
             }
         }
     }
@@ -279,23 +279,23 @@ impl Clients {
         let mut state = connection.lock();
         self.audit_refusals_of(connection, &state);
         state.drop_requests();
-        connection.note_left_over(&state, &self.left_over);
-        if let Some(obeyed) = state.obeyed.take() {
+        connection.count_deferred(&state, &self.deferred_connections);
+        if let Some(connection_budgets) = state.connection_budgets.take() {
             // The session may exist for its timeout, plus the time until a server notices that it
             // has expired.
             let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
             let until_ms = clock::monotonic_ms().saturating_add(2 * timeout_ms);
-            obeyed.end(connection.session(), until_ms);
+            connection_budgets.end(connection.session(), until_ms);
         }
         let (address, figures) = (connection.peer.ip(), connection.stats.get());
         let identities = state.client.identities.clone();
         drop(state);
-        self.departed.note(address, &identities, &figures);
+        self.closed_usage.note(address, &identities, &figures);
         if self.registry.remove(connection) {
             self.ledger.connections.leave(address.to_canonical());
         }
         self.remove_watches(connection.id);
-        self.tell(ClientMessage::Gone(connection.ticket()));
+        self.send_to_core(ClientMessage::Gone(connection.ticket()));
     }
 
     /// Removes the watches of a connection in small groups, because all other connections wait for

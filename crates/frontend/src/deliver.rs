@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use host::{Answered, Connected, Delivering, Schedule, ToAnswer, Writer, answer_sync, deliver};
+use host::{
+    AnswerOutcome, DeliveryHost, PendingAnswer, Schedule, SharedConnection, Writer, answer_sync,
+    deliver,
+};
 use metrics::traces::{TracedRequest, WriteTrace};
 use metrics::{GroupApplied, Replies};
 use proto::txn::TxnHeader;
@@ -15,7 +18,7 @@ use crate::clients::Clients;
 use crate::clock;
 use crate::connection::outgoing::{EventFrame, LONG_EVENT_BYTES};
 use crate::connection::{Connection, Registry};
-use crate::requests::answer::{Served, pace_before_write, pace_of_core};
+use crate::requests::answer::{LockedConnection, pace_before_write, pace_of_core};
 
 /// State of the delivery of results, including the connections to wake after the tree has been
 /// unlocked.
@@ -29,7 +32,7 @@ pub struct Delivery {
     /// Reservations of the applied transactions for large requests.
     large_bytes: LargeBytes,
     /// Time at which the application of the group began. The clock is read once per group.
-    begun: Option<Moment>,
+    begun: Option<Timestamps>,
     /// Start of the turn that may apply transactions, in monotonic ms.
     turn_since_ms: u64,
     /// Transactions of the group.
@@ -40,12 +43,12 @@ pub struct Delivery {
 
 /// Point in time on both clocks.
 #[derive(Clone, Copy)]
-struct Moment {
+struct Timestamps {
     wall_ms: i64,
     monotonic_ms: u64,
 }
 
-impl Moment {
+impl Timestamps {
     fn now() -> Self {
         Self {
             wall_ms: clock::wall_ms(),
@@ -77,7 +80,7 @@ impl Delivery {
         self.permits += usize::from(applied.is_counted);
         self.large_bytes += applied.large_bytes;
         let record = applied.record;
-        let now = *self.begun.get_or_insert_with(Moment::now);
+        let now = *self.begun.get_or_insert_with(Timestamps::now);
         self.replies.applied(record, now.wall_ms);
         self.group.waited_ms = now.monotonic_ms.saturating_sub(self.turn_since_ms);
         match applied.origin {
@@ -87,7 +90,7 @@ impl Delivery {
         let is_traced = clients
             .traces
             .as_ref()
-            .filter(|traces| traces.picks(record.header.zxid));
+            .filter(|traces| traces.is_sampled(record.header.zxid));
         let traced = is_traced.map(|traces| (traces, record.header));
         // The frame is taken to reuse its allocation.
         let mut frame = std::mem::take(&mut self.frame);
@@ -123,7 +126,7 @@ impl Delivery {
     }
 
     /// Counts the answers since the last call, and returns their permits.
-    pub fn settle(&mut self, clients: &Clients) {
+    pub fn count_answers(&mut self, clients: &Clients) {
         clients.stats.replied(&self.replies);
         self.replies = Replies::default();
         if let Some(begun) = self.begun.take() {
@@ -143,12 +146,12 @@ impl Delivery {
         clients
             .ledger
             .permits
-            .give_back(std::mem::take(&mut self.permits));
+            .release(std::mem::take(&mut self.permits));
         let large_bytes = std::mem::take(&mut self.large_bytes);
-        clients.ledger.large_requests.give_back(large_bytes);
+        clients.ledger.large_requests.release(large_bytes);
     }
 
-    fn touched(&mut self, connection: &Arc<Connection>) {
+    fn mark_touched(&mut self, connection: &Arc<Connection>) {
         // Replies to a pipelining client are consecutive.
         if !self
             .woken
@@ -161,17 +164,17 @@ impl Delivery {
 
     /// Answers the reads that precede the next write or sync of `connection`, if the task has not
     /// answered them yet.
-    pub fn answer_left_over(
+    pub fn answer_deferred(
         &mut self,
         clients: &Clients,
         tree: &Tree,
         connection: &Arc<Connection>,
     ) {
-        if !connection.has_left_over() {
+        if !connection.has_deferred() {
             return;
         }
         let mut answering = self.answering(clients, clock::monotonic_ms());
-        answering.answer(tree, connection, ToAnswer::LeftOver);
+        answering.answer(tree, connection, PendingAnswer::Deferred);
     }
 
     /// Answers the oldest sync of `connection`, which is at the head of its queue. Called when the
@@ -213,14 +216,14 @@ impl Answering<'_> {
     }
 }
 
-impl Delivering for Answering<'_> {
+impl DeliveryHost for Answering<'_> {
     type Connection = Connection;
 
     fn registry(&self) -> &Registry {
         &self.clients.registry
     }
 
-    fn fired(&mut self, event: &Event) {
+    fn note_fired(&mut self, event: &Event) {
         let metrics = &self.clients.metrics;
         metrics.event_fired(event.event_type, event.watchers.len());
     }
@@ -229,16 +232,16 @@ impl Delivering for Answering<'_> {
         connection.push_event(self.shared(frame));
         let replies = &mut self.delivery.replies;
         replies.event(frame.len().saturating_sub(4));
-        self.touched(connection);
+        self.mark_touched(connection);
     }
 
     fn answer(
         &mut self,
         tree: &Tree,
         connection: &Arc<Connection>,
-        what: ToAnswer<'_, '_>,
-    ) -> Answered {
-        let served = Served {
+        what: PendingAnswer<'_, '_>,
+    ) -> AnswerOutcome {
+        let served = LockedConnection {
             clients: self.clients,
             connection,
             now_ms: self.now_ms,
@@ -246,29 +249,29 @@ impl Delivering for Answering<'_> {
         let mut state = connection.lock();
         let behind = pace_of_core(&state);
         let before = match what {
-            ToAnswer::Write(_) => behind,
-            ToAnswer::LeftOver | ToAnswer::Sync => pace_before_write(&state),
+            PendingAnswer::Write(_) => behind,
+            PendingAnswer::Deferred | PendingAnswer::Sync => pace_before_write(&state),
         };
-        let noting = &mut served.noting(&mut self.delivery.replies);
+        let noting = &mut served.recorder(&mut self.delivery.replies);
         let responder = served.responder(tree);
         let answered = what.carry_out(&responder, &mut state.client, before, || behind, noting);
         served.note_changed(&mut state);
         match (what, &answered) {
-            (ToAnswer::Write(applied), Answered::Write(answer)) => {
+            (PendingAnswer::Write(applied), AnswerOutcome::Write(answer)) => {
                 note_if_slow(served, applied, answer);
                 self.delivery.traced = traced_request(served, applied, answer);
                 self.note(applied, answer);
                 drop(state);
-                tell(connection, applied, answer);
+                log_answer(connection, applied, answer);
             }
-            (_, Answered::Sync(Some(_))) => self.delivery.settle(self.clients),
+            (_, AnswerOutcome::Sync(Some(_))) => self.delivery.count_answers(self.clients),
             _ => {}
         }
         answered
     }
 
-    fn touched(&mut self, connection: &Arc<Connection>) {
-        self.delivery.touched(connection);
+    fn mark_touched(&mut self, connection: &Arc<Connection>) {
+        self.delivery.mark_touched(connection);
     }
 }
 
@@ -276,13 +279,13 @@ impl Answering<'_> {
     /// Counts an answer. Its connection is locked, so the answer is not visible yet.
     fn note(&mut self, applied: &Applied<'_>, answer: &WriteAnswer) {
         let metrics = &self.clients.metrics;
-        let asked = match answer {
-            WriteAnswer::Replied { asked, .. }
-            | WriteAnswer::Session { asked, .. }
-            | WriteAnswer::Moved(asked) => asked,
+        let head = match answer {
+            WriteAnswer::Replied { head, .. }
+            | WriteAnswer::Session { head, .. }
+            | WriteAnswer::Moved(head) => head,
             WriteAnswer::Forgotten | WriteAnswer::OutOfTurn => return,
         };
-        let waited_ms = self.now_ms.saturating_sub(asked.received_ms);
+        let waited_ms = self.now_ms.saturating_sub(head.received_ms);
         let (waiting, reads) = match answer {
             WriteAnswer::Replied {
                 waiting, answered, ..
@@ -294,46 +297,48 @@ impl Answering<'_> {
         group.waiting_sessions += u64::from(waiting > 0);
         metrics.reads_behind_write(reads, waited_ms);
         if applied.is_last && !matches!(answer, WriteAnswer::Moved(_)) {
-            self.delivery.settle(self.clients);
+            self.delivery.count_answers(self.clients);
         }
     }
 }
 
 /// Records a slow write.
-fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer) {
-    let WriteAnswer::Replied { asked, .. } = answer else {
+fn note_if_slow(served: LockedConnection<'_>, applied: &Applied<'_>, answer: &WriteAnswer) {
+    let WriteAnswer::Replied { head, .. } = answer else {
         return;
     };
-    let took_ms = served.now_ms.saturating_sub(asked.received_ms);
+    let took_ms = served.now_ms.saturating_sub(head.received_ms);
     if served.clients.slow.is_slow(took_ms) {
         let record = applied.record;
         let path = record.txn.first_path().map(|path| &**path);
-        served.note_slow(*asked, record.header.zxid, path);
+        served.note_slow(*head, record.header.zxid, path);
     }
 }
 
 /// Returns the trace data of a request if it is traced.
 fn traced_request(
-    served: Served<'_>,
+    served: LockedConnection<'_>,
     applied: &Applied<'_>,
     answer: &WriteAnswer,
 ) -> Option<TracedRequest> {
     let traces = served.clients.traces.as_ref()?;
-    let (WriteAnswer::Replied { asked, .. } | WriteAnswer::Session { asked, .. }) = answer else {
+    let (WriteAnswer::Replied { head, .. } | WriteAnswer::Session { head, .. }) = answer else {
         return None;
     };
     let record = applied.record;
-    traces.picks(record.header.zxid).then(|| TracedRequest {
-        received_ns: clock::wall_ns_at(asked.received_ms),
-        op: asked.op,
-        path: record.txn.first_path().map(|path| path.to_string()),
-        peer: served.connection.peer,
-        xid: asked.xid,
-    })
+    traces
+        .is_sampled(record.header.zxid)
+        .then(|| TracedRequest {
+            received_ns: clock::wall_ns_at(head.received_ms),
+            op: head.op,
+            path: record.txn.first_path().map(|path| path.to_string()),
+            peer: served.connection.peer,
+            xid: head.xid,
+        })
 }
 
 /// Logs the result for a connection.
-fn tell(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
+fn log_answer(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
     match answer {
         WriteAnswer::Session {
             session: Some((id, timeout_ms)),

@@ -33,7 +33,7 @@ pub use connection::inbox::{ClientMessage, CoreInbox};
 pub use connection::{Connection, Registry};
 pub use deliver::Delivery;
 pub use greeting::handshake::note_renewal;
-pub use greeting::listener::{accept_loop, connect_within};
+pub use greeting::listener::{accept_loop, connect_in_process};
 pub use requests::request_throttle::stop_admitting;
 pub use settings::Settings;
 pub use view::LiveView;

@@ -157,7 +157,7 @@ fn feed(index: &Index, changes: u64) {
         let (mut after, mut count, mut bytes) = (Position::after(Zxid(0)), 0, 0);
         let begun = Instant::now();
         while count < wanted {
-            let page = reader.feed_on(&query, after, viewer, &mut memory);
+            let page = reader.feed_with_memory(&query, after, viewer, &mut memory);
             let page = page.expect("a page");
             (after, count) = (page.position, count + page.results.len() as u64);
             assert_eq!(page.hidden, 0);

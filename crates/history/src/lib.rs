@@ -52,9 +52,11 @@ pub use query::{
     Origins, Page, TreeEntry,
 };
 pub use reading::read::{Extent, Hole, Moment, Reader};
-pub use reading::view::{Effort, Patience};
+pub use reading::view::{ClientPatience, CostLimit};
 pub use reading::viewer::Viewer;
 pub use recording::baseline::{Baseline, SnapshotAt};
 pub use recording::expand::{Origin, kind_of_owner};
 pub use recording::filter::PathFilter;
-pub use recording::follow::{CatchUp, FromLog, Keeper, Recording, Taken, Znodes, take_applied};
+pub use recording::follow::{
+    CatchUp, CatchUpResult, HistoryStorage, Recording, TakeResult, Znodes, take_applied,
+};

@@ -28,10 +28,13 @@ mod start;
 mod state;
 
 pub use clients::{
-    Answered, Connected, Connection, Delivering, Guarded, Registry, Serving, SessionStep, ToAnswer,
-    answer_handshake, answer_renewal, answer_sync, begin_session, deliver, judge_handshake,
+    AnswerOutcome, Connection, ConnectionStatus, DeliveryHost, LockedState, PendingAnswer,
+    Registry, SessionStep, SharedConnection, answer_handshake, answer_renewal, answer_sync,
+    begin_session, deliver, judge_handshake,
 };
-pub use disk::{DiskFailure, DiskQueue, Done, LogGroup, ToDisk, carry_out, sync, write_group};
+pub use disk::{
+    DiskCommand, DiskFailure, DiskQueue, LogGroup, OrderResults, carry_out, sync, write_group,
+};
 pub use learners::read_log;
 pub use packets::{
     LinkName, LinkReader, LinkWriter, NextWrite, PacketBatch, PacketBuffer, PacketFault,
@@ -43,7 +46,7 @@ pub use schedule::{
     CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, FlushOrder, Runner, Schedule, ScheduleSettings,
     Syncer, WaitingGroup, WaitingWork, Writer,
 };
-pub use snapshot::work::{DueSnapshots, SnapshotWork, Wanted};
+pub use snapshot::work::{DueSnapshots, SnapshotReason, SnapshotWork};
 pub use snapshot::{SNAPSHOT_CHUNK_BYTES, StateSnapshot, WrittenSnapshot};
 pub use start::{Recover, StartFiles, StartSettings, Started};
 pub use state::ServerState;

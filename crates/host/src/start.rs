@@ -154,7 +154,7 @@ mod tests {
     use storage::{Compression, LogSettings, OpenOptions, RealDisk};
 
     use super::*;
-    use crate::Wanted;
+    use crate::SnapshotReason;
 
     const TICK_MS: i64 = 2000;
 
@@ -238,17 +238,17 @@ mod tests {
         let mut started = start(dir.path());
         let due = started.snapshots.due().clone();
         assert!(due.lock().begin(0));
-        started.snapshots.ask(Wanted::Due);
-        started.snapshots.ask(Wanted::Asked);
+        started.snapshots.request_snapshot(SnapshotReason::Due);
+        started.snapshots.request_snapshot(SnapshotReason::Operator);
         assert!(write_all(&mut started).is_empty());
         started.state.establish();
         assert!(due.lock().resume(0), "it was deferred");
-        started.snapshots.ask(Wanted::Due);
-        started.snapshots.ask(Wanted::Asked);
+        started.snapshots.request_snapshot(SnapshotReason::Due);
+        started.snapshots.request_snapshot(SnapshotReason::Operator);
         assert_eq!(write_all(&mut started), [Zxid::ZERO, Zxid::ZERO]);
         // A snapshot that was begun is discarded, and begins again once the tree is established.
         assert!(due.lock().begin(0));
-        started.snapshots.ask(Wanted::Due);
+        started.snapshots.request_snapshot(SnapshotReason::Due);
         let step = |started: &mut Started<RealDisk>| {
             let step = started.snapshots.step(&*started.state, 1, || 0, || ());
             step.unwrap().map(|written| written.zxid)
@@ -259,10 +259,10 @@ mod tests {
         assert!(write_all(&mut started).is_empty());
         // The tree may be established before a snapshot is deferred.
         assert!(due.lock().resume(0));
-        started.snapshots.ask(Wanted::Due);
+        started.snapshots.request_snapshot(SnapshotReason::Due);
         assert_eq!(step(&mut started), None);
         assert!(due.lock().resume(0));
-        started.snapshots.ask(Wanted::Due);
+        started.snapshots.request_snapshot(SnapshotReason::Due);
         started.state.establish();
         assert_eq!(write_all(&mut started), [Zxid::ZERO]);
     }

@@ -12,7 +12,7 @@ use replica::session::Sessions;
 use replica::{NewSession, State};
 use tree::{CurrentGeneration, Generation, SharedWatches, Tree, Watches};
 
-use crate::{Connected, Serving};
+use crate::{ConnectionStatus, SharedConnection};
 
 /// Tree, watches and sessions.
 ///
@@ -57,8 +57,8 @@ impl ServerState {
 
     /// Records that a connection's session was active. Returns `false` if the session is over or
     /// has moved to another server.
-    pub fn touch(&self, serving: &Serving, now_ms: i64) -> bool {
-        let (session, timeout_ms) = (serving.session(), serving.timeout_ms());
+    pub fn touch(&self, status: &ConnectionStatus, now_ms: i64) -> bool {
+        let (session, timeout_ms) = (status.session(), status.timeout_ms());
         self.sessions.lock().touch_here(session, timeout_ms, now_ms)
     }
 
@@ -67,11 +67,11 @@ impl ServerState {
     /// data that was never committed.
     pub fn take_requests(
         &self,
-        connection: &impl Connected,
+        connection: &impl SharedConnection,
         take: impl FnOnce(&Tree) -> Resume,
     ) -> Option<Resume> {
         let tree = self.tree.read();
-        if connection.serving().is_closed() {
+        if connection.status().is_closed() {
             return None;
         }
         let next = take(&tree);
@@ -87,15 +87,15 @@ impl ServerState {
     pub fn responder<'a>(
         &'a self,
         tree: &'a Tree,
-        serving: &Serving,
+        status: &ConnectionStatus,
         now_ms: u64,
         field_limits: Limits,
     ) -> Responder<'a> {
         Responder {
             tree,
             watches: &self.watches,
-            session: serving.session(),
-            watcher: serving.id,
+            session: status.session(),
+            watcher: status.id,
             now_ms,
             field_limits,
         }

@@ -298,8 +298,12 @@ fn the_member_whose_client_waits_is_written_to_first() {
         (true, FlushOrder::First, "its client waits for the commit"),
         (false, FlushOrder::Later, "no client of it waits"),
     ];
-    for (has_asked_last, place, reason) in rows {
-        assert_eq!(Schedule::place_of_member(has_asked_last), place, "{reason}");
+    for (is_latest_requester, place, reason) in rows {
+        assert_eq!(
+            Schedule::flush_order_of_member(is_latest_requester),
+            place,
+            "{reason}"
+        );
     }
     assert!(FlushOrder::First < FlushOrder::Later, "hosts sort by it");
 }

@@ -33,7 +33,7 @@ pub use log::{log_levels, recent_log};
 pub use process::{Descriptors, Memory, ProcessFigures, environment, threads, version};
 pub use requests::{slow, traces};
 pub use table::{
-    Decimal, Gauges, Kind, Metric, Metrics, NamespaceQuota, Number, Reading, ShownBy, State, TABLE,
-    UNFED, mntr, prometheus, read_all,
+    Decimal, Gauges, Kind, Metric, Metrics, NamespaceQuota, Number, Reading, ServerGauges, ShownBy,
+    TABLE, UNFED, mntr, prometheus, read_all,
 };
 pub use view::usage;

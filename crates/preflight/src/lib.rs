@@ -15,8 +15,8 @@
 //!
 //! The checks do not change anything on disk, listen on a port, or execute lines of shell files.
 //! Therefore they can run while a Java or Zoarium server is running. The code of a start interprets
-//! the configuration and the files (`config`, `storage`, `datadir::survey`, `server::ahead`). This
-//! crate contains the remaining checks.
+//! the configuration and the files (`config`, `storage`, `datadir::survey`,
+//! `server::start_checks`). This crate contains the remaining checks.
 
 mod data;
 pub mod finding;
@@ -38,7 +38,7 @@ pub use data::DataSummary;
 pub use flags::{Flags, gather};
 pub use processes::port_holder;
 pub use report::{Report, Verdict, judge};
-pub use security::{Point, checklist};
+pub use security::{ChecklistItem, checklist};
 
 use network::{members, names, ports};
 use processes::Processes;
@@ -84,7 +84,7 @@ pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> 
     }
     findings.extend(limits::examine(&config, summary.as_ref(), question.now));
     findings.extend(stores::examine(&config, question.now));
-    if let Err(error) = server::ahead::check_audit(&config) {
+    if let Err(error) = server::start_checks::check_audit(&config) {
         let found = Finding::new(finding::AUDIT_LOG, Severity::Blocker, error.to_string());
         findings.push(found.key("log.dir").way_out(
             "set log.dir to a directory that is writable for the server; zkServer.sh and the systemd unit set log.dir to ZOO_LOG_DIR",

@@ -6,7 +6,7 @@ use config::Origin;
 use config::finding::{Finding, Severity};
 
 use crate::data::DataSummary;
-use crate::security::Point;
+use crate::security::ChecklistItem;
 
 /// Verdict on whether a server can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Report {
     /// Findings, most severe first. Findings of zoo.cfg are in the order of its lines.
     pub findings: Vec<Finding>,
     /// Points of the security checklist. Empty unless the caller requested it.
-    pub security: Vec<Point>,
+    pub security: Vec<ChecklistItem>,
     /// Summary of the data, as far as it could be read.
     pub data: Option<DataSummary>,
 }

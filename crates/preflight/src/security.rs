@@ -6,9 +6,9 @@ use server::admin_token;
 
 use crate::finding;
 
-/// Point of the checklist.
+/// Item of the checklist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
+pub struct ChecklistItem {
     /// Name of the point.
     pub id: &'static str,
     /// Fault and solution. `None` if the point is in order.
@@ -16,7 +16,7 @@ pub struct Point {
 }
 
 /// Checks every point. `is_root_open` is `None` if the ACL of `/` could not be read.
-pub fn checklist(config: &Config, is_root_open: Option<bool>) -> Vec<Point> {
+pub fn checklist(config: &Config, is_root_open: Option<bool>) -> Vec<ChecklistItem> {
     vec![
         root_open(is_root_open),
         admin_everywhere(config),
@@ -26,26 +26,31 @@ pub fn checklist(config: &Config, is_root_open: Option<bool>) -> Vec<Point> {
         plain_members(config),
         any_certificate(config),
         session_secrets(config),
-        guessing(config),
+        unlimited_logins(config),
         no_audit(config),
-        any_host(config),
+        unchecked_hosts(config),
     ]
 }
 
-fn point(id: &'static str, is_open: bool, problem: impl Into<String>, way_out: &str) -> Point {
+fn checklist_item(
+    id: &'static str,
+    is_open: bool,
+    problem: impl Into<String>,
+    way_out: &str,
+) -> ChecklistItem {
     let open = || Finding::new(id, Severity::Warning, problem.into()).way_out(way_out);
-    Point {
+    ChecklistItem {
         id,
         open: is_open.then(open),
     }
 }
 
-fn root_open(is_open: Option<bool>) -> Point {
+fn root_open(is_open: Option<bool>) -> ChecklistItem {
     let problem = match is_open {
         Some(_) => "the ACL of / grants all permissions to everybody",
         None => "the ACL of / could not be read and may grant all permissions to everybody",
     };
-    point(
+    checklist_item(
         finding::ROOT_OPEN,
         is_open.unwrap_or(true),
         problem,
@@ -57,11 +62,11 @@ fn is_everywhere(host: &str) -> bool {
     matches!(host, "0.0.0.0" | "::" | "")
 }
 
-fn admin_everywhere(config: &Config) -> Point {
+fn admin_everywhere(config: &Config) -> ChecklistItem {
     let admin = &config.admin;
     let is_open =
         admin.is_enabled && is_everywhere(&admin.address) && admin.scheme != AdminScheme::Https;
-    point(
+    checklist_item(
         finding::ADMIN_EVERYWHERE,
         is_open,
         "the admin port listens on all addresses without TLS",
@@ -69,7 +74,7 @@ fn admin_everywhere(config: &Config) -> Point {
     )
 }
 
-fn admin_no_credential(config: &Config) -> Point {
+fn admin_no_credential(config: &Config) -> ChecklistItem {
     let auth = &config.auth;
     let has_super = auth.super_digest.is_some()
         || auth.x509_super_user.is_some()
@@ -78,7 +83,7 @@ fn admin_no_credential(config: &Config) -> Point {
         admin_token::read(&admin_token::path(&config.data_dir)),
         Ok(Some(_))
     );
-    point(
+    checklist_item(
         finding::ADMIN_NO_CREDENTIAL,
         config.admin.is_enabled && !has_super && !has_token,
         "administrators do not have a credential, so backups over the admin port are not possible",
@@ -86,13 +91,13 @@ fn admin_no_credential(config: &Config) -> Point {
     )
 }
 
-fn token_readable(config: &Config) -> Point {
+fn token_readable(config: &Config) -> ChecklistItem {
     let file = admin_token::path(&config.data_dir);
     let wrong = admin_token::read(&file).err();
     let problem = wrong
         .as_ref()
         .map(|error| format!("{}: {error}", file.display()));
-    point(
+    checklist_item(
         finding::TOKEN_READABLE,
         wrong.is_some(),
         problem.unwrap_or_default(),
@@ -100,9 +105,9 @@ fn token_readable(config: &Config) -> Point {
     )
 }
 
-fn plain_clients(config: &Config) -> Point {
+fn plain_clients(config: &Config) -> ChecklistItem {
     let plain = config.client.plain.as_ref();
-    point(
+    checklist_item(
         finding::PLAIN_CLIENTS,
         plain.is_some_and(|at| !at.ip.is_loopback()),
         "clientPort accepts plain connections from other machines",
@@ -110,12 +115,12 @@ fn plain_clients(config: &Config) -> Point {
     )
 }
 
-fn plain_members(config: &Config) -> Point {
+fn plain_members(config: &Config) -> ChecklistItem {
     let ensemble = config.ensemble.as_ref();
     let quorum_tls = config.quorum_tls.as_ref();
     let needs_tls = quorum_tls.is_some_and(|tls| tls.is_enabled && !tls.port_unification);
     let is_open = !needs_tls && ensemble.is_some_and(|own| !own.sasl.server_requires);
-    point(
+    checklist_item(
         finding::PLAIN_MEMBERS,
         is_open,
         "members accept plain connections from each other without a login",
@@ -123,10 +128,10 @@ fn plain_members(config: &Config) -> Point {
     )
 }
 
-fn any_certificate(config: &Config) -> Point {
+fn any_certificate(config: &Config) -> ChecklistItem {
     let quorum_tls = config.quorum_tls.as_ref();
     let accepts = |tls: &QuorumTls| tls.is_enabled && tls.member_check != MemberCheckMode::Refuse;
-    point(
+    checklist_item(
         finding::ANY_CERTIFICATE,
         config.ensemble.is_some() && quorum_tls.is_some_and(accepts),
         "every peer with a certificate that the members' trust store trusts may join",
@@ -134,8 +139,8 @@ fn any_certificate(config: &Config) -> Point {
     )
 }
 
-fn session_secrets(config: &Config) -> Point {
-    point(
+fn session_secrets(config: &Config) -> ChecklistItem {
+    checklist_item(
         finding::SESSION_SECRETS,
         config.ensemble.is_some() && config.sessions.secrets.is_empty(),
         "members do not share a secret for session passwords, so anyone with a session id can compute its password",
@@ -143,8 +148,8 @@ fn session_secrets(config: &Config) -> Point {
     )
 }
 
-fn guessing(config: &Config) -> Point {
-    point(
+fn unlimited_logins(config: &Config) -> ChecklistItem {
+    checklist_item(
         finding::GUESSING,
         config.auth.failures_per_minute_max.is_none(),
         "the number of failed logins is not limited",
@@ -152,8 +157,8 @@ fn guessing(config: &Config) -> Point {
     )
 }
 
-fn no_audit(config: &Config) -> Point {
-    point(
+fn no_audit(config: &Config) -> ChecklistItem {
+    checklist_item(
         finding::NO_AUDIT,
         config.audit.is_none(),
         "changes by clients are not written to an audit log",
@@ -161,9 +166,9 @@ fn no_audit(config: &Config) -> Point {
     )
 }
 
-fn any_host(config: &Config) -> Point {
+fn unchecked_hosts(config: &Config) -> ChecklistItem {
     let admin = &config.admin;
-    point(
+    checklist_item(
         finding::ANY_HOST,
         admin.is_enabled && !admin.strict_host,
         "read-only admin commands accept any name in the header Host",

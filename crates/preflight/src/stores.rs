@@ -15,7 +15,7 @@ const DAY_S: i64 = 86_400;
 
 /// Loads all stores as a start does.
 pub(crate) fn examine(config: &Config, now: SystemTime) -> Vec<Finding> {
-    let ends = match server::ahead::check_stores(config) {
+    let ends = match server::start_checks::check_stores(config) {
         Ok(ends) => ends,
         Err(error) => {
             let found = Finding::new(finding::TLS_STORES, Severity::Blocker, error.to_string());

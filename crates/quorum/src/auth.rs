@@ -33,7 +33,7 @@ use transport::sasl::{
 
 use self::kerberos::Hosts;
 use self::packet::{
-    Come, ERROR, IN_PROGRESS, MAGIC, MAGIC_BYTES, SUCCESS, expect_magic, read_rest, write,
+    ERROR, IN_PROGRESS, MAGIC, MAGIC_BYTES, ReceivedBytes, SUCCESS, expect_magic, read_rest, write,
 };
 
 /// Maximum length of a token. It exceeds the limits of both sides of DIGEST-MD5.
@@ -58,7 +58,7 @@ pub(crate) struct QuorumAuth {
 
 /// Server to which this server has connected.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dialled<'a> {
+pub(crate) struct DialledServer<'a> {
     /// Id of the server, if it is known.
     pub(crate) sid: Option<Sid>,
     /// Host to which this server has connected.
@@ -132,7 +132,7 @@ impl QuorumAuth {
     pub(crate) async fn log_in<S>(
         &self,
         stream: &mut S,
-        dialled: Dialled<'_>,
+        dialled: DialledServer<'_>,
     ) -> Result<(), AuthError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -188,7 +188,7 @@ impl QuorumAuth {
         let mut come = ahead.split_off(MAGIC_BYTES);
         let outcome = {
             let (mut input, mut output) = tokio::io::split(&mut *stream);
-            let mut input = Come(&mut come).chain(&mut input);
+            let mut input = ReceivedBytes(&mut come).chain(&mut input);
             match acceptor {
                 SaslAcceptor::DigestMd5(users) => exchange(&mut input, &mut output, users).await,
                 SaslAcceptor::Kerberos(key) => {

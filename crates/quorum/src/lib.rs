@@ -30,6 +30,6 @@ mod ports;
 mod start;
 
 pub use mesh::{BindError, InputPermit, MeshEvent, MeshSink};
-pub use peer::{LearnerLinks, LeftWork, PeerEvent, PeerSink};
+pub use peer::{DeferredWork, LearnerLinks, PeerEvent, PeerSink};
 pub use ports::MemberPorts;
 pub use start::PortsStart;

@@ -104,7 +104,7 @@ impl MemberPorts {
             }
             Input::Leader { event, .. } => {
                 if let Some(reason) = reason {
-                    tell_end(event, &reason);
+                    log_leader_end(event, &reason);
                 }
                 self.read_ahead.extend(permit);
             }
@@ -145,7 +145,7 @@ impl MemberPorts {
             Effect::HangUp => self.leader = None,
             Effect::Election(effect) => self.mesh.carry_out(effect),
             Effect::SetMemberHosts(hosts) => self.set_member_hosts(hosts),
-            Effect::AskOracle => self.ask_oracle(),
+            Effect::QueryOracle => self.query_oracle(),
             // The server executes these effects itself.
             Effect::Append(_)
             | Effect::Flush
@@ -232,15 +232,15 @@ impl MemberPorts {
         }
     }
 
-    fn ask_oracle(&self) {
+    fn query_oracle(&self) {
         if let Some(oracle) = &self.oracle {
-            oracle.ask();
+            oracle.query();
         }
     }
 }
 
 /// Logs why the connection to the leader has ended.
-fn tell_end(event: &LeaderEvent, reason: &PeerError) {
+fn log_leader_end(event: &LeaderEvent, reason: &PeerError) {
     match (event, reason) {
         (LeaderEvent::SnapshotDamaged, _) => {
             tracing::error!(err = %reason, "cannot load the leader's snapshot");
@@ -264,10 +264,10 @@ pub(crate) struct OracleWatch {
 
 impl OracleWatch {
     /// Queries the oracle. [`Input::Oracle`] returns the answer.
-    fn ask(&self) {
+    fn query(&self) {
         let (file, core) = (self.file.clone(), self.core.clone());
         self.runtime.spawn(async move {
-            let grants = file.lock().await.ask().await;
+            let grants = file.lock().await.query().await;
             core(Input::Oracle { grants }.into());
         });
     }

@@ -11,12 +11,12 @@ use replica::Port;
 use storage::DataDirs;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use transport::Patience;
+use transport::DialRetries;
 use transport::tls::{Acceptor, Connector, MemberCheck};
 
 use crate::auth::QuorumAuth;
 use crate::mesh::{Mesh, MeshSettings, MeshSink, OracleFile};
-use crate::peer::{Dialer, LearnerPort, LearnerSettings, LeftWork, PeerSink, PortSettings};
+use crate::peer::{DeferredWork, Dialer, LearnerPort, LearnerSettings, PeerSink, PortSettings};
 use crate::ports::{MemberPorts, OracleWatch};
 
 /// Parts of a server that the connections of a member use.
@@ -41,7 +41,7 @@ pub struct PortsStart<'a> {
     /// TLS.
     pub member_check: Option<Arc<MemberCheck>>,
     /// Source of work for the tasks that deliver the leader's packets.
-    pub left_work: LeftWork,
+    pub deferred_work: DeferredWork,
     /// Receiver of events of the election connections.
     pub of_elections: MeshSink,
     /// Receiver of events of learners, and of the oracle's answers.
@@ -71,7 +71,7 @@ impl MemberPorts {
         };
         let learner_settings = LearnerSettings {
             auth: auth.clone(),
-            dial: Patience {
+            dial: DialRetries {
                 retry_delay: Duration::from_millis(ensemble.learner.connect_retry_delay_ms.into()),
                 time_limit: tick.saturating_mul(ensemble.connect_limit_ticks),
             },
@@ -79,7 +79,7 @@ impl MemberPorts {
             stall,
             tree: start.state.tree.read().settings().clone(),
             connector: start.connector.clone(),
-            left_work: start.left_work,
+            deferred_work: start.deferred_work,
         };
         let mesh_settings =
             MeshSettings::new(ensemble, tick, start.acceptor, start.connector, auth);

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use proto::txn::{TxnDigest, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
-    ContentError, DataDirs, Disk, Empty, Epochs, Recovered, RecoverySettings, SnapshotDigest,
-    State, StorageError, forget_seams_behind, is_untrusted, recover, remove_initialize_marker,
-    set_damaged_aside, set_history_aside, untrusted_marker,
+    ContentError, DataDirs, Disk, EmptyDirectory, Epochs, Recovered, RecoverySettings,
+    SnapshotDigest, State, StorageError, forget_seams_after, is_untrusted, recover,
+    remove_initialize_marker, set_damaged_aside, set_history_aside, untrusted_marker,
 };
 use tree::{Tree, TreeLoader, TreeSettings, Watches};
 
@@ -72,11 +72,12 @@ pub fn recover_tree<D: Disk>(
 /// but costs its vote.
 ///
 /// If logs or snapshots are corrupted or partly missing ([`StorageError::is_damage`]), all of them
-/// are moved aside. The result is the empty tree of an [`Untrusted`](storage::Empty::Untrusted)
-/// database. All further starts have this result until a leader's snapshot has replaced the files.
-/// A power failure during which the sectors of the last group were written out of order also counts
-/// as corruption. Its bytes are identical to those of an acknowledged group that lost its sectors
-/// later, so the two cases cannot be distinguished.
+/// are moved aside. The result is the empty tree of an
+/// [`Untrusted`](storage::EmptyDirectory::Untrusted) database. All further starts have this result
+/// until a leader's snapshot has replaced the files. A power failure during which the sectors of
+/// the last group were written out of order also counts as corruption. Its bytes are identical to
+/// those of an acknowledged group that lost its sectors later, so the two cases cannot be
+/// distinguished.
 ///
 /// # Errors
 /// If an error occurs that a leader's copy does not resolve, or if the files cannot be moved.
@@ -106,9 +107,10 @@ pub fn recover_member<D: Disk>(
 
 /// Completes a start after the files are recovered and [durable](storage::make_durable), before
 /// anything is appended. A log without a snapshot cannot be recovered, so `write_first` writes the
-/// first snapshot if there is none, unless the data is [`Untrusted`](storage::Empty::Untrusted). A
-/// snapshot that could not be loaded is protected from being overwritten. Returns whether a
-/// snapshot is due, which makes the next start shorter.
+/// first snapshot if there is none, unless the data is
+/// [`Untrusted`](storage::EmptyDirectory::Untrusted). A snapshot that could not be loaded is
+/// protected from being overwritten. Returns whether a snapshot is due, which makes the next start
+/// shorter.
 ///
 /// # Errors
 /// If files cannot be written, moved or removed.
@@ -119,7 +121,7 @@ pub fn complete_start<D: Disk>(
     write_first: impl FnOnce() -> Result<(), StorageError>,
 ) -> Result<bool, StorageError> {
     forget_seams(disk, dirs, recovered.last_zxid);
-    let is_trusted = recovered.empty != Some(Empty::Untrusted);
+    let is_trusted = recovered.empty != Some(EmptyDirectory::Untrusted);
     if recovered.snapshot.is_none() && is_trusted {
         write_first()?;
         if recovered.has_marker {
@@ -137,7 +139,7 @@ pub fn complete_start<D: Disk>(
 /// Removes seams after `end`. The server itself does not need this. However, the change history
 /// would otherwise wait for a seam that was never completed, or would contain an unnecessary hole.
 pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
-    if let Err(error) = forget_seams_behind(disk, dirs, end) {
+    if let Err(error) = forget_seams_after(disk, dirs, end) {
         tracing::warn!(err = %error, "cannot update the file of history boundaries");
     }
 }
@@ -171,7 +173,7 @@ impl OwnLog {
             epochs: Epochs::load(disk, dirs, recovered.last_zxid)?,
             last_logged: recovered.last_zxid.max(Zxid::ZERO),
             log_whole_from: snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid),
-            is_trusted: recovered.empty != Some(Empty::Untrusted),
+            is_trusted: recovered.empty != Some(EmptyDirectory::Untrusted),
         })
     }
 }
@@ -199,7 +201,7 @@ enum Stage {
     /// Transactions are being replayed.
     Replaying(Box<Tree>),
     /// Between the two states, or after a snapshot that failed.
-    Empty,
+    EmptyDirectory,
 }
 
 impl Restore {
@@ -239,7 +241,7 @@ impl Restore {
     pub fn into_tree(self) -> Tree {
         match self.stage {
             Stage::Replaying(tree) => *tree,
-            Stage::Loading(_) | Stage::Empty => Tree::new(self.settings),
+            Stage::Loading(_) | Stage::EmptyDirectory => Tree::new(self.settings),
         }
     }
 
@@ -250,7 +252,7 @@ impl Restore {
         }
         match &mut self.stage {
             Stage::Replaying(tree) => tree,
-            Stage::Loading(_) | Stage::Empty => {
+            Stage::Loading(_) | Stage::EmptyDirectory => {
                 unreachable!("the stage was set to Replaying above")
             }
         }
@@ -332,7 +334,7 @@ impl State for Restore {
             Stage::Loading(loader) => loader
                 .znode(path, data, acl, stat)
                 .map_err(|error| ContentError::new(error.to_string())),
-            Stage::Replaying(_) | Stage::Empty => {
+            Stage::Replaying(_) | Stage::EmptyDirectory => {
                 Err(ContentError::new("a znode outside of a snapshot"))
             }
         }
@@ -343,7 +345,8 @@ impl State for Restore {
         zxid: Zxid,
         digest: Option<SnapshotDigest>,
     ) -> Result<(), ContentError> {
-        let Stage::Loading(loader) = std::mem::replace(&mut self.stage, Stage::Empty) else {
+        let Stage::Loading(loader) = std::mem::replace(&mut self.stage, Stage::EmptyDirectory)
+        else {
             return Err(ContentError::new("the end of a snapshot that never began"));
         };
         let tree = loader

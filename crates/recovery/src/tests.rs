@@ -3,7 +3,7 @@ use std::path::Path;
 use jute::Encode;
 use proto::txn::{CreateTxn, Txn, TxnHeader};
 use storage::{
-    Compression, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, SnapshotTrailer,
+    Compression, EmptyDirectory, LogSettings, LogWriter, OpenOptions, RealDisk, SnapshotTrailer,
     SnapshotWriter, read_body,
 };
 use testkit::{SimDisk, SyncFault};
@@ -209,7 +209,7 @@ fn a_member_with_damaged_files_starts_with_an_empty_tree_and_no_vote() {
     // Each further start has this result.
     for _ in 0..2 {
         let found = as_member(&dirs).unwrap();
-        assert_eq!(found.recovered.empty, Some(Empty::Untrusted));
+        assert_eq!(found.recovered.empty, Some(EmptyDirectory::Untrusted));
         assert_eq!(found.recovered.last_zxid, Zxid(-1));
         assert_eq!(found.tree.last_zxid(), Zxid::ZERO);
         assert_eq!(

@@ -57,8 +57,9 @@ pub use interface::settings::{
 pub use interface::view::{Learners, Phase, RoleView, View};
 pub use members::files::MemberFile;
 pub use replica::{Replica, Start};
-pub use roles::kept_state::{Epochs, MemberStart};
+pub use roles::member_state::{Epochs, MemberStart};
 pub use session::handshake::{
-    ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, NewSession, RenewalStep,
+    Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, NewSession, RenewalStep,
+    SessionReconnect,
 };
 pub use session::local::{SessionRules, WriteStep, write_step};

@@ -14,10 +14,10 @@ use crate::interface::input::{ClientRequest, Input, LeaderEvent, LearnerEvent, P
 use crate::interface::settings::ReplicaSettings;
 use crate::order::containers::ContainerCheck;
 use crate::order::digests::Digests;
-use crate::order::long_requests::{Incoming, LongRequests};
+use crate::order::long_requests::{LongRequests, OrderItem};
 use crate::order::proposals::{Backlog, InFlight};
 use crate::order::restore::Restoring;
-use crate::roles::kept_state::{MemberStart, MemberState};
+use crate::roles::member_state::{MemberStart, MemberState};
 use crate::roles::{NextRole, Role};
 use crate::session::expiry::Expiry;
 
@@ -64,7 +64,7 @@ pub struct Replica<H: Host> {
     /// A learner's records that are appended and not committed.
     pub(crate) undelivered: VecDeque<Record>,
     /// Requests from learners and from this leader itself.
-    pub(crate) incoming: Vec<Incoming>,
+    pub(crate) incoming: Vec<OrderItem>,
     /// Requests that a leader does not order yet.
     pub(crate) long_requests: LongRequests,
     /// Buffer that is empty between uses.
@@ -149,12 +149,12 @@ impl<H: Host> Replica<H> {
             None => self.begin_standalone(turn),
             Some(_) => {
                 self.with_elections(turn, |elections, _, out| elections.begin(out));
-                self.look(turn);
+                self.start_election(turn);
                 self.show_config(turn);
-                self.plan_read_only(turn.now.ms);
+                self.schedule_read_only(turn.now.ms);
             }
         }
-        self.show(turn);
+        self.publish_view(turn);
     }
 
     /// Handles an event. A finished replica ignores events: for example, an election decided after
@@ -199,7 +199,7 @@ impl<H: Host> Replica<H> {
             }
         }
         self.restore_if_idle(turn);
-        self.show_if_stale(turn);
+        self.publish_view_if_stale(turn);
     }
 
     /// Handles requests like [`Input::Requests`], for a host that reuses the memory of the list.
@@ -213,7 +213,7 @@ impl<H: Host> Replica<H> {
             return requests.clear();
         }
         self.handle_requests(requests, turn);
-        self.show_if_stale(turn);
+        self.publish_view_if_stale(turn);
     }
 
     /// Returns the time at which to call [`Replica::handle_deadline`] if no input arrives earlier,
@@ -239,7 +239,7 @@ impl<H: Host> Replica<H> {
         self.handle_role_deadline(turn);
         self.expire_sessions(turn);
         self.delete_containers(turn);
-        self.show_if_stale(turn);
+        self.publish_view_if_stale(turn);
     }
 
     /// Returns whether the replica has finished. It finishes when the disk has failed, or when the

@@ -25,8 +25,8 @@ mod settings;
 use frontend::clock;
 
 pub use admin::token as admin_token;
-pub use assemble::ahead;
 pub use assemble::server::{Server, Started};
+pub use assemble::start_checks;
 pub use disk::recovery::{RecoveredTree, recover_tree};
 pub use error::{EXIT_ELECTION_PORT, StartError};
 pub use kerberos::kerberos_environment;

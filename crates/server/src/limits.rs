@@ -62,7 +62,7 @@ const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);
 mod tests {
     use admission::limits::{
         HELD_BYTES_MAX, HELD_BYTES_OF_EACH, LARGE_FRAMES_BYTES, LARGE_REPLIES_BYTES,
-        LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL, ROOM_PATIENCE,
+        LARGE_REQUESTS_BYTES, MEMORY_PATIENCE, REQUEST_BYTES_SMALL,
     };
     use frontend::limits::{
         CORE_REPLIES, CORE_REPLY_BYTES, FRAME_BYTES_SMALL, LONG_WORDS_AT_A_TIME, OUTBOX_BYTES_HARD,
@@ -88,7 +88,7 @@ mod tests {
 
     /// Returns the documentation page's rows about requests.
     fn of_requests() -> Vec<(String, String)> {
-        let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
+        let patience = format!("{} s for each started MiB", MEMORY_PATIENCE.as_secs());
         let frames = format!(
             "bytes of requests above {} that the pipeline has not accepted yet",
             bytes(FRAME_BYTES_SMALL)
@@ -127,7 +127,7 @@ mod tests {
 
     /// Returns the documentation page's rows about answers and events.
     fn of_replies() -> Vec<(String, String)> {
-        let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
+        let patience = format!("{} s for each started MiB", MEMORY_PATIENCE.as_secs());
         let large = format!("bytes of replies above {}", bytes(REPLY_BYTES_SMALL));
         let slow_reader = format!("time to read a reply above {}", bytes(REPLY_BYTES_SMALL));
         let slow = format!(

@@ -1,6 +1,6 @@
 //! Checks of a simulation. They see each step of each server and can end the run.
 
-use host::Answered;
+use host::AnswerOutcome;
 use proto::{SessionId, Sid, Zxid};
 use replica::{Applied, Effect, Note};
 use testkit::SimDisk;
@@ -87,7 +87,7 @@ pub trait ProcessChecks<C: StepChecks> {
     fn note(&self, _note: &Note<'_>, _world: &mut World<C>) {}
 
     /// Called when the server replies to a request in a session.
-    fn answers(&self, _to: SessionId, _what: &Answered, _tree: &Tree, _world: &mut World<C>) {}
+    fn answers(&self, _to: SessionId, _what: &AnswerOutcome, _tree: &Tree, _world: &mut World<C>) {}
 }
 
 /// No checks.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use host::ToDisk;
+use host::DiskCommand;
 use replica::{DiskOrder, Now};
 use testkit::Random;
 
@@ -99,11 +99,11 @@ pub enum HeldWork {
 
 impl HeldWork {
     /// Returns the kind of the work if it can be held back.
-    pub(crate) fn of(work: &ToDisk) -> Option<Self> {
+    pub(crate) fn of(work: &DiskCommand) -> Option<Self> {
         match work {
-            ToDisk::Group(_) => Some(Self::Sync),
-            ToDisk::Order(DiskOrder::SaveCurrentEpoch(_)) => Some(Self::SaveCurrent),
-            ToDisk::Order(_) => None,
+            DiskCommand::Group(_) => Some(Self::Sync),
+            DiskCommand::Order(DiskOrder::SaveCurrentEpoch(_)) => Some(Self::SaveCurrent),
+            DiskCommand::Order(_) => None,
         }
     }
 }
@@ -189,7 +189,7 @@ impl<C: StepChecks> World<C> {
 
     /// Queries the oracle for a process. The reply contains the oracle's decision at the time of
     /// the reply.
-    pub(crate) fn ask_oracle(&mut self, process: Process) {
+    pub(crate) fn query_oracle(&mut self, process: Process) {
         let delay = self.random.range(100, 5000);
         self.queue.after(delay, Event::Oracle { process });
     }

@@ -79,16 +79,16 @@ pub use files::purge::{purge, remove_other_snapshots};
 pub use files::set_aside::{DAMAGED, set_damaged_aside};
 pub use files::untrusted::{is_untrusted, set_history_aside, untrusted_marker};
 pub use log::{
-    Committed, LogCursor, LogPages, LogSettings, LogWriter, Payload, Unusable,
+    Committed, LogCursor, LogPages, LogSettings, LogUnusable, LogWriter, Payload,
     chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
     damage::Damage,
     judge::TornTail,
     whole::is_log_whole,
 };
 pub use recovery::recover::{
-    Empty, Recovered, RecoverySettings, recover, remove_initialize_marker,
+    EmptyDirectory, Recovered, RecoverySettings, recover, remove_initialize_marker,
 };
-pub use recovery::seam::{forget_seams_behind, last_seam, note_seam};
+pub use recovery::seam::{forget_seams_after, last_seam, note_seam};
 pub use recovery::state::{SnapshotDigest, State};
 pub use recovery::truncate::{Truncated, Truncation, cut_log, truncate};
 pub use snapshot::trigger::SnapTrigger;

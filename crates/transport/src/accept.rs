@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
-use crate::files_kept::{self, FilesKept};
 use crate::options::SocketOptions;
+use crate::reserved_descriptors::{self, ReservedDescriptors};
 use log_limiter::LogLimiter;
 
 /// Listening socket that can be closed immediately, even while a task waits on it. The address is
@@ -52,7 +52,7 @@ pub struct Accepting {
     /// Options that are set on each connection.
     pub options: SocketOptions,
     /// File descriptors reserved for other uses.
-    pub files_kept: FilesKept,
+    pub reserved_descriptors: ReservedDescriptors,
 }
 
 /// Passes each connection, with its options set, to `admit` until the socket is closed or the task
@@ -65,12 +65,12 @@ pub async fn accept_each(
     accepting: Accepting,
     mut admit: impl FnMut(TcpStream, SocketAddr) + Send,
 ) {
-    let (of, files_limit) = (accepting.of, files_kept::limit());
+    let (of, files_limit) = (accepting.of, reserved_descriptors::limit());
     let log_limiter = LogLimiter::of(of);
     let mut shortage = OpenFileShortage::default();
     while let Some(accepted) = listener.accept().await {
         match accepted {
-            Ok((stream, _)) if accepting.files_kept.has(&stream, files_limit) => {
+            Ok((stream, _)) if accepting.reserved_descriptors.has(&stream, files_limit) => {
                 if shortage.begins() {
                     let limit = files_limit.unwrap_or(u64::MAX);
                     log_limiter::limited!(in log_limiter => warn, of, limit, "no file descriptors left, closing new connections until other connections end; raise `ulimit -n`, or lower maxCnxns");
@@ -126,7 +126,7 @@ mod tests {
             let how = Accepting {
                 of: "tests",
                 options: SocketOptions::default(),
-                files_kept: FilesKept::ByClients,
+                reserved_descriptors: ReservedDescriptors::ByClients,
             };
             accept_each(&accepting, how, admit).await;
         });

@@ -16,8 +16,8 @@
 mod accept;
 mod bind;
 mod connect;
-mod files_kept;
 mod options;
+mod reserved_descriptors;
 pub mod sasl;
 mod stream;
 #[cfg(feature = "tls")]
@@ -30,9 +30,9 @@ mod writer;
 pub use accept::{Accepting, Listener, accept_each};
 pub use bind::{bind, bind_everywhere, bind_ip};
 pub use connect::connector::{Connecting, Connector, Interceptor};
-pub use connect::dial::{DialFailure, Patience, connect_first, connect_patiently};
+pub use connect::dial::{DialFailure, DialRetries, connect_first, connect_patiently};
 pub use connect::resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
-pub use files_kept::FilesKept;
 pub use options::SocketOptions;
+pub use reserved_descriptors::ReservedDescriptors;
 pub use stream::{Duplex, ReadHalf, Stream, WriteHalf};
 pub use writer::TcpWriter;

@@ -61,7 +61,7 @@ pub use apply::Outcome;
 pub use prepare::{Overlay, PrepareContext, SessionKind};
 pub use quota::QuotaReport;
 pub use read::{
-    Caller, Found, Search, SearchPart, SearchPosition, Unanswered, set_watches_bytes_max,
+    Caller, Found, ReadFailure, Search, SearchPart, SearchPosition, set_watches_bytes_max,
 };
 pub use settings::TreeSettings;
 pub use snapshot::load::{LoadError, TreeLoader};

@@ -126,7 +126,7 @@ impl ObserverMaster {
         let Some(from) = self.links.get_mut(&link) else {
             return;
         };
-        from.heard_ms = now_ms;
+        from.last_received_ms = now_ms;
         let result = match from.state {
             LinkState::Connected => self.introduce(link, &packet, facts, out),
             LinkState::AwaitingAckEpoch => self.synchronise(link, &packet, facts, out),
@@ -151,7 +151,7 @@ impl ObserverMaster {
         if let Some(link) = self.links.get_mut(&link)
             && link.state == LinkState::SendingSnapshot
         {
-            link.heard_ms = now_ms;
+            link.last_received_ms = now_ms;
             link.state = LinkState::Syncing;
         }
     }
@@ -229,7 +229,7 @@ impl ObserverMaster {
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let silent = self.links.iter().filter_map(|(id, link)| {
             let deadline = self.link_deadline_ms(link)?;
-            (now_ms >= deadline).then_some((*id, now_ms.saturating_sub(link.heard_ms)))
+            (now_ms >= deadline).then_some((*id, now_ms.saturating_sub(link.last_received_ms)))
         });
         for (link, silent_ms) in silent.collect::<Vec<_>>() {
             self.close(link, LinkFault::Silence { silent_ms }, out);
@@ -248,7 +248,7 @@ impl ObserverMaster {
 
     /// Forwards the leader's query for the digest of the tree at `zxid` to the observers that
     /// support it.
-    pub fn ask_digests(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
+    pub fn query_digests(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.question = Some(DigestQuestion {
             zxid,
             agreed: None,
@@ -264,7 +264,10 @@ impl ObserverMaster {
 
     /// Handles the digest at `zxid` that this follower and a quorum with the leader have.
     pub fn handle_digest_judged(&mut self, zxid: Zxid, agreed: u64, out: &mut Vec<Action>) {
-        let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
+        let question = self
+            .question
+            .as_mut()
+            .filter(|queried| queried.zxid == zxid);
         let Some(question) = question else {
             return;
         };
@@ -277,7 +280,10 @@ impl ObserverMaster {
     /// Handles an observer's answer. If its digest differs from the quorum's, the observer is
     /// informed now, or once the quorum's digest is known.
     fn handle_digest(&mut self, link: LinkId, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
-        let question = self.question.as_mut().filter(|asked| asked.zxid == zxid);
+        let question = self
+            .question
+            .as_mut()
+            .filter(|queried| queried.zxid == zxid);
         let Some(question) = question.filter(|_| self.links.contains_key(&link)) else {
             return;
         };
@@ -420,7 +426,7 @@ impl ObserverMaster {
         }
         if let Some(from) = self.links.get_mut(&link) {
             from.state = LinkState::Broadcasting;
-            from.heard_ms = now_ms;
+            from.last_received_ms = now_ms;
         }
         let packet = LeaderPacket::UpToDate;
         out.push(Action::Send { to: link, packet });
@@ -436,7 +442,7 @@ impl ObserverMaster {
 
     fn link_deadline_ms(&self, link: &LearnerLink) -> Option<i64> {
         let limit = link.silence_ms(self.settings.init_ms(), self.settings.sync_ms());
-        limit.map(|limit| link.heard_ms.saturating_add(limit))
+        limit.map(|limit| link.last_received_ms.saturating_add(limit))
     }
 
     fn ping_due_ms(&self) -> i64 {

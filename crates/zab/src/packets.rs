@@ -7,12 +7,12 @@ use proto::learner::LearnerPacket;
 use proto::{Epoch, Sid};
 
 /// Text form of a packet from a leader.
-pub struct ShowLeader<'a>(pub &'a LeaderPacket);
+pub struct LeaderPacketText<'a>(pub &'a LeaderPacket);
 
 /// Text form of a packet from a learner.
-pub struct ShowLearner<'a>(pub &'a LearnerPacket);
+pub struct LearnerPacketText<'a>(pub &'a LearnerPacket);
 
-impl fmt::Display for ShowLeader<'_> {
+impl fmt::Display for LeaderPacketText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use LeaderPacket as P;
         match self.0 {
@@ -56,7 +56,7 @@ impl fmt::Display for ShowLeader<'_> {
     }
 }
 
-impl fmt::Display for ShowLearner<'_> {
+impl fmt::Display for LearnerPacketText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use LearnerPacket as P;
         let info = |f: &mut fmt::Formatter<'_>, name, accepted: Epoch, sid: Option<Sid>| {

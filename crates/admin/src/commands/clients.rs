@@ -102,8 +102,8 @@ fn with_figures(name: Object, usage: &Usage) -> Object {
 }
 
 fn by_address(view: &dyn AdminView, open: &[ClientInfo]) -> (Vec<(Object, Usage)>, Usage) {
-    let (departed, earlier) = view.departed().by_address.into_parts();
-    let mut sums: HashMap<_, Usage> = departed.collect();
+    let (closed_usage, earlier) = view.closed_usage().by_address.into_parts();
+    let mut sums: HashMap<_, Usage> = closed_usage.collect();
     for client in open {
         *sums.entry(client.address()).or_default() += client.usage();
     }
@@ -115,8 +115,8 @@ fn by_address(view: &dyn AdminView, open: &[ClientInfo]) -> (Vec<(Object, Usage)
 }
 
 fn by_identity(view: &dyn AdminView, open: &[ClientInfo]) -> (Vec<(Object, Usage)>, Usage) {
-    let (departed, earlier) = view.departed().by_identity.into_parts();
-    let mut sums: HashMap<_, Usage> = departed.collect();
+    let (closed_usage, earlier) = view.closed_usage().by_identity.into_parts();
+    let mut sums: HashMap<_, Usage> = closed_usage.collect();
     for client in open {
         for name in &client.names {
             *sums.entry(name.clone()).or_default() += client.usage();

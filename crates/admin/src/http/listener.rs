@@ -186,7 +186,7 @@ impl Port {
         let place = &self.place;
         let stream = match place.acceptor.establish(stream, peer).await {
             Ok(stream) => stream,
-            Err(refused) => return refused.tell(place.of, peer, &self.log_limiter),
+            Err(refused) => return refused.log(place.of, peer, &self.log_limiter),
         };
         let presence = match presence {
             Some(presence) => presence,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use config::{Config, MetricsExporter};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use metrics::prometheus::{CONTENT_TYPE, Export, Wanted};
+use metrics::prometheus::{CONTENT_TYPE, Export, FamilyFilter};
 use metrics::role::Mode;
 use metrics::view::View;
 use metrics::{Metric, ProcessFigures, Reading, TABLE, read_all};
@@ -76,7 +76,7 @@ impl Exporter {
         let _ = self.view.set(view);
     }
 
-    fn text(&self, wanted: &Wanted) -> String {
+    fn text(&self, wanted: &FamilyFilter) -> String {
         let readings = self.readings();
         let process = self
             .export_process_info
@@ -126,7 +126,7 @@ impl Answers for Exporter {
                     .parameters
                     .into_iter()
                     .filter(|(key, _)| key == "name[]");
-                let wanted = Wanted::new(names.map(|(_, name)| name));
+                let wanted = FamilyFilter::new(names.map(|(_, name)| name));
                 // The work reads counters of the tree and some system files, so it does not run on
                 // a thread that serves clients.
                 let (exporter, at_work) = (self.clone(), activity.begin());

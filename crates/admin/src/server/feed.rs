@@ -143,7 +143,7 @@ impl Feed {
                 tree: admin.served.get()?.view.tree(),
                 identities: &identities,
             };
-            let page = reader.feed_on(&query, position, &caller, &mut memory);
+            let page = reader.feed_with_memory(&query, position, &caller, &mut memory);
             Some((page, memory))
         });
         match reading.await {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use history::ask::{self, AskError, Question};
-use history::{Effort, HistoryError, Patience, Viewer};
+use history::{ClientPatience, CostLimit, HistoryError, Viewer};
 use hyper::StatusCode;
 use metrics::view::AdminView;
 use serde_json::json;
@@ -80,15 +80,15 @@ fn viewer<'a>(view: &'a dyn AdminView, call: &'a Call) -> Viewer<'a> {
 }
 
 /// Returns the limit of work for one page. The flag reports that the caller no longer waits.
-pub(super) fn effort(is_abandoned: Arc<AtomicBool>) -> Effort {
+pub(super) fn effort(is_abandoned: Arc<AtomicBool>) -> CostLimit {
     let until = Instant::now() + limits::HISTORY_PAGE_TIME;
-    Effort::new(move || {
+    CostLimit::new(move || {
         if is_abandoned.load(Ordering::Relaxed) {
-            Patience::Gone
+            ClientPatience::Gone
         } else if Instant::now() >= until {
-            Patience::Spent
+            ClientPatience::Spent
         } else {
-            Patience::Left
+            ClientPatience::Left
         }
     })
 }

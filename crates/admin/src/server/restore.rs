@@ -239,6 +239,6 @@ fn load(path: &Path, settings: SnapshotSettings) -> Result<(Tree, Zxid), Restore
     if recorded.is_some_and(|recorded| recorded.digest != tree.digest().cast_signed()) {
         tracing::warn!(%zxid, "the digest of the snapshot does not match its tree, because the snapshot was taken during writes or digests are off");
     }
-    tree.stand_for(zxid);
+    tree.raise_last_zxid(zxid);
     Ok((tree, zxid))
 }

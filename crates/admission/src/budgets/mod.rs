@@ -3,12 +3,12 @@
 //! Each address or identity has a share, which all its connections use together. A connection pays
 //! from each of its shares before its requests are decoded, so waiting requests hold no memory that
 //! other connections may need. Connections that wait for one share take turns. A request that would
-//! hold too many watches or ephemerals is refused (`holdings`).
+//! hold too many watches or ephemerals is refused (`resources`).
 
-mod holder;
-mod holdings;
-mod obeyed;
+mod connection_budgets;
+mod key;
 mod rate;
+mod resources;
 mod share;
 #[cfg(test)]
 mod tests;
@@ -22,12 +22,12 @@ use log_limiter::LogLimiter;
 use parking_lot::Mutex;
 use proto::Id;
 
-pub use self::obeyed::{BeyondBudget, Obeyed};
+pub use self::connection_budgets::{BudgetExceeded, ConnectionBudgets};
 pub use self::share::{Cost, Share, Turn};
 
-use self::holder::{Holder, holders};
-use self::holdings::Beyond;
-use self::share::bounds_holding;
+use self::key::{ShareKey, keys_of};
+use self::resources::ExceededBound;
+use self::share::bounds_resources;
 use crate::limits;
 
 /// All budgets of a server, and the shares in use.
@@ -40,7 +40,7 @@ pub struct Budgets {
 #[derive(Default)]
 struct Shares {
     /// Shares, keyed by the index of the budget and by the holder.
-    by_holder: HashMap<(usize, Holder), Arc<Share>>,
+    by_key: HashMap<(usize, ShareKey), Arc<Share>>,
     /// Number of shares above which unused shares are removed.
     many: usize,
 }
@@ -58,8 +58,8 @@ impl Budgets {
     }
 
     /// Returns whether a budget bounds watches or ephemerals.
-    pub fn bounds_holding(&self) -> bool {
-        self.budgets.iter().any(|budget| bounds_holding(budget))
+    pub fn bounds_resources(&self) -> bool {
+        self.budgets.iter().any(|budget| bounds_resources(budget))
     }
 
     /// Returns the shares of a client with this address and these identities.
@@ -67,11 +67,11 @@ impl Budgets {
         let mut shares = self.shares.lock();
         let mut found = Vec::new();
         for (place, budget) in self.budgets.iter().enumerate() {
-            let holders = holders(&budget.who, address, identities);
-            found.extend(holders.into_iter().map(|holder| {
-                let key = (place, holder.clone());
-                let make = || Arc::new(Share::new(budget.clone(), holder, now_ms));
-                shares.by_holder.entry(key).or_insert_with(make).clone()
+            let keys = keys_of(&budget.who, address, identities);
+            found.extend(keys.into_iter().map(|key| {
+                let entry = shares.by_key.entry((place, key.clone()));
+                let make = || Arc::new(Share::new(budget.clone(), key, now_ms));
+                entry.or_insert_with(make).clone()
             }));
         }
         shares.forget_unused(now_ms);
@@ -79,37 +79,37 @@ impl Budgets {
     }
 
     /// Logs that requests wait for a share, at most once per minute.
-    pub fn tell_of_wait(&self, share: &Share, now_ms: u64) {
+    pub fn log_wait(&self, share: &Share, now_ms: u64) {
         if let Some((bound, value)) = share.is_due(now_ms) {
             self.log(share, bound, value, "requests over a budget wait");
         }
     }
 
     /// Logs that a request was refused, at most once per minute. No locks may be held.
-    pub fn tell_of_refusal(&self, BeyondBudget { share, beyond }: &BeyondBudget, now_ms: u64) {
-        let Beyond { bound, value } = *beyond;
-        if share.is_news(now_ms) {
+    pub fn log_refusal(&self, BudgetExceeded { share, exceeded }: &BudgetExceeded, now_ms: u64) {
+        let ExceededBound { bound, value } = *exceeded;
+        if share.is_log_due(now_ms) {
             let what = "refusing a request over a budget";
             self.log(share, bound, value, what);
         }
     }
 
     fn log(&self, share: &Share, bound: &str, value: u32, what: &str) {
-        log_limiter::limited!(in self.log_limiter => warn, budget = %share.name(), who = %share.holder(), bound, value, "{what}");
+        log_limiter::limited!(in self.log_limiter => warn, budget = %share.name(), who = %share.key(), bound, value, "{what}");
     }
 }
 
 impl Shares {
     /// If there are many shares, removes those that are full and that no connection uses.
     fn forget_unused(&mut self, now_ms: u64) {
-        if self.by_holder.len() <= self.many.max(limits::BUDGET_SHARES_KEPT) {
+        if self.by_key.len() <= self.many.max(limits::BUDGET_SHARES_KEPT) {
             return;
         }
         // A connection acquires its shares under the lock of all shares, so no share can be
         // acquired meanwhile.
-        self.by_holder
-            .retain(|_, share| Arc::strong_count(share) > 1 || !share.is_as_new(now_ms));
+        self.by_key
+            .retain(|_, share| Arc::strong_count(share) > 1 || !share.is_unused(now_ms));
         // This keeps the amortized cost of an addition small.
-        self.many = 2 * self.by_holder.len();
+        self.many = 2 * self.by_key.len();
     }
 }

@@ -6,30 +6,30 @@ use std::sync::Arc;
 use config::Budget;
 use parking_lot::Mutex;
 use proto::SessionId;
-use replica::connection::Holding;
+use replica::connection::ResourceCounts;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tree::WatcherId;
 
-use super::holder::Holder;
-use super::holdings::HeldBy;
+use super::key::ShareKey;
 use super::rate::Rate;
+use super::resources::ShareResources;
 
 /// Remaining budget of one address or identity.
 pub struct Share {
     budget: Arc<Budget>,
-    holder: Holder,
+    key: ShareKey,
     /// Turns of the connections that wait for the share, in the order of their arrival.
     turn: Semaphore,
     account: Mutex<Account>,
     /// Held watches and ephemerals, if the budget bounds them.
-    held: Option<Mutex<HeldBy>>,
+    resources: Option<Mutex<ShareResources>>,
 }
 
 struct Account {
     requests: Option<Rate>,
     bytes: Option<Rate>,
     /// Time of the last log line.
-    told_ms: Option<u64>,
+    logged_ms: Option<u64>,
 }
 
 /// Cost of requests.
@@ -61,25 +61,25 @@ impl Turn<'_> {
 }
 
 /// Returns whether a budget bounds watches or ephemerals.
-pub(super) fn bounds_holding(budget: &Budget) -> bool {
+pub(super) fn bounds_resources(budget: &Budget) -> bool {
     budget.watches.is_some() || budget.watch_bytes.is_some() || budget.ephemerals.is_some()
 }
 
 impl Share {
-    pub(super) fn new(budget: Arc<Budget>, holder: Holder, now_ms: u64) -> Self {
+    pub(super) fn new(budget: Arc<Budget>, key: ShareKey, now_ms: u64) -> Self {
         let rate = |per_second: Option<u32>| Some(Rate::new(per_second?, now_ms));
-        let budget_bounds_holding = bounds_holding(&budget);
+        let budget_bounds_resources = bounds_resources(&budget);
         let account = Account {
             requests: rate(budget.requests_per_second),
             bytes: rate(budget.bytes_per_second),
-            told_ms: None,
+            logged_ms: None,
         };
         Self {
             budget,
-            holder,
+            key,
             turn: Semaphore::new(1),
             account: Mutex::new(account),
-            held: budget_bounds_holding.then(Mutex::default),
+            resources: budget_bounds_resources.then(Mutex::default),
         }
     }
 
@@ -124,57 +124,63 @@ impl Share {
     /// Returns the bound for which connections wait, if a log line about it is due.
     pub(super) fn is_due(&self, now_ms: u64) -> Option<(&'static str, u32)> {
         let mut account = self.account.lock();
-        let bound = account.owes(now_ms)?;
-        account.is_news(now_ms).then_some(bound)
+        let bound = account.bound_in_debt(now_ms)?;
+        account.is_log_due(now_ms).then_some(bound)
     }
 
     /// Returns whether a log line is due, which is the case if the last line is older than a
     /// minute. If so, marks the line as written.
-    pub(super) fn is_news(&self, now_ms: u64) -> bool {
-        self.account.lock().is_news(now_ms)
+    pub(super) fn is_log_due(&self, now_ms: u64) -> bool {
+        self.account.lock().is_log_due(now_ms)
     }
 
-    pub(super) fn holder(&self) -> &Holder {
-        &self.holder
+    pub(super) fn key(&self) -> &ShareKey {
+        &self.key
     }
 
     /// Returns the connections that use this share if their holdings are bounded and the last count
     /// is old. Marks them as counted.
     pub fn connections_to_count(&self, now_ms: u64) -> Option<Vec<WatcherId>> {
-        self.with_held(|held| held.is_due(now_ms).then(|| held.connections()))
+        self.with_resources(|resources| resources.is_due(now_ms).then(|| resources.connections()))
             .flatten()
     }
 
     /// Sets the holding of a connection. `None` means that the connection has ended.
-    pub fn note_holding(&self, connection: WatcherId, holding: Option<Holding>) {
-        self.with_held(|held| match holding {
-            Some(holding) => held.set(connection, holding),
-            None => held.leave(connection),
+    pub fn note_resources(&self, connection: WatcherId, counts: Option<ResourceCounts>) {
+        self.with_resources(|resources| match counts {
+            Some(counts) => resources.set(connection, counts),
+            None => resources.leave(connection),
         });
     }
 
     /// Returns the disconnected sessions that may still be alive. `connected` contains the sessions
     /// of the connections that use this share.
-    pub fn departed(&self, connected: &HashSet<SessionId>, now_ms: u64) -> Vec<SessionId> {
-        let departed = self.with_held(|held| held.departed(connected, now_ms));
-        departed.unwrap_or_default()
+    pub fn disconnected(&self, connected: &HashSet<SessionId>, now_ms: u64) -> Vec<SessionId> {
+        let disconnected =
+            self.with_resources(|resources| resources.disconnected(connected, now_ms));
+        disconnected.unwrap_or_default()
     }
 
     /// Sets the number of ephemerals of the disconnected sessions.
-    pub fn note_departed(&self, ephemerals: usize) {
-        self.with_held(|held| held.of_departed = ephemerals);
+    pub fn note_disconnected(&self, ephemerals: usize) {
+        self.with_resources(|resources| resources.of_disconnected = ephemerals);
     }
 
-    /// Calls `look` with the holdings of the share. Returns `None` if they are not bounded.
-    pub(super) fn with_held<T>(&self, look: impl FnOnce(&mut HeldBy) -> T) -> Option<T> {
-        self.held.as_ref().map(|held| look(&mut held.lock()))
+    /// Calls `update` with the holdings of the share. Returns `None` if they are not bounded.
+    pub(super) fn with_resources<T>(
+        &self,
+        update: impl FnOnce(&mut ShareResources) -> T,
+    ) -> Option<T> {
+        self.resources
+            .as_ref()
+            .map(|resources| update(&mut resources.lock()))
     }
 
     /// Returns whether an unused share is equivalent to a new one. This is the case if it is not in
     /// debt and holds nothing.
-    pub(super) fn is_as_new(&self, now_ms: u64) -> bool {
-        let has_left = self.with_held(|held| held.has_left(now_ms));
-        has_left != Some(true) && self.account.lock().is_full(now_ms)
+    pub(super) fn is_unused(&self, now_ms: u64) -> bool {
+        let has_disconnected = self.with_resources(|resources| resources.has_disconnected(now_ms));
+        has_disconnected != Some(true) && self.account.lock().is_full(now_ms)
     }
 }
 
@@ -197,7 +203,7 @@ impl Account {
     }
 
     /// Returns the bound that is in debt, and its value.
-    fn owes(&mut self, now_ms: u64) -> Option<(&'static str, u32)> {
+    fn bound_in_debt(&mut self, now_ms: u64) -> Option<(&'static str, u32)> {
         let rates = [
             ("requestsPerSecond", &mut self.requests),
             ("bytesPerSecond", &mut self.bytes),
@@ -210,13 +216,13 @@ impl Account {
 
     /// Returns whether a log line is due, which is the case if the last line is older than a
     /// minute. If so, marks the line as written.
-    fn is_news(&mut self, now_ms: u64) -> bool {
-        let is_told = |told_ms: u64| now_ms.saturating_sub(told_ms) < MINUTE_MS;
-        let is_news = !self.told_ms.is_some_and(is_told);
-        if is_news {
-            self.told_ms = Some(now_ms);
+    fn is_log_due(&mut self, now_ms: u64) -> bool {
+        let was_logged = |logged_ms: u64| now_ms.saturating_sub(logged_ms) < MINUTE_MS;
+        let is_log_due = !self.logged_ms.is_some_and(was_logged);
+        if is_log_due {
+            self.logged_ms = Some(now_ms);
         }
-        is_news
+        is_log_due
     }
 
     fn is_full(&mut self, now_ms: u64) -> bool {

@@ -47,7 +47,7 @@ fn found(budgets: &Budgets, address: &str, identities: &[Id]) -> Vec<String> {
     let shares = budgets.find(ip(address), identities, 0);
     let shares = shares.iter();
     shares
-        .map(|share| format!("{} {}", share.name(), share.holder()))
+        .map(|share| format!("{} {}", share.name(), share.key()))
         .collect()
 }
 
@@ -130,7 +130,7 @@ fn an_exhausted_share_delays_all_its_connections() {
             bytes_per_second: None,
             ..budget("small", BudgetClients::Anyone)
         }),
-        Holder::Identity(ANYONE.to_owned()),
+        ShareKey::Identity(ANYONE.to_owned()),
         0,
     );
     assert_eq!(
@@ -210,7 +210,7 @@ fn unused_shares_are_removed_when_there_are_many() {
     let owing = budgets.find(address(1), &[], 0)[0].clone();
     owing.pay_now(requests(1_000_000), 0);
     drop(owing);
-    let len = || budgets.shares.lock().by_holder.len();
+    let len = || budgets.shares.lock().by_key.len();
     for number in 2..3 * limits::BUDGET_SHARES_KEPT {
         budgets.find(address(number), &[], 1);
         assert!(len() <= limits::BUDGET_SHARES_KEPT, "{}", len());

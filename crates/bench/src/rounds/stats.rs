@@ -45,7 +45,7 @@ impl Stats {
         *self.refused.entry(code).or_default() += 1;
     }
 
-    pub(crate) fn lose(&mut self, what: String, unanswered: u64) {
+    pub(crate) fn note_lost(&mut self, what: String, unanswered: u64) {
         *self.lost.entry(what).or_default() += 1;
         self.unanswered += unanswered;
     }
@@ -136,7 +136,7 @@ mod tests {
         let mut stats = Stats::new();
         stats.refuse(-101);
         stats.refuse(-101);
-        stats.lose("closed by the server".to_owned(), 16);
+        stats.note_lost("closed by the server".to_owned(), 16);
         assert!(!stats.is_clean());
         assert_eq!(
             stats.complaints(),

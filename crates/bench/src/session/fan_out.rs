@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::session::control::{Control, Phase};
 use crate::session::template::{Template, path_with_digits};
 use crate::session::workload::{KEY_DIGITS, key_prefix};
-use crate::session::{Context, Report, farewell};
+use crate::session::{Context, Report, close_session};
 
 /// Maximum number of pending writes.
 const WRITES: u64 = 256;
@@ -99,8 +99,8 @@ pub(crate) async fn watch(
     };
     watched.leave();
     match end {
-        Ok(()) => farewell(&mut connection).await,
-        Err(reason) => context.lose(session, &reason, 1),
+        Ok(()) => close_session(&mut connection).await,
+        Err(reason) => context.note_lost(session, &reason, 1),
     }
 }
 
@@ -157,8 +157,8 @@ pub(crate) async fn write(context: &Context, watched: &Watched, mut connection: 
     };
     context.report(Report::Finished);
     match end {
-        Ok(()) => farewell(&mut connection).await,
-        Err(reason) => context.lose(context.plan.sessions, &reason, 1),
+        Ok(()) => close_session(&mut connection).await,
+        Err(reason) => context.note_lost(context.plan.sessions, &reason, 1),
     }
 }
 

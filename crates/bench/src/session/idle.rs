@@ -8,13 +8,13 @@ use proto::{OpCode, Xid};
 use tokio::time::{Instant, sleep_until};
 
 use crate::session::control::Phase;
-use crate::session::{Context, farewell};
+use crate::session::{Context, close_session};
 
 /// Keeps a session alive until the end of the measurement.
 pub(crate) async fn hold(context: &Context, session: u32, mut connection: RawConnection) {
     match keep_alive(context, &mut connection, Phase::Stopping).await {
-        Ok(()) => farewell(&mut connection).await,
-        Err(reason) => context.lose(session, &reason, 0),
+        Ok(()) => close_session(&mut connection).await,
+        Err(reason) => context.note_lost(session, &reason, 0),
     }
 }
 

@@ -16,7 +16,7 @@ use proto::{Acl, ErrorCode, OpCode, Xid, multi};
 use crate::session::control::Phase;
 use crate::session::template::numbered;
 use crate::session::workload::{KEY_DIGITS, key_prefix, xid_after};
-use crate::session::{Context, Report, farewell};
+use crate::session::{Context, Report, close_session};
 
 /// Name of a contender's znode before its number.
 const CONTENDER: &str = "lock-";
@@ -41,12 +41,12 @@ pub(crate) async fn contend(context: &Context, session: u32, mut connection: Raw
     };
     context.report(Report::Finished);
     match end {
-        Ok(()) => farewell(&mut connection).await,
+        Ok(()) => close_session(&mut connection).await,
         Err(Failure::Refused(code)) => {
             context.stats.borrow_mut().refuse(code);
-            farewell(&mut connection).await;
+            close_session(&mut connection).await;
         }
-        Err(Failure::Lost(reason)) => context.lose(session, &reason, 1),
+        Err(Failure::Lost(reason)) => context.note_lost(session, &reason, 1),
     }
 }
 

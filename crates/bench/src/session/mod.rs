@@ -114,9 +114,9 @@ impl Context {
     }
 
     /// Counts a session as lost, with its pending requests.
-    pub(crate) fn lose(&self, session: u32, reason: &LossReason, unanswered: u32) {
+    pub(crate) fn note_lost(&self, session: u32, reason: &LossReason, unanswered: u32) {
         let what = format!("{reason} ({})", self.server(session));
-        self.stats.borrow_mut().lose(what, unanswered.into());
+        self.stats.borrow_mut().note_lost(what, unanswered.into());
     }
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn named(error: Error) -> BenchError {
 }
 
 /// Closes a session, so that the server does not have to expire it.
-pub(crate) async fn farewell(connection: &mut RawConnection) {
+pub(crate) async fn close_session(connection: &mut RawConnection) {
     // Any xid is valid, because no other request is pending.
     connection.put_close(Xid(i32::MAX - 1));
     let closed = async { while connection.wire.turn().await.is_ok() {} };
@@ -164,7 +164,7 @@ pub(crate) async fn farewell(connection: &mut RawConnection) {
 /// Loads the server through one connection until `control` ends the load.
 pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawConnection) {
     if let Err(reason) = keep_alive(context, &mut connection, Phase::Warmup).await {
-        return context.lose(session, &reason, 0);
+        return context.note_lost(session, &reason, 0);
     }
     let plan = &context.plan;
     let mut load = Load {
@@ -180,8 +180,8 @@ pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawCo
         .await;
     context.report(Report::Finished);
     match end {
-        Ok(()) => farewell(&mut connection).await,
-        Err(reason) => context.lose(session, &reason, load.in_flight),
+        Ok(()) => close_session(&mut connection).await,
+        Err(reason) => context.note_lost(session, &reason, load.in_flight),
     }
 }
 

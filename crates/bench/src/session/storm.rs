@@ -6,7 +6,7 @@ use proto::SessionId;
 
 use crate::error::BenchError;
 use crate::session::control::Phase;
-use crate::session::{Context, Report, farewell};
+use crate::session::{Context, Report, close_session};
 
 /// Opens and closes sessions one after the other. The latency is the time taken to open a session.
 pub(crate) async fn storm(context: &Context, session: u32) {
@@ -21,10 +21,10 @@ pub(crate) async fn storm(context: &Context, session: u32) {
                     context.stats.borrow_mut().record(latency_ns, 1);
                 }
                 control.add_answers(1);
-                farewell(&mut connection).await;
+                close_session(&mut connection).await;
             }
             Err(error) => {
-                context.stats.borrow_mut().lose(error.to_string(), 0);
+                context.stats.borrow_mut().note_lost(error.to_string(), 0);
                 break;
             }
         }
@@ -33,7 +33,7 @@ pub(crate) async fn storm(context: &Context, session: u32) {
 }
 
 /// Returns an unknown session. A handshake with it is refused without a transaction.
-pub(crate) fn nobodys_session() -> Session {
+pub(crate) fn unknown_session() -> Session {
     Session {
         id: SessionId(1),
         password: vec![0; 16].into(),
@@ -41,7 +41,7 @@ pub(crate) fn nobodys_session() -> Session {
 }
 
 /// Opens connections one after the other, each of which ends when the server refuses
-/// [`nobodys_session`].
+/// [`unknown_session`].
 pub(crate) async fn handshakes(context: &Context, session: u32) {
     let control = &context.control;
     control.reached(Phase::Warmup).await;
@@ -60,7 +60,7 @@ pub(crate) async fn handshakes(context: &Context, session: u32) {
                     Ok(_) => "the server continued a session that does not exist".to_owned(),
                     Err(error) => error.to_string(),
                 };
-                context.stats.borrow_mut().lose(why, 0);
+                context.stats.borrow_mut().note_lost(why, 0);
                 break;
             }
         }

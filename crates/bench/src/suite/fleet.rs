@@ -20,7 +20,7 @@ use crate::error::{BenchError, Result};
 use crate::report::progress::Progress;
 use crate::rounds::load;
 use crate::rounds::threads::{runtime, spawn};
-use crate::session::farewell;
+use crate::session::close_session;
 use crate::target::Target;
 
 /// Time limit for a server to serve a read after its start. A server with many znodes first loads
@@ -287,7 +287,7 @@ impl Member {
             match served {
                 Ok(mut connection) => {
                     let took = began.elapsed();
-                    runtime.block_on(farewell(&mut connection));
+                    runtime.block_on(close_session(&mut connection));
                     return Ok(took);
                 }
                 Err(error) if began.elapsed() > START_MAX => {

@@ -67,7 +67,7 @@ impl Limits {
     }
 
     /// Describes the server that measures a limit.
-    pub(super) fn does(&self, load: &Load) -> String {
+    pub(super) fn server_text(&self, load: &Load) -> String {
         match (writes(load), self.members) {
             (Some(true), 1) => "server that only syncs".to_owned(),
             (Some(true), members) => {

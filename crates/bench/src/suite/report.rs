@@ -286,7 +286,7 @@ impl Suite<'_> {
             let name = limit.load.name;
             if let Some(side) = limit.side(0) {
                 let p99 = percentile(Some(side), 99.0);
-                let what = self.limits.does(&limit.load);
+                let what = self.limits.server_text(&limit.load);
                 rows.push((what, "ops/s", name, side.ops_per_second(), p99));
             }
         }

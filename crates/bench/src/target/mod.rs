@@ -17,7 +17,7 @@ use crate::session::template::{Payload, Template, path_with_digits};
 use crate::session::workload::{
     KEY_DIGITS, LoadPlan, Mix, PARENT_DIGITS, create_parent, key_prefix, parent_prefix,
 };
-use crate::session::{farewell, named};
+use crate::session::{close_session, named};
 
 /// Maximum length of a reply. The names of millions of children must fit, so that they can be
 /// deleted.
@@ -92,7 +92,7 @@ impl Target {
     pub(crate) async fn make(&self, path: &str) -> Result<()> {
         let (mut connection, server) = self.connect().await?;
         create_with_parents(&mut Bulk::new(&mut connection, server), path).await?;
-        farewell(&mut connection).await;
+        close_session(&mut connection).await;
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Target {
             bulk.create_numbered("create the parents of znodes", &template, parents.into())
                 .await?;
         }
-        farewell(&mut connection).await;
+        close_session(&mut connection).await;
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl Target {
             bulk.create(&create_parent(&plan.root, round, session))
                 .await?;
         }
-        farewell(&mut connection).await;
+        close_session(&mut connection).await;
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl Target {
             bulk.delete_tree(&create_parent(&plan.root, round, session))
                 .await?;
         }
-        farewell(&mut connection).await;
+        close_session(&mut connection).await;
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Target {
     pub(crate) async fn clean(&self, root: &str) -> Result<u64> {
         let (mut connection, server) = self.connect().await?;
         let deleted = Bulk::new(&mut connection, server).delete_tree(root).await?;
-        farewell(&mut connection).await;
+        close_session(&mut connection).await;
         Ok(deleted)
     }
 
@@ -176,7 +176,7 @@ impl Target {
             .children("/")
             .await?
             .unwrap_or_default();
-        farewell(&mut connection).await;
+        close_session(&mut connection).await;
         let ours = names.iter().filter(|name| name.starts_with(ROOT_NAME));
         Ok(ours.map(|name| format!("/{name}")).collect())
     }

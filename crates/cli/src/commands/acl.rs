@@ -33,7 +33,7 @@ pub(super) fn parse_acl(shell: &mut Shell, text: &str) -> Result<Vec<Acl>, Failu
         for letter in letters.chars() {
             match PERMISSIONS.iter().find(|(known, _)| *known == letter) {
                 Some((_, bit)) => perms |= bit,
-                None => shell.complain(&format!("Unknown perm type: {letter}")),
+                None => shell.print_error(&format!("Unknown perm type: {letter}")),
             }
         }
         acl.push(Acl::new(perms, scheme, id));
@@ -42,7 +42,7 @@ pub(super) fn parse_acl(shell: &mut Shell, text: &str) -> Result<Vec<Acl>, Failu
         return Err(Failure::new(wrong.join("\n")));
     }
     for text in wrong {
-        shell.complain(&text);
+        shell.print_error(&text);
     }
     Ok(acl)
 }
@@ -71,7 +71,7 @@ pub(super) async fn set_acl(
     command: &Command,
     given: &Arguments,
 ) -> Result<(), Failure> {
-    let text = given.word(1).ok_or_else(|| command.misused())?;
+    let text = given.word(1).ok_or_else(|| command.usage_error())?;
     let version = given.number("v")?.unwrap_or(-1);
     let path = command.path(given)?;
     let acl = parse_acl(shell, text)
@@ -83,7 +83,7 @@ pub(super) async fn set_acl(
     };
     let client = shell.client(path).await?;
     for path in paths {
-        let outside = shell.outside(&path);
+        let outside = shell.with_chroot(&path);
         let stat = client.set_acl(&outside, acl.clone(), version).await;
         let stat = stat.map_err(|error| Failure::of(&error, &path))?;
         if given.has("s") {
@@ -98,7 +98,7 @@ pub(super) async fn add_auth(
     command: &Command,
     given: &Arguments,
 ) -> Result<(), Failure> {
-    let scheme = given.word(0).ok_or_else(|| command.misused())?;
+    let scheme = given.word(0).ok_or_else(|| command.usage_error())?;
     shell
         .add_auth(scheme, given.word(1).unwrap_or_default())
         .await;

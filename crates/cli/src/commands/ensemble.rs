@@ -30,7 +30,7 @@ pub(super) async fn config(shell: &mut Shell, given: &Arguments) -> Result<(), F
     if given.has("w")
         && let Some(connection) = shell.connection()
     {
-        connection.leave(Watch::Data, CONFIG);
+        connection.add_watch(Watch::Data, CONFIG);
     }
     let members = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
     if shell.start.format.is_structured() {
@@ -236,7 +236,7 @@ pub(super) async fn reconfig(
         return Err(Failure::new("Can't use -file and -members together"));
     }
     if !is_step && !is_whole {
-        return Err(command.misused());
+        return Err(command.usage_error());
     }
     let new_members = match given.value("file") {
         Some(file) => Some(read_members(file)?),

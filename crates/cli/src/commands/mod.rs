@@ -237,13 +237,13 @@ async fn run(shell: &mut Shell, command: &Command, given: &Arguments) -> Result<
         CommandKind::Pwd => own::pwd(shell),
         CommandKind::Cp => subtree::copy::cp(shell, command, given).await,
         CommandKind::Diff => subtree::diff::diff(shell, command, given).await,
-        CommandKind::Du => subtree::look::du(shell, command, given).await,
-        CommandKind::Export => subtree::look::export(shell, command, given).await,
-        CommandKind::Find => subtree::look::find(shell, command, given).await,
-        CommandKind::Grep => subtree::look::grep(shell, command, given).await,
+        CommandKind::Du => subtree::search::du(shell, command, given).await,
+        CommandKind::Export => subtree::search::export(shell, command, given).await,
+        CommandKind::Find => subtree::search::find(shell, command, given).await,
+        CommandKind::Grep => subtree::search::grep(shell, command, given).await,
         CommandKind::Import => subtree::import::import(shell, command, given).await,
         CommandKind::Top => top::top(shell, command, given).await,
-        CommandKind::Tree => subtree::look::tree(shell, command, given).await,
+        CommandKind::Tree => subtree::search::tree(shell, command, given).await,
         CommandKind::Watch => watches::follow(shell, command, given).await,
         CommandKind::Help | CommandKind::History | CommandKind::Version => {
             let text = match command.kind {
@@ -323,13 +323,13 @@ impl Command {
     }
 
     /// Returns the error for incorrect use of the command. Source: MalformedCommandException.
-    fn misused(&self) -> Failure {
+    fn usage_error(&self) -> Failure {
         Failure::new(self.line()).with_exit(exit::USAGE)
     }
 
     /// Returns the path argument, which is mandatory.
     fn path<'a>(&self, given: &'a Arguments) -> Result<&'a str, Failure> {
-        let path = given.word(0).ok_or_else(|| self.misused())?;
+        let path = given.word(0).ok_or_else(|| self.usage_error())?;
         crate::parse::path::validate(path)?;
         Ok(path)
     }

@@ -103,11 +103,11 @@ pub(super) async fn set(
         "bytes"
     };
     let Ok(value) = value.parse::<i64>() else {
-        shell.complain("NumberFormatException happens when parsing the option value");
+        shell.print_error("NumberFormatException happens when parsing the option value");
         return Ok(());
     };
     if value <= 0 {
-        shell.complain(&format!("the {what} quota must be greater than zero"));
+        shell.print_error(&format!("the {what} quota must be greater than zero"));
         return Ok(());
     }
     let (client, outside) = shell.client_for(path).await?;
@@ -167,7 +167,7 @@ async fn has_no_relative_with_quota(
         let above = &outside[..at];
         let limits = format!("{ROOT}{above}/{LIMITS}");
         if client.exists(&limits).await.map_err(fail)?.is_some() {
-            let above = shell.inside(above);
+            let above = shell.without_chroot(above);
             let text = format!("{path} has a parent {above} which has a quota");
             return Err(Failure::new(text));
         }
@@ -181,7 +181,7 @@ async fn has_no_relative_with_quota(
         };
         let child = quota_path.strip_prefix(ROOT).unwrap_or(&quota_path);
         if child != outside && names.iter().any(|name| &**name == LIMITS) {
-            let child = shell.inside(child);
+            let child = shell.without_chroot(child);
             let text = format!("{path} has a child {child} which has a quota");
             return Err(Failure::new(text));
         }
@@ -223,11 +223,11 @@ pub(super) async fn list(
     let (client, outside) = shell.client_for(path).await?;
     let fail = |error| Failure::of(&error, path);
     let limits = format!("{ROOT}{outside}/{LIMITS}");
-    shell.complain(&format!("absolute path is {limits}"));
+    shell.print_error(&format!("absolute path is {limits}"));
     let data = match client.get_data(&limits).await {
         Ok((data, _)) => data,
         Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-            shell.complain(&format!("quota for {path} does not exist."));
+            shell.print_error(&format!("quota for {path} does not exist."));
             return Ok(());
         }
         Err(error) => return Err(fail(error)),

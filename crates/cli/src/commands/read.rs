@@ -22,7 +22,7 @@ use crate::shell::Shell;
 fn wants_watch(shell: &mut Shell, command: &Command, given: &Arguments) -> bool {
     if given.words.len() > 1 {
         let name = command.name;
-        shell.complain(&format!(
+        shell.print_error(&format!(
             "'{name} path [watch]' has been deprecated. Please use '{name} [-w] path' instead."
         ));
     }
@@ -75,7 +75,7 @@ pub(crate) async fn children(
     };
     let (names, stat) = answer.map_err(|error| Failure::of(&error, path))?;
     if watch && let Some(connection) = shell.connection() {
-        connection.leave(Watch::Child, path);
+        connection.add_watch(Watch::Child, path);
     }
     Ok((names.iter().map(|name| name.to_string()).collect(), stat))
 }
@@ -95,7 +95,7 @@ pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Fa
             };
             is_first = false;
             shell.show(|| json!({ "path": path }), || path.clone());
-            if shell.is_unheard() {
+            if shell.has_failed_output() {
                 return Ok(());
             }
             names.sort_unstable();
@@ -124,7 +124,7 @@ pub(super) async fn get(
     };
     let (data, stat) = answer.map_err(|error| Failure::of(&error, path))?;
     if watch && let Some(connection) = shell.connection() {
-        connection.leave(Watch::Data, path);
+        connection.add_watch(Watch::Data, path);
     }
     let shown = || match &data {
         Some(data) if given.has("b") => STANDARD.encode(data),
@@ -164,7 +164,7 @@ pub(super) async fn stat(
     };
     let stat = answer.map_err(|error| Failure::of(&error, path))?;
     if watch && let Some(connection) = shell.connection() {
-        connection.leave(Watch::Data, path);
+        connection.add_watch(Watch::Data, path);
     }
     match stat {
         Some(stat) => shell.show(
@@ -214,7 +214,7 @@ pub(super) async fn ephemerals(shell: &mut Shell, given: &Arguments) -> Result<(
     let paths = paths.map_err(|error| Failure::of(&error, path))?;
     let mut inside: Vec<String> = paths
         .iter()
-        .map(|path| shell.inside(path).to_owned())
+        .map(|path| shell.without_chroot(path).to_owned())
         .collect();
     inside.sort_unstable();
     shell.show(

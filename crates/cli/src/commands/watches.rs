@@ -26,14 +26,14 @@ pub(super) async fn add_watch(
             Watch::PersistentRecursive,
         ),
         Some("PERSISTENT") => (AddWatchMode::Persistent, Watch::Persistent),
-        Some(_) => return Err(command.misused()),
+        Some(_) => return Err(command.usage_error()),
     };
     let path = command.path(given)?;
     let (client, outside) = shell.client_for(path).await?;
     let added = client.add_watch(&outside, mode).await;
     added.map_err(|error| Failure::of(&error, path))?;
     if let Some(connection) = shell.connection() {
-        connection.leave(watch, path);
+        connection.add_watch(watch, path);
     }
     Ok(())
 }
@@ -55,7 +55,7 @@ pub(super) async fn remove_watches(
     let named = kinds.into_iter().find(|(option, _)| given.has(option));
     let kind = named.map_or(WatchKind::Any, |(_, kind)| kind);
     let client = shell.client(path).await?;
-    shell.print_news();
+    shell.print_events();
     let watches = shell
         .connection()
         .map(|connection| connection.watches_on(path, kind))
@@ -63,7 +63,7 @@ pub(super) async fn remove_watches(
     if watches.is_empty() {
         return Err(Failure::of_code(ErrorCode::NoWatcher.code(), path));
     }
-    let outside = shell.outside(path);
+    let outside = shell.with_chroot(path);
     match client.remove_watches(&outside, kind).await {
         Err(error) if !given.has("l") => return Err(Failure::of(&error, path)),
         _ => {}
@@ -92,7 +92,7 @@ pub(super) async fn follow(
     shell.print(&format!("watching {path}; Ctrl-C ends the command"));
     let done = each_event(shell, path, |shell, event| {
         let now = text::time(jiff::Timestamp::now().as_millisecond());
-        let path = shell.inside(&event.path).to_owned();
+        let path = shell.without_chroot(&event.path).to_owned();
         shell.print(&format!(
             "{now} {:?} {path} zxid 0x{:x}",
             event.kind, event.zxid.0
@@ -100,7 +100,7 @@ pub(super) async fn follow(
         true
     });
     let done = done.await;
-    shell.print_news();
+    shell.print_events();
     shell.prints_watches = quiet;
     done
 }
@@ -134,11 +134,11 @@ pub(crate) async fn each_event(
                 }
             }
             Err(RecvError::Lagged(count)) => {
-                shell.complain(&format!("changes arrived too fast; not shown: {count}"));
+                shell.print_error(&format!("changes arrived too fast; not shown: {count}"));
             }
             Err(RecvError::Closed) => break Err(Failure::new("the session has expired")),
         }
-        if shell.is_unheard() {
+        if shell.has_failed_output() {
             break Ok(());
         }
     };

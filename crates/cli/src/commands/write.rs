@@ -31,7 +31,7 @@ pub(super) async fn create(
     command: &Command,
     given: &Arguments,
 ) -> Result<(), Failure> {
-    let path = given.word(0).ok_or_else(|| command.misused())?;
+    let path = given.word(0).ok_or_else(|| command.usage_error())?;
     let create = kind_of_znode(given)?;
     if given.has("s") {
         // The server appends a number, and any number makes the path valid.
@@ -70,9 +70,9 @@ pub(super) async fn create(
         _ => Failure::of(&error, path),
     })?;
     shell.has_ephemerals |= given.has("e");
-    let created = shell.inside(&created).to_owned();
+    let created = shell.without_chroot(&created).to_owned();
     // As in Java, the created path is reported on standard error.
-    shell.complain(&format!("Created {created}"));
+    shell.print_error(&format!("Created {created}"));
     Ok(())
 }
 
@@ -173,7 +173,7 @@ fn version(
         "set" => ("set path data", "set [-s] [-v version] path data"),
         _ => ("delete path", "delete [-v version] path"),
     };
-    shell.complain(&format!(
+    shell.print_error(&format!(
         "'{name} [version]' has been deprecated. Please use '{before}' instead."
     ));
     word.parse().map_err(|_| Failure::no_number("v", word))
@@ -185,7 +185,7 @@ pub(super) async fn delete(
     given: &Arguments,
 ) -> Result<(), Failure> {
     if given.words.is_empty() {
-        return Err(command.misused());
+        return Err(command.usage_error());
     }
     let version = version(shell, command, given, 1)?;
     let path = command.path(given)?;
@@ -200,7 +200,7 @@ pub(super) async fn delete_all(
     given: &Arguments,
 ) -> Result<(), Failure> {
     if given.words.is_empty() {
-        return Err(command.misused());
+        return Err(command.usage_error());
     }
     let batch = given.number::<usize>("b")?.unwrap_or(BATCH).max(1);
     let path = command.path(given)?;
@@ -212,7 +212,7 @@ pub(super) async fn delete_all(
     for paths in from_below.chunks(batch) {
         let ops: Vec<MultiOp> = paths
             .iter()
-            .map(|path| MultiOp::delete(&shell.outside(path), -1))
+            .map(|path| MultiOp::delete(&shell.with_chroot(path), -1))
             .collect();
         match client.multi(&ops).await {
             Ok(_) => {}
@@ -221,7 +221,7 @@ pub(super) async fn delete_all(
         }
     }
     if has_failed {
-        shell.complain("Failed to delete some node(s) in the subtree!");
+        shell.print_error("Failed to delete some node(s) in the subtree!");
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use proto::ErrorCode;
 use serde_json::json;
 
 use super::znode::{moved, parent};
-use crate::commands::subtree::look::is_ephemeral;
+use crate::commands::subtree::search::is_ephemeral;
 use crate::commands::subtree::walk::{Walk, WalkedProperties, WalkedZnode};
 use crate::commands::write::{BATCH, subtree};
 use crate::exit;
@@ -65,7 +65,7 @@ async fn remove_all(shell: &mut Shell, root: &str) -> Result<usize, Failure> {
     // The list contains each znode before its children.
     let from_below: Vec<&String> = all.iter().rev().collect();
     for paths in from_below.chunks(BATCH) {
-        let delete = |path: &&String| MultiOp::delete(&shell.outside(path), -1);
+        let delete = |path: &&String| MultiOp::delete(&shell.with_chroot(path), -1);
         let ops: Vec<MultiOp> = paths.iter().map(delete).collect();
         match client.multi(&ops).await {
             Ok(_) => count += paths.len(),
@@ -105,7 +105,7 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
     let mut ops = Vec::with_capacity(seen.len() * 2);
     for znode in &seen {
         let create = Create::persistent().with_acl(znode.acl.clone());
-        let target = shell.outside(&moved(&znode.path, from, to));
+        let target = shell.with_chroot(&moved(&znode.path, from, to));
         ops.push(match &znode.data {
             Some(data) => MultiOp::create(&target, data.clone(), &create),
             None => MultiOp::create_without_data(&target, &create),
@@ -114,7 +114,7 @@ pub(super) async fn relocate(shell: &mut Shell, from: &str, to: &str) -> Result<
     // The versions make the transaction fail if another client has written since the read.
     for znode in seen.iter().rev() {
         ops.push(MultiOp::delete(
-            &shell.outside(&znode.path),
+            &shell.with_chroot(&znode.path),
             znode.stat.version,
         ));
     }

@@ -61,7 +61,7 @@ pub(super) async fn status(
                 members = listed.members;
                 quorum = Some(listed.quorum);
             }
-            Err(failure) => shell.complain(&format!(
+            Err(failure) => shell.print_error(&format!(
                 "the member list cannot be read, so only the named servers are shown: {}",
                 failure.plain()
             )),
@@ -79,7 +79,7 @@ pub(super) async fn status(
     for mut row in wanted(members, given, &problems) {
         let connector = options.connector().clone();
         rows.push(tokio::spawn(async move {
-            row.ask(&connector).await;
+            row.query(&connector).await;
             row
         }));
     }
@@ -159,7 +159,7 @@ impl MemberStatus {
         }
     }
 
-    async fn ask(&mut self, connector: &Connector) {
+    async fn query(&mut self, connector: &Connector) {
         let Some(address) = &self.address else {
             let hint = "its client port is unknown";
             let problem = self.problem.take().unwrap_or_else(|| hint.to_owned());

@@ -20,7 +20,10 @@ pub(super) async fn watch(
     }
     let followed = each_event(shell, path, |shell, event| {
         let time = jiff::Timestamp::now().to_string();
-        let (zxid, path) = (format!("0x{:x}", event.zxid.0), shell.inside(&event.path));
+        let (zxid, path) = (
+            format!("0x{:x}", event.zxid.0),
+            shell.without_chroot(&event.path),
+        );
         let (path, operation) = (path.to_owned(), operation(event.kind));
         shell.show(
             || json!({ "time": time, "zxid": zxid, "operation": operation, "path": path }),

@@ -82,7 +82,7 @@ async fn list_long(shell: &mut Shell, root: &str, deepest: usize) -> Result<(), 
             || json!({ "path": seen.path, "stat": json::stat(&seen.stat) }),
             || row(&seen, root, deepest),
         );
-        if shell.is_unheard() {
+        if shell.has_failed_output() {
             break;
         }
     }
@@ -181,7 +181,7 @@ pub(super) async fn create(shell: &mut Shell, direct: &Direct) -> Result<(), Fai
         },
         _ => Failure::of(&error, path),
     })?;
-    let created = shell.inside(&created).to_owned();
+    let created = shell.without_chroot(&created).to_owned();
     shell.show(|| json!({ "path": created }), || created.clone());
     Ok(())
 }
@@ -241,7 +241,7 @@ pub(super) async fn acl(
         if new.is_none() || shell.start.format.is_structured() {
             shell.show(value, shown);
         }
-        if shell.is_unheard() {
+        if shell.has_failed_output() {
             break;
         }
     }

@@ -53,7 +53,7 @@ impl Chroot {
     }
 
     /// Returns the path as the server knows it.
-    pub(crate) fn outside(&self, path: &str) -> String {
+    pub(crate) fn with_chroot(&self, path: &str) -> String {
         match (self.0.as_str(), path) {
             ("", path) => path.to_owned(),
             (chroot, "/") => chroot.to_owned(),
@@ -62,7 +62,7 @@ impl Chroot {
     }
 
     /// Returns the path as the session knows it.
-    pub(crate) fn inside<'a>(&self, path: &'a str) -> &'a str {
+    pub(crate) fn without_chroot<'a>(&self, path: &'a str) -> &'a str {
         match path.strip_prefix(self.0.as_str()) {
             Some("") => "/",
             Some(inside) if inside.starts_with('/') => inside,
@@ -108,13 +108,13 @@ mod tests {
     fn a_chroot_is_added_to_requests_and_removed_from_replies() {
         let (servers, chroot) = Chroot::split("a:1,b:2/app").unwrap();
         assert_eq!(servers, "a:1,b:2");
-        assert_eq!(chroot.outside("/"), "/app");
-        assert_eq!(chroot.outside("/x"), "/app/x");
-        assert_eq!(chroot.inside("/app"), "/");
-        assert_eq!(chroot.inside("/app/x"), "/x");
+        assert_eq!(chroot.with_chroot("/"), "/app");
+        assert_eq!(chroot.with_chroot("/x"), "/app/x");
+        assert_eq!(chroot.without_chroot("/app"), "/");
+        assert_eq!(chroot.without_chroot("/app/x"), "/x");
         let (_, root) = Chroot::split("a:1/").unwrap();
         assert_eq!(
-            (root.outside("/x"), root.inside("/x")),
+            (root.with_chroot("/x"), root.without_chroot("/x")),
             ("/x".to_owned(), "/x")
         );
         assert!(Chroot::split("a:1/x/").is_err());

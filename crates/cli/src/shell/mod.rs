@@ -61,7 +61,7 @@ pub(crate) struct Shell {
     /// Whether this is `zoarium shell`, whose prompt and errors differ from zkCli.sh.
     pub(crate) is_friendly: bool,
     /// Whether standard output is closed.
-    is_unheard: bool,
+    has_failed_output: bool,
 }
 
 impl Shell {
@@ -81,7 +81,7 @@ impl Shell {
             talks_to_a_person: false,
             dir: None,
             is_friendly: false,
-            is_unheard: false,
+            has_failed_output: false,
         }
     }
 
@@ -94,13 +94,13 @@ impl Shell {
         self.exit_code
     }
 
-    pub(crate) fn is_unheard(&self) -> bool {
-        self.is_unheard
+    pub(crate) fn has_failed_output(&self) -> bool {
+        self.has_failed_output
     }
 
     /// Prints to standard output, after all earlier events.
     pub(crate) fn print(&mut self, text: &str) {
-        self.print_news();
+        self.print_events();
         self.write(text);
     }
 
@@ -119,7 +119,7 @@ impl Shell {
         if self.start.format.is_structured() {
             self.show(|| value, String::new);
         } else {
-            self.complain(text);
+            self.print_error(text);
         }
     }
 
@@ -129,22 +129,22 @@ impl Shell {
         let ends_line = out.is_terminal() && !bytes.ends_with(b"\n");
         let end: &[u8] = if ends_line { b"\n" } else { b"" };
         let written = out.write_all(bytes).and_then(|()| out.write_all(end));
-        self.is_unheard |= written.and_then(|()| out.flush()).is_err();
+        self.has_failed_output |= written.and_then(|()| out.flush()).is_err();
     }
 
     /// Prints to standard error.
-    pub(crate) fn complain(&mut self, text: &str) {
-        self.print_news();
+    pub(crate) fn print_error(&mut self, text: &str) {
+        self.print_events();
         // A failure is ignored, because it means that the reader has closed standard error.
         terminal::complain!("{text}");
     }
 
     /// Prints the events of watches and of the connection. Returns whether there were any.
-    pub(crate) fn print_news(&mut self) -> bool {
+    pub(crate) fn print_events(&mut self) -> bool {
         let SessionState::Open(connection) = &mut self.link else {
             return false;
         };
-        let news = connection.news();
+        let news = connection.take_events();
         news.iter().for_each(|text| self.print_event(text));
         self.prints_watches && !news.is_empty()
     }
@@ -160,18 +160,18 @@ impl Shell {
         let prompt = self.prompt();
         let mut out = terminal::stdout();
         let written = write!(out, "{prompt}").and_then(|()| out.flush());
-        self.is_unheard |= written.is_err();
+        self.has_failed_output |= written.is_err();
     }
 
     /// Clears the terminal, and moves the cursor to the top left.
     pub(crate) fn clear_screen(&mut self) {
-        self.is_unheard |= terminal::stdout().clear().is_err();
+        self.has_failed_output |= terminal::stdout().clear().is_err();
     }
 
     fn write(&mut self, text: &str) {
         let mut out = terminal::stdout();
         let written = writeln!(out, "{text}").and_then(|()| out.flush());
-        self.is_unheard |= written.is_err();
+        self.has_failed_output |= written.is_err();
     }
 
     /// Returns the session's client. Connects if there is no connection yet. `path` is the path of
@@ -199,7 +199,7 @@ impl Shell {
     /// If [`Shell::client`] fails.
     pub(crate) async fn client_for(&mut self, path: &str) -> Result<(Client, String), Failure> {
         let client = self.client(path).await?;
-        Ok((client, self.outside(path)))
+        Ok((client, self.with_chroot(path)))
     }
 
     /// Returns the connection, if there is one.
@@ -211,17 +211,17 @@ impl Shell {
     }
 
     /// Returns a path as the server knows it.
-    pub(crate) fn outside(&self, path: &str) -> String {
+    pub(crate) fn with_chroot(&self, path: &str) -> String {
         match &self.link {
-            SessionState::Open(connection) => connection.chroot.outside(path),
+            SessionState::Open(connection) => connection.chroot.with_chroot(path),
             _ => path.to_owned(),
         }
     }
 
     /// Returns a path of the server as the session knows it.
-    pub(crate) fn inside<'a>(&self, path: &'a str) -> &'a str {
+    pub(crate) fn without_chroot<'a>(&self, path: &'a str) -> &'a str {
         match &self.link {
-            SessionState::Open(connection) => connection.chroot.inside(path),
+            SessionState::Open(connection) => connection.chroot.without_chroot(path),
             _ => path,
         }
     }
@@ -262,7 +262,7 @@ impl Shell {
 
     /// Ends the session.
     pub(crate) async fn close(&mut self) {
-        self.print_news();
+        self.print_events();
         if let SessionState::Open(connection) =
             std::mem::replace(&mut self.link, SessionState::Closed)
         {
@@ -290,7 +290,7 @@ impl Shell {
         };
         let added = connection.client.add_auth(scheme, auth.to_owned()).await;
         if added.is_err() {
-            self.print_news();
+            self.print_events();
             self.link = SessionState::AuthFailed;
             self.print_event(&block("AuthFailed", "None", None, -1));
         }
@@ -334,7 +334,7 @@ impl Shell {
         };
         let before = self.exit_code;
         let done = commands::execute(self, name, &words[1..]).await;
-        self.print_news();
+        self.print_events();
         // The exit code of a shell is the code of the last command before the command that ended
         // it.
         self.exit_code = if self.is_over { before } else { 0 };
@@ -342,8 +342,8 @@ impl Shell {
             self.exit_code = failure.code;
             match failure.code {
                 0 => self.print(&failure.text),
-                _ if self.is_friendly => self.complain(failure.plain()),
-                _ => self.complain(&failure.text),
+                _ if self.is_friendly => self.print_error(failure.plain()),
+                _ => self.print_error(&failure.text),
             }
             self.is_over |= failure.ends_script && !self.talks_to_a_person;
         }

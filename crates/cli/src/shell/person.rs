@@ -112,7 +112,7 @@ impl Completion {
         };
         let (parent, begin) = word.rsplit_once('/').unwrap_or_default();
         let asked = if parent.is_empty() { "/" } else { parent };
-        let outside = chroot.outside(asked);
+        let outside = chroot.with_chroot(asked);
         let answer = self.runtime.block_on(async {
             tokio::time::timeout(COMPLETION_MAX, client.get_children(&outside)).await
         });
@@ -148,9 +148,9 @@ pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
     }
     shell.talks_to_a_person = true;
     if let Err(failure) = shell.connect_now().await {
-        shell.complain(&failure.text);
+        shell.print_error(&failure.text);
     }
-    while !shell.is_over && !shell.is_unheard() {
+    while !shell.is_over && !shell.has_failed_output() {
         let session = shell.session();
         lines.set_helper(Some(Completion {
             runtime: Handle::current(),
@@ -212,7 +212,7 @@ async fn wait_for<T: Send + 'static>(
                 return read.map_err(|error| Failure::new(format!("cannot read the terminal: {error}")));
             }
             () = tokio::time::sleep(NEWS_EVERY) => {
-                if shell.print_news() {
+                if shell.print_events() {
                     shell.print_prompt();
                 }
             }

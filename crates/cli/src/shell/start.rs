@@ -309,7 +309,7 @@ mod tests {
         assert!(start.read_only && start.waits_for_connection);
         let (options, chroot) = start.options(&start.server).unwrap();
         assert!(format!("{options:?}").contains("session_timeout: 5s"));
-        assert_eq!(chroot.outside("/"), "/x");
+        assert_eq!(chroot.with_chroot("/"), "/x");
     }
 
     #[test]

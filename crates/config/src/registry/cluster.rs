@@ -1,6 +1,6 @@
 //! Settings of an ensemble.
 
-use super::fate::{Asks, Fate, KERBEROS};
+use super::effect::{Effect, KERBEROS, ValueSet};
 use super::key::ValueKind::{Choice, Flag, Int, List, Long, Path, Text, Word};
 use super::key::{Key, OutOfRange};
 use super::keys;
@@ -32,9 +32,9 @@ keys! {
     MAX_TIME_TO_WAIT_FOR_EPOCH = Key::prefixed("leader.maxTimeToWaitForEpoch", Int, "Time in which a new leader must find its followers; -1 means `initLimit`.").default("-1").unit("ms").should();
     MAX_CONCURRENT_SNAP_SYNCS = Key::prefixed("leader.maxConcurrentSnapSyncs", Int, "Maximum number of learners to which a leader sends snapshots at the same time.").default("10").unit("learners").at_least(1, OutOfRange::Default).should();
     MAX_CONCURRENT_DIFF_SYNCS = Key::prefixed("leader.maxConcurrentDiffSyncs", Int, "Maximum number of learners to which a leader sends missing transactions at the same time.").default("100").unit("learners").at_least(1, OutOfRange::Default).should();
-    LEADER_CLOSE_SOCKET_ASYNC = Key::prefixed("leader.closeSocketAsync", Flag, "Whether Java's leader closes sockets on another thread.").also(&["leader.closeSocketAsync"]).default("false").should().no_effect(Asks::Any, CLOSES_WITHOUT_WAITING);
-    LEARNER_CLOSE_SOCKET_ASYNC = Key::prefixed("learner.closeSocketAsync", Flag, "Whether Java's learner closes sockets on another thread.").also(&["learner.closeSocketAsync"]).default("false").should().no_effect(Asks::Any, CLOSES_WITHOUT_WAITING);
-    LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Whether Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().no_effect(Asks::Any, "a learner of Zoarium never waits for its leader's socket");
+    LEADER_CLOSE_SOCKET_ASYNC = Key::prefixed("leader.closeSocketAsync", Flag, "Whether Java's leader closes sockets on another thread.").also(&["leader.closeSocketAsync"]).default("false").should().no_effect(ValueSet::Any, CLOSES_WITHOUT_WAITING);
+    LEARNER_CLOSE_SOCKET_ASYNC = Key::prefixed("learner.closeSocketAsync", Flag, "Whether Java's learner closes sockets on another thread.").also(&["learner.closeSocketAsync"]).default("false").should().no_effect(ValueSet::Any, CLOSES_WITHOUT_WAITING);
+    LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Whether Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().no_effect(ValueSet::Any, "a learner of Zoarium never waits for its leader's socket");
     ACK_LOGGING_FREQUENCY = Key::prefixed("leader.ackLoggingFrequency", Int, "The leader measures `ack_latency` for one in this number of transactions; 0 disables the measurement.").default("1000").unit("transactions").should();
     LEADER_CONNECT_DELAY = Key::prefixed("leaderConnectDelayDuringRetryMs", Int, "Pause between a learner's attempts to connect.").default("100").unit("ms").at_least(0, OutOfRange::Default).should();
     LEADER_NODELAY = Key::property("leader.nodelay", Flag, "Whether the leader's sockets use TCP_NODELAY.").default("true").internal("packets between members are always sent without delay");
@@ -44,11 +44,11 @@ keys! {
     OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").internal("a follower keeps the newest `commitLogCount` transactions for its observers instead");
     OBSERVER_RECONNECT_DELAY = Key::prefixed("observer.reconnectDelayMs", Long, "Pause before an observer connects again.").default("0").unit("ms").at_least(0, OutOfRange::Default).should();
     OBSERVER_ELECTION_DELAY = Key::prefixed("observer.election.DelayMs", Long, "Pause before an observer searches for a leader again.").default("200").unit("ms").at_least(0, OutOfRange::Default).should();
-    SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether Java's observers write logs and snapshots.").default("true").should().no_effect(Asks::False, OBSERVERS_WRITE);
-    OBSERVER_SYNC_ENABLED = Key::prefixed("observer.syncEnabled", Flag, "Same meaning as `syncEnabled`; this setting overrides `syncEnabled`.").derived("`syncEnabled`").should().no_effect(Asks::False, OBSERVERS_WRITE);
+    SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether Java's observers write logs and snapshots.").default("true").should().no_effect(ValueSet::False, OBSERVERS_WRITE);
+    OBSERVER_SYNC_ENABLED = Key::prefixed("observer.syncEnabled", Flag, "Same meaning as `syncEnabled`; this setting overrides `syncEnabled`.").derived("`syncEnabled`").should().no_effect(ValueSet::False, OBSERVERS_WRITE);
     MULTI_ADDRESS_ENABLED = Key::file_or_property("multiAddress.enabled", "zookeeper.multiAddress.enabled", Flag, "Whether members may have several addresses.").default("false").should();
-    MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether Java checks that an address of a member is reachable before it uses the address.").default("true").should().no_effect(Asks::Any, ALL_DIALLED);
-    MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time limit for Java's check of an address.").default("1000").unit("ms").at_least(1, OutOfRange::Refused).strict().should().no_effect(Asks::Any, ALL_DIALLED);
+    MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether Java checks that an address of a member is reachable before it uses the address.").default("true").should().no_effect(ValueSet::Any, ALL_DIALLED);
+    MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time limit for Java's check of an address.").default("1000").unit("ms").at_least(1, OutOfRange::Refused).strict().should().no_effect(ValueSet::Any, ALL_DIALLED);
     MEMBERSHIP_GUARD = Key::file_or_property("zoarium.membershipGuard", "zoarium.membershipGuard", Flag, "Whether a server, before it elects a leader, searches for a running leader with another member list. Zoarium only.").default("true").strict().should();
     ORACLE_PATH = Key::file("oraclePath", Path, "File of the oracle for an ensemble of two. A tool of the operator writes `0` or `1` into this file.").should();
     QUORUM_CNXN_THREADS = Key::file("quorum.cnxn.threads.size", Int, "Number of Java's threads for election connections.").default("20").unit("threads").internal(NO_THREADS);
@@ -65,5 +65,5 @@ keys! {
     QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "Whether this server requires that other members log in with SASL.").default("false");
     QUORUM_SASL_LEARNER_CONTEXT = Key::file("quorum.auth.learner.saslLoginContext", Text, "Section of the JAAS file for connections to other members.").default("QuorumLearner");
     QUORUM_SASL_SERVER_CONTEXT = Key::file("quorum.auth.server.saslLoginContext", Text, "Section of the JAAS file for connections from other members.").default("QuorumServer");
-    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` is replaced by the member's host.").default("zkquorum/localhost").should().partly(&[Fate::Refused(Asks::Any, &KERBEROS)]);
+    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` is replaced by the member's host.").default("zkquorum/localhost").should().partly(&[Effect::Refused(ValueSet::Any, &KERBEROS)]);
 }

@@ -1,6 +1,6 @@
 //! Settings of the server itself: directories, ports, time, sessions, features.
 
-use super::fate::Asks;
+use super::effect::ValueSet;
 use super::key::ValueKind::{Class, Flag, Host, Int, Path, Port, Secret, Word};
 use super::key::{Key, OutOfRange};
 use super::keys;
@@ -16,7 +16,7 @@ keys! {
     CLIENT_PORT_LISTEN_BACKLOG = Key::file("clientPortListenBacklog", Int, "Number of connections that may wait to be accepted; -1 lets the server choose the number.").default("-1").unit("connections").between(-1, i32::MAX as i64, OutOfRange::Refused).should();
     MAX_CLIENT_CNXNS = Key::file("maxClientCnxns", Int, "Maximum number of connections from one address; 0 disables the limit. Further connections are closed.").default("60").unit("connections");
     MAX_CNXNS = Key::prefixed("maxCnxns", Int, "Maximum number of connections from all clients; 0 disables the limit.").default("0").unit("connections").at_least(0, OutOfRange::Default);
-    SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").no_effect(Asks::Any, "Zoarium has only one network layer");
+    SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").no_effect(ValueSet::Any, "Zoarium has only one network layer");
     CLIENT_TCP_KEEP_ALIVE = Key::prefixed("clientTcpKeepAlive", Flag, "Whether client connections use TCP keep-alive.").default("false").should();
     GLOBAL_OUTSTANDING_LIMIT = Key::prefixed("globalOutstandingLimit", Int, "Number of requests in progress above which the server stops reading from clients that have a request in progress.").default("1000").unit("requests");
     CORE_DUMPS = Key::file_or_property("zoarium.coreDumps", "zoarium.coreDumps", Flag, "Whether a crash may write a core dump, which contains data and secrets. With `true`, the core limit of the process (`ulimit -c`) applies. Zoarium only.").default("false").strict().should();
@@ -43,7 +43,7 @@ keys! {
     SESSIONLESS_CNXN_TIMEOUT = Key::prefixed("nio.sessionlessCnxnTimeout", Int, "Time after which a connection without a session is closed.").default("10000").unit("ms").at_least(1, OutOfRange::Default).should();
     REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that a stopping server waits for requests that are delayed by `request_throttle_max_requests`.").default("10000").unit("ms").at_least(0, OutOfRange::Default).should();
 
-    CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").no_effect(Asks::Any, "only a test tool of Java reads this setting");
-    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read this setting");
-    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read this setting");
+    CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").no_effect(ValueSet::Any, "only a test tool of Java reads this setting");
+    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").no_effect(ValueSet::Any, "only Java's tests read this setting");
+    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").no_effect(ValueSet::Any, "only Java's tests read this setting");
 }

@@ -1,6 +1,6 @@
 //! Description of a setting.
 
-use super::fate::{Asks, Condition, Fate, Refusal};
+use super::effect::{Condition, Effect, Refusal, ValueSet};
 
 /// Setting: names, type, default, range and meaning.
 ///
@@ -31,7 +31,7 @@ pub struct Key {
     /// Usage of the setting in practice.
     pub tier: Tier,
     /// Effect of the setting in Zoarium.
-    pub fate: Fate,
+    pub effect: Effect,
     /// Condition on another setting without which this setting is ignored.
     pub only_with: Option<Condition>,
     /// Purpose of the setting, in one sentence.
@@ -153,7 +153,7 @@ impl Key {
             is_strict: false,
             is_decimal: false,
             tier: Tier::Must,
-            fate: Fate::Works,
+            effect: Effect::Works,
             only_with: None,
             doc,
         }
@@ -249,30 +249,30 @@ impl Key {
     /// effect.
     pub(super) const fn internal(mut self, why: &'static str) -> Self {
         self.tier = Tier::Warn;
-        self.no_effect(Asks::Any, why)
+        self.no_effect(ValueSet::Any, why)
     }
 
     /// Marks values that are harmless but have no effect.
-    pub(super) const fn no_effect(mut self, asks: Asks, why: &'static str) -> Self {
-        self.fate = Fate::NoEffect(asks, why);
+    pub(super) const fn no_effect(mut self, set: ValueSet, why: &'static str) -> Self {
+        self.effect = Effect::NoEffect(set, why);
         self
     }
 
     /// Marks values that require a missing feature.
-    pub(super) const fn refused(mut self, asks: Asks, refusal: &'static Refusal) -> Self {
-        self.fate = Fate::Refused(asks, refusal);
+    pub(super) const fn refused(mut self, set: ValueSet, refusal: &'static Refusal) -> Self {
+        self.effect = Effect::Refused(set, refusal);
         self
     }
 
     /// Marks a setting that works except for some values.
-    pub(super) const fn partly(mut self, cases: &'static [Fate]) -> Self {
-        self.fate = Fate::Partly(cases);
+    pub(super) const fn partly(mut self, cases: &'static [Effect]) -> Self {
+        self.effect = Effect::Partly(cases);
         self
     }
 
     /// Makes the setting depend on another setting with one of these values.
-    pub(super) const fn only_with(mut self, name: &'static str, asks: Asks) -> Self {
-        self.only_with = Some(Condition { name, asks });
+    pub(super) const fn only_with(mut self, name: &'static str, set: ValueSet) -> Self {
+        self.only_with = Some(Condition { name, set });
         self
     }
 

@@ -3,7 +3,7 @@
 //! One [`Key`] per setting contains every fact about it. The loader, the suggestions for misspelt
 //! keys, the warnings about settings without effect, the refusals of missing features and
 //! docs/CONFIG.md use it. To add a setting, add its line to a section and read it in its struct. To
-//! change the effect of a setting, change the [`Fate`] in its line.
+//! change the effect of a setting, change the [`Effect`] in its line.
 //!
 //! Source: zookeeperAdmin.md of 3.9.5, QuorumPeerConfig, and the classes that read the properties.
 
@@ -11,15 +11,15 @@ use std::borrow::Cow;
 
 pub(crate) mod cluster;
 pub(crate) mod core;
-mod fate;
+mod effect;
 mod key;
 pub(crate) mod operations;
 pub(crate) mod security;
 mod since;
 pub(crate) mod storage;
 
-pub(crate) use fate::KERBEROS;
-pub use fate::{Asks, Condition, Fate, Refusal, Verdict};
+pub(crate) use effect::KERBEROS;
+pub use effect::{Condition, Effect, Refusal, ValueSet, Verdict};
 pub use key::{DefaultValue, Key, OutOfRange, PREFIX, Range, Scope, Tier, ValueKind};
 pub use since::since;
 

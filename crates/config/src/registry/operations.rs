@@ -1,6 +1,6 @@
 //! Settings for operators, and for internals of the Java server.
 
-use super::fate::{Asks, Fate, METRICS_TLS};
+use super::effect::{Effect, METRICS_TLS, ValueSet};
 use super::key::ValueKind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, Text, Word};
 use super::key::{Key, OutOfRange};
 use super::keys;
@@ -46,16 +46,16 @@ keys! {
     HEALTH_PORT = Key::file_or_property("zoarium.health.port", "zoarium.health.port", Port, "Separate port for `/health/live` and `/health/ready`, at `admin.serverAddress`. Zoarium only.");
     ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Interval in which one restore is accepted. The interval for snapshots is a thousandth of this value, as in ZooKeeper 3.9.5.").default("300000").unit("ms").at_least(0, OutOfRange::Refused).strict();
 
-    METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of the metrics exporter: `PrometheusMetricsProvider` serves metrics over HTTP, and `NullMetricsProvider` discards them.").default(DEFAULT_CLASS).partly(&[Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "Zoarium does not discard metrics")]);
+    METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of the metrics exporter: `PrometheusMetricsProvider` serves metrics over HTTP, and `NullMetricsProvider` discards them.").default(DEFAULT_CLASS).partly(&[Effect::NoEffect(ValueSet::OneOf(&[NULL_CLASS]), "Zoarium does not discard metrics")]);
     METRICS_HTTP_HOST = Key::file("metricsProvider.httpHost", Host, "Address of the exporter.").default("0.0.0.0");
     METRICS_HTTP_PORT = Key::file("metricsProvider.httpPort", Port, "Port of the exporter.").default("7000");
     METRICS_EXPORT_JVM_INFO = Key::file("metricsProvider.exportJvmInfo", Text, "Whether metrics of the process are also exported; only the value `true` enables them.").default("true");
     METRICS_WORKER_THREADS = Key::file("metricsProvider.numWorkerThreads", Text, "Number of Java's threads that calculate summaries.").default("1").internal(SAMPLES_INLINE);
     METRICS_QUEUE_SIZE = Key::file("metricsProvider.maxQueueSize", Text, "Length of the queue of Java's threads for summaries.").default("1000000").internal(SAMPLES_INLINE);
     METRICS_SHUTDOWN_TIMEOUT = Key::file("metricsProvider.workerShutdownTimeoutMs", Text, "Time limit for the end of Java's threads for summaries.").default("1000").unit("ms").internal(SAMPLES_INLINE);
-    METRICS_HTTPS_PORT = Key::file("metricsProvider.httpsPort", Text, "Port on which the exporter of ZooKeeper 3.10 serves HTTPS.").refused(Asks::Any, &METRICS_TLS);
-    METRICS_SSL = Key::file("metricsProvider.ssl.*", Text, "TLS settings of the exporter of ZooKeeper 3.10, such as its stores.").refused(Asks::Any, &METRICS_TLS);
-    METRICS_OTHER = Key::file("metricsProvider.*", Text, "Other settings of Java's metrics exporters.").no_effect(Asks::Any, NO_EXPORTER);
+    METRICS_HTTPS_PORT = Key::file("metricsProvider.httpsPort", Text, "Port on which the exporter of ZooKeeper 3.10 serves HTTPS.").refused(ValueSet::Any, &METRICS_TLS);
+    METRICS_SSL = Key::file("metricsProvider.ssl.*", Text, "TLS settings of the exporter of ZooKeeper 3.10, such as its stores.").refused(ValueSet::Any, &METRICS_TLS);
+    METRICS_OTHER = Key::file("metricsProvider.*", Text, "Other settings of Java's metrics exporters.").no_effect(ValueSet::Any, NO_EXPORTER);
 
     FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered in addition to `srvr`; `*` means all.");
     HISTORY_ENABLED = Key::prefixed("history.enabled", Flag, "Whether the server records all changes of znodes (the change history).").default("false");
@@ -85,28 +85,28 @@ keys! {
     PATH_STATS = Key::prefixed("pathStats.*", Text, "Java's log of the busiest paths.").internal(NO_PATH_STATS);
     NIO = Key::prefixed("nio.*", Text, "Java's selector and worker threads and their buffers.").internal(NO_THREAD_POOLS);
     COMMIT_PROCESSOR = Key::prefixed("commitProcessor.*", Text, "Java's threads between commit and reply.").internal(NO_THREAD_POOLS);
-    MAX_RESPONSE_CACHE_SIZE = Key::prefixed("maxResponseCacheSize", Int, "Size of Java's cache of getData replies.").default("400").unit("replies").should().no_effect(Asks::Any, NO_CACHE);
-    MAX_CHILDREN_CACHE_SIZE = Key::prefixed("maxGetChildrenResponseCacheSize", Int, "Size of Java's cache of getChildren replies.").default("400").unit("replies").should().no_effect(Asks::Any, NO_CACHE);
-    WATCH_MANAGER_NAME = Key::prefixed("watchManagerName", Class, "Java's choice between two watch tables.").should().no_effect(Asks::Any, ONE_WATCH_TABLE);
+    MAX_RESPONSE_CACHE_SIZE = Key::prefixed("maxResponseCacheSize", Int, "Size of Java's cache of getData replies.").default("400").unit("replies").should().no_effect(ValueSet::Any, NO_CACHE);
+    MAX_CHILDREN_CACHE_SIZE = Key::prefixed("maxGetChildrenResponseCacheSize", Int, "Size of Java's cache of getChildren replies.").default("400").unit("replies").should().no_effect(ValueSet::Any, NO_CACHE);
+    WATCH_MANAGER_NAME = Key::prefixed("watchManagerName", Class, "Java's choice between two watch tables.").should().no_effect(ValueSet::Any, ONE_WATCH_TABLE);
     WATCHER_CLEAN_THREADS = Key::prefixed("watcherCleanThreadsNum", Int, "Number of Java's threads that remove dead watches.").default("2").internal(NO_DEAD_WATCHES);
     WATCHER_CLEAN_THRESHOLD = Key::prefixed("watcherCleanThreshold", Int, "Number of dead watches at which Java's threads start to remove dead watches.").default("1000").internal(NO_DEAD_WATCHES);
     WATCHER_CLEAN_INTERVAL = Key::prefixed("watcherCleanIntervalInSeconds", Int, "Time after which Java's threads start to remove dead watches.").default("600").unit("s").internal(NO_DEAD_WATCHES);
     MAX_DEAD_WATCHERS = Key::prefixed("maxInProcessingDeadWatchers", Int, "Number of dead watches above which Java delays connections.").default("-1").internal(NO_DEAD_WATCHES);
     BIT_HASH_CACHE_SIZE = Key::prefixed("bitHashCacheSize", Int, "Size of a cache in Java's second watch table.").default("10").internal(ONE_WATCH_TABLE);
 
-    JMX_LOG4J = Key::prefixed("jmx.log4j.*", Text, "JMX beans of Java's logging.").no_effect(Asks::Any, NO_JMX);
-    JMX_REMOTE = Key::property("com.sun.management.*", Text, "JMX settings of the JVM.").no_effect(Asks::Any, NO_JMX);
-    RMI = Key::property("java.rmi.*", Text, "JMX settings of the JVM.").no_effect(Asks::Any, NO_JMX);
-    CONSOLE_THRESHOLD = Key::prefixed("console.threshold", Text, "Java's log level on the console.").no_effect(Asks::Any, NO_LOGBACK);
+    JMX_LOG4J = Key::prefixed("jmx.log4j.*", Text, "JMX beans of Java's logging.").no_effect(ValueSet::Any, NO_JMX);
+    JMX_REMOTE = Key::property("com.sun.management.*", Text, "JMX settings of the JVM.").no_effect(ValueSet::Any, NO_JMX);
+    RMI = Key::property("java.rmi.*", Text, "JMX settings of the JVM.").no_effect(ValueSet::Any, NO_JMX);
+    CONSOLE_THRESHOLD = Key::prefixed("console.threshold", Text, "Java's log level on the console.").no_effect(ValueSet::Any, NO_LOGBACK);
     LOG_DIR = Key::prefixed("log.dir", Path, "Directory of the audit log's file.").derived("the working directory").should();
-    LOG = Key::prefixed("log.*", Text, "Names and sizes of Java's log files.").no_effect(Asks::Any, NO_LOGBACK);
-    AUDIT_LOG = Key::prefixed("auditlog.*", Text, "Other properties of Java's audit log.").no_effect(Asks::Any, NO_LOGBACK);
-    ROOT_LOGGER = Key::prefixed("root.logger", Text, "Java's root logger.").no_effect(Asks::Any, NO_LOGBACK);
-    TRACE_LOG = Key::prefixed("tracelog.*", Text, "Directory and file of the trace log of old releases.").no_effect(Asks::Any, NO_TRACE_FILES);
-    REQUEST_TRACE_FILE = Key::property("requestTraceFile", Path, "Trace log of old releases.").no_effect(Asks::Any, NO_TRACE_FILES);
-    TRACE_FILE = Key::property("traceFile", Path, "Trace log of old releases.").no_effect(Asks::Any, NO_TRACE_FILES);
-    CLIENT_CNXN_SOCKET = Key::prefixed("clientCnxnSocket", Text, "Class of the connections of Java's client.").no_effect(Asks::Any, OF_CLIENTS);
-    SSL_CLIENT_ENABLE = Key::prefixed("ssl.client.enable", Flag, "A setting from old guides.").no_effect(Asks::True, "no release of ZooKeeper reads this setting; a server has TLS if `secureClientPort` is set");
+    LOG = Key::prefixed("log.*", Text, "Names and sizes of Java's log files.").no_effect(ValueSet::Any, NO_LOGBACK);
+    AUDIT_LOG = Key::prefixed("auditlog.*", Text, "Other properties of Java's audit log.").no_effect(ValueSet::Any, NO_LOGBACK);
+    ROOT_LOGGER = Key::prefixed("root.logger", Text, "Java's root logger.").no_effect(ValueSet::Any, NO_LOGBACK);
+    TRACE_LOG = Key::prefixed("tracelog.*", Text, "Directory and file of the trace log of old releases.").no_effect(ValueSet::Any, NO_TRACE_FILES);
+    REQUEST_TRACE_FILE = Key::property("requestTraceFile", Path, "Trace log of old releases.").no_effect(ValueSet::Any, NO_TRACE_FILES);
+    TRACE_FILE = Key::property("traceFile", Path, "Trace log of old releases.").no_effect(ValueSet::Any, NO_TRACE_FILES);
+    CLIENT_CNXN_SOCKET = Key::prefixed("clientCnxnSocket", Text, "Class of the connections of Java's client.").no_effect(ValueSet::Any, OF_CLIENTS);
+    SSL_CLIENT_ENABLE = Key::prefixed("ssl.client.enable", Flag, "A setting from old guides.").no_effect(ValueSet::True, "no release of ZooKeeper reads this setting; a server has TLS if `secureClientPort` is set");
     LOGBACK = Key::property("logback.*", Text, "Settings of Java's logging.").internal(NO_LOGBACK);
     LOG4J = Key::property("log4j.*", Text, "Settings of Java's logging.").internal(NO_LOGBACK);
     JAVA_SECURITY = Key::property("java.security.*", Text, "Security settings of the JVM.").internal(NO_JVM);

@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn nearly_every_setting_that_works_has_its_release() {
-        let works = registry::all().filter(|key| key.fate == registry::Fate::Works);
+        let works = registry::all().filter(|key| key.effect == registry::Effect::Works);
         let unknown: Vec<_> = works
             .filter(|key| since(key.name).is_none())
             .map(|key| key.name)

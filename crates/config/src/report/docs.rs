@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::registry::{
-    Asks, DefaultValue, Fate, Key, PREFIX, Refusal, Scope, Section, ValueKind, all,
+    DefaultValue, Effect, Key, PREFIX, Refusal, Scope, Section, ValueKind, ValueSet, all,
 };
 
 /// Returns the reference of all settings as Markdown.
@@ -13,7 +13,7 @@ pub fn render_markdown() -> String {
         let used = section
             .keys()
             .iter()
-            .filter(|key| matches!(key.fate, Fate::Works | Fate::Partly(_)));
+            .filter(|key| matches!(key.effect, Effect::Works | Effect::Partly(_)));
         // Writing to a string does not fail.
         let _ = write!(out, "\n## {}\n\n{TABLE_HEAD}", section.title());
         for key in used {
@@ -29,32 +29,32 @@ pub fn render_markdown() -> String {
         );
         let _ = write!(out, "\n{}\n\n{REFUSED_TABLE_HEAD}", wrapped(&why));
         for (key, case) in cases() {
-            if let Fate::Refused(asks, given) = case
+            if let Effect::Refused(set, given) = case
                 && *given == refusal
             {
-                out.push_str(&case_row(key, &asks.describe(), key.doc));
+                out.push_str(&case_row(key, &set.describe(), key.doc));
             }
         }
     }
     out.push_str(NO_EFFECT_HEAD);
     for (key, case) in cases() {
-        if let Fate::NoEffect(asks, why) = case {
+        if let Effect::NoEffect(set, why) = case {
             let what = format!("{} {}", key.doc, sentence(why));
-            out.push_str(&case_row(key, &asks.describe(), &what));
+            out.push_str(&case_row(key, &set.describe(), &what));
         }
     }
     out
 }
 
 /// Returns all settings with each case of their fates.
-fn cases() -> impl Iterator<Item = (&'static Key, &'static Fate)> {
-    all().flat_map(|key| key.fate.cases().iter().map(move |case| (key, case)))
+fn cases() -> impl Iterator<Item = (&'static Key, &'static Effect)> {
+    all().flat_map(|key| key.effect.cases().iter().map(move |case| (key, case)))
 }
 
 /// Returns the refused values and their refusals, in the order of the settings.
-fn refused() -> impl Iterator<Item = (&'static Asks, &'static Refusal)> {
+fn refused() -> impl Iterator<Item = (&'static ValueSet, &'static Refusal)> {
     cases().filter_map(|(_, case)| match case {
-        Fate::Refused(asks, refusal) => Some((asks, *refusal)),
+        Effect::Refused(set, refusal) => Some((set, *refusal)),
         _ => None,
     })
 }
@@ -81,17 +81,17 @@ fn reason_sentence(refusal: &Refusal) -> String {
 
 /// Returns a name for the refused settings or values, which the table below lists.
 fn subject(refusal: &Refusal) -> &'static str {
-    let asks: Vec<_> = refused().filter(|(_, given)| *given == refusal).collect();
-    match asks.as_slice() {
-        [(Asks::OneOf([_]), _)] => "this value",
-        all if all.iter().all(|(asks, _)| **asks == Asks::Any) => "each setting below",
+    let sets: Vec<_> = refused().filter(|(_, given)| *given == refusal).collect();
+    match sets.as_slice() {
+        [(ValueSet::OneOf([_]), _)] => "this value",
+        all if all.iter().all(|(set, _)| **set == ValueSet::Any) => "each setting below",
         _ => "each value below",
     }
 }
 
 fn case_row(key: &Key, values: &str, what: &str) -> String {
     let beside = key.only_with.map_or_else(String::new, |condition| {
-        let values = condition.asks.describe();
+        let values = condition.set.describe();
         format!(", where `{}` is {values}", condition.name)
     });
     format!("| `{}` | {values}{beside} | {what} |\n", name(key))

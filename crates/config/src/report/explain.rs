@@ -2,7 +2,7 @@
 
 use super::docs;
 use super::suggest;
-use crate::registry::{self, DefaultValue, Fate, Key, PREFIX, Scope, ValueKind};
+use crate::registry::{self, DefaultValue, Effect, Key, PREFIX, Scope, ValueKind};
 
 /// Description of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub struct Explanation {
     /// First releases of Apache ZooKeeper with the setting.
     pub since: Option<&'static str>,
     /// Effect of the setting in Zoarium: `works`, or a line for each case.
-    pub fate: Vec<FateLine>,
+    pub effect: Vec<EffectLine>,
 }
 
 /// Effect of certain values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FateLine {
+pub struct EffectLine {
     /// `works`, `no effect` or `refused`.
-    pub fate: &'static str,
+    pub effect: &'static str,
     /// Affected values. Empty for all other values.
     pub values: String,
     /// Reason for the effect.
@@ -89,7 +89,7 @@ fn explained(name: &str, key: &'static Key) -> Explanation {
             DefaultValue::Derived(words) => Some(words.replace('`', "")),
         },
         since: registry::since(key.name),
-        fate: fate_lines(key),
+        effect: effect_lines(key),
     }
 }
 
@@ -120,38 +120,38 @@ fn written(scope: Scope) -> &'static str {
     }
 }
 
-fn fate_lines(key: &Key) -> Vec<FateLine> {
-    let works = |values: String| FateLine {
-        fate: "works",
+fn effect_lines(key: &Key) -> Vec<EffectLine> {
+    let works = |values: String| EffectLine {
+        effect: "works",
         values,
         reason: "",
         way_out: "",
     };
-    let mut lines: Vec<FateLine> = Vec::new();
+    let mut lines: Vec<EffectLine> = Vec::new();
     let mut has_rest = true;
-    for case in key.fate.cases() {
-        let (asks, line) = match case {
-            Fate::NoEffect(asks, reason) => (
-                asks,
-                FateLine {
-                    fate: "no effect",
-                    values: asks.describe().replace('`', ""),
+    for case in key.effect.cases() {
+        let (set, line) = match case {
+            Effect::NoEffect(set, reason) => (
+                set,
+                EffectLine {
+                    effect: "no effect",
+                    values: set.describe().replace('`', ""),
                     reason,
                     way_out: "",
                 },
             ),
-            Fate::Refused(asks, refusal) => (
-                asks,
-                FateLine {
-                    fate: "refused",
-                    values: asks.describe().replace('`', ""),
+            Effect::Refused(set, refusal) => (
+                set,
+                EffectLine {
+                    effect: "refused",
+                    values: set.describe().replace('`', ""),
                     reason: refusal.reason,
                     way_out: refusal.way_out,
                 },
             ),
-            Fate::Works | Fate::Partly(_) => continue,
+            Effect::Works | Effect::Partly(_) => continue,
         };
-        has_rest &= *asks != registry::Asks::Any;
+        has_rest &= *set != registry::ValueSet::Any;
         lines.push(line);
     }
     if has_rest {
@@ -176,8 +176,8 @@ mod tests {
                 ("transactions", Some("3.4.0 or before"))
             );
             assert_eq!(found.values, "whole number, 2 or more");
-            assert_eq!(found.fate.len(), 1);
-            assert_eq!(found.fate[0].fate, "works");
+            assert_eq!(found.effect.len(), 1);
+            assert_eq!(found.effect[0].effect, "works");
         }
         assert_eq!(explain("server.7").unwrap().name, "server.7");
         assert_eq!(
@@ -206,7 +206,10 @@ mod tests {
         for key in registry::all() {
             let name = key.name.replace('*', "x");
             let found = explain(&name).unwrap();
-            assert!(!found.fate.is_empty() && !found.values.is_empty(), "{name}");
+            assert!(
+                !found.effect.is_empty() && !found.values.is_empty(),
+                "{name}"
+            );
             assert!(!found.values.contains('`'), "{name}");
         }
     }
@@ -215,9 +218,9 @@ mod tests {
     fn a_refusal_says_why_and_what_to_do() {
         let found = explain("ssl.crl").unwrap();
         let refused = found
-            .fate
+            .effect
             .iter()
-            .find(|line| line.fate == "refused")
+            .find(|line| line.effect == "refused")
             .unwrap();
         assert!(!refused.reason.is_empty() && !refused.way_out.is_empty());
     }

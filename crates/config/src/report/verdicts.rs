@@ -14,7 +14,7 @@ pub(crate) fn judge(settings: &mut WrittenSettings, has_gssapi: bool) -> Vec<Con
     let mut notices: Vec<Notice> = Vec::new();
     for key in registry::all() {
         for found in written(settings, key) {
-            match key.fate.judge(&found.text) {
+            match key.effect.judge(&found.text) {
                 Verdict::Refused(refusal) if has_gssapi && *refusal == registry::KERBEROS => {}
                 Verdict::Refused(refusal) if is_asked_for(settings, key) => {
                     let refused = found.refused(refusal.reason).with_id(finding::NOT_THERE);
@@ -66,6 +66,6 @@ fn is_asked_for(settings: &WrittenSettings, key: &Key) -> bool {
             (None, DefaultValue::Value(text)) => text.to_owned(),
             (None, _) => String::new(),
         };
-        condition.asks.fits(&value)
+        condition.set.fits(&value)
     })
 }

@@ -1,6 +1,6 @@
 //! Check that the configuration reads every setting in the registry.
 
-use zoarium_config::registry::{self, Asks, Fate, Key};
+use zoarium_config::registry::{self, Effect, Key, ValueSet};
 use zoarium_config::{Config, Secret, SystemProperties};
 
 use crate::support::{Machine, another_value, machine_with};
@@ -51,7 +51,7 @@ fn meaning(machine: Machine) -> Config {
 fn every_setting_that_can_have_an_effect_changes_the_configuration() {
     let mut checked = 0;
     let is_idle = |key: &&Key| {
-        matches!(key.fate, Fate::NoEffect(Asks::Any, _)) || REFUSED.contains(&key.name)
+        matches!(key.effect, Effect::NoEffect(ValueSet::Any, _)) || REFUSED.contains(&key.name)
     };
     for key in registry::all().filter(|key| !is_idle(key)) {
         let Some(value) = another_value(key).filter(|_| !TOGETHER.contains(&key.name)) else {

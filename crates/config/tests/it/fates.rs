@@ -1,19 +1,19 @@
 //! Effect of every setting: it works, has no effect with one warning, or is refused.
 
-use zoarium_config::registry::{self, Asks, Fate, Key, Scope, ValueKind};
+use zoarium_config::registry::{self, Effect, Key, Scope, ValueKind, ValueSet};
 use zoarium_config::{Config, exit_code};
 
 use crate::support::{Machine, another_value, warnings};
 
 /// Returns a value of the setting that matches the condition.
-fn asking_value(key: &Key, asks: Asks) -> String {
+fn asking_value(key: &Key, asks: ValueSet) -> String {
     match asks {
-        Asks::True => "true".to_owned(),
-        Asks::False => "false".to_owned(),
-        Asks::OneOf(words) => words[0].to_owned(),
-        Asks::OtherThan(_) | Asks::ListsOtherThan(_) => "unheard-of".to_owned(),
-        Asks::Any if key.kind == ValueKind::Class => "com.example.Unheard".to_owned(),
-        Asks::Any => another_value(key).unwrap().to_owned(),
+        ValueSet::True => "true".to_owned(),
+        ValueSet::False => "false".to_owned(),
+        ValueSet::OneOf(words) => words[0].to_owned(),
+        ValueSet::OtherThan(_) | ValueSet::ListsOtherThan(_) => "unheard-of".to_owned(),
+        ValueSet::Any if key.kind == ValueKind::Class => "com.example.Unheard".to_owned(),
+        ValueSet::Any => another_value(key).unwrap().to_owned(),
     }
 }
 
@@ -65,8 +65,8 @@ fn is_about(written: Option<&str>, key: &Key) -> bool {
 fn every_refused_case_is_refused_with_its_line_and_a_hint() {
     let mut checked = 0;
     for key in registry::all() {
-        for case in key.fate.cases() {
-            let Fate::Refused(asks, refusal) = case else {
+        for case in key.effect.cases() {
+            let Effect::Refused(asks, refusal) = case else {
                 continue;
             };
             let value = match key.name {
@@ -94,8 +94,8 @@ fn every_refused_case_is_refused_with_its_line_and_a_hint() {
 fn every_case_without_effect_is_warned_about_once_and_starts() {
     let mut checked = 0;
     for key in registry::all() {
-        for case in key.fate.cases() {
-            let Fate::NoEffect(asks, why) = case else {
+        for case in key.effect.cases() {
+            let Effect::NoEffect(asks, why) = case else {
                 continue;
             };
             let config = with(key, &asking_value(key, *asks)).config();
@@ -114,7 +114,7 @@ fn every_case_without_effect_is_warned_about_once_and_starts() {
 #[test]
 fn a_setting_that_works_is_neither_refused_nor_reported() {
     let mut checked = 0;
-    for key in registry::all().filter(|key| key.fate == Fate::Works) {
+    for key in registry::all().filter(|key| key.effect == Effect::Works) {
         let Some(value) = another_value(key) else {
             continue;
         };
@@ -325,14 +325,14 @@ fn settings_formerly_without_effect_work_or_are_reported() {
     for (name, now) in ONCE_INERT {
         let key = registry::find(name).or_else(|| registry::find_property(name));
         let key = key.unwrap_or_else(|| panic!("{name} is not known"));
-        let mut fates = match key.fate {
-            Fate::Partly(_) => vec![Works],
+        let mut fates = match key.effect {
+            Effect::Partly(_) => vec![Works],
             _ => Vec::new(),
         };
-        fates.extend(key.fate.cases().iter().map(|case| match case {
-            Fate::NoEffect(..) => HasNoEffect,
-            Fate::Refused(..) => IsRefused,
-            Fate::Works | Fate::Partly(_) => Works,
+        fates.extend(key.effect.cases().iter().map(|case| match case {
+            Effect::NoEffect(..) => HasNoEffect,
+            Effect::Refused(..) => IsRefused,
+            Effect::Works | Effect::Partly(_) => Works,
         }));
         fates.dedup();
         assert_eq!(fates, *now, "{name}");

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use zoarium_config::Config;
-use zoarium_config::registry::{self, Fate, Key};
+use zoarium_config::registry::{self, Effect, Key};
 
 use crate::every_setting::TOGETHER;
 use crate::support::{Machine, another_value, machine_with};
@@ -179,7 +179,7 @@ fn settings_behind() -> BTreeMap<String, BTreeSet<&'static str>> {
 
 /// Returns whether any value of the setting works.
 fn can_work(key: &Key) -> bool {
-    matches!(key.fate, Fate::Works | Fate::Partly(_))
+    matches!(key.effect, Effect::Works | Effect::Partly(_))
 }
 
 #[test]

@@ -32,14 +32,14 @@ pub(crate) fn is_archive(path: &Path) -> bool {
 }
 
 /// Work directory next to an archive. It is removed when this value is dropped.
-pub(super) struct Workplace {
+pub(super) struct WorkDirectory {
     outer: PathBuf,
     /// Backup as a directory.
     pub(super) dir: PathBuf,
     _lock: Box<dyn DiskLock>,
 }
 
-impl Workplace {
+impl WorkDirectory {
     /// Creates the working directory of an archive next to it, and locks it.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Workplace {
     }
 }
 
-impl Drop for Workplace {
+impl Drop for WorkDirectory {
     fn drop(&mut self) {
         // If the removal fails, the next backup removes the directory.
         let _ = remove_tree(&self.outer);
@@ -142,12 +142,12 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), Error> {
             ErrorKind::AlreadyExists => damaged(&format!("it contains {name} twice")),
             _ => file_error("create", &to)(error),
         })?;
-        let (bytes, size) = (pour(&mut entry, &mut out), entry.size());
+        let (bytes, size) = (copy_bytes(&mut entry, &mut out), entry.size());
         match bytes {
             Ok(bytes) if bytes == size => {}
             Ok(_) => return Err(damaged(&format!("{name} ends early"))),
-            Err(Broken::Read(error)) => return Err(damaged(&error)),
-            Err(Broken::Write(error)) => return Err(file_error("write", &to)(error)),
+            Err(TransferError::Read(error)) => return Err(damaged(&error)),
+            Err(TransferError::Write(error)) => return Err(file_error("write", &to)(error)),
         }
     }
     if dir.join(MANIFEST).exists() {
@@ -157,20 +157,20 @@ pub(crate) fn unpack(archive: &Path, dir: &Path) -> Result<(), Error> {
     }
 }
 
-enum Broken {
+enum TransferError {
     Read(io::Error),
     Write(io::Error),
 }
 
-fn pour(from: &mut impl io::Read, to: &mut impl io::Write) -> Result<u64, Broken> {
+fn copy_bytes(from: &mut impl io::Read, to: &mut impl io::Write) -> Result<u64, TransferError> {
     let mut piece = vec![0; 64 << 10];
     let mut bytes = 0;
     loop {
-        let read = from.read(&mut piece).map_err(Broken::Read)?;
+        let read = from.read(&mut piece).map_err(TransferError::Read)?;
         if read == 0 {
             return Ok(bytes);
         }
-        to.write_all(&piece[..read]).map_err(Broken::Write)?;
+        to.write_all(&piece[..read]).map_err(TransferError::Write)?;
         bytes += read as u64;
     }
 }

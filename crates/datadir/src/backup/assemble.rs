@@ -17,7 +17,7 @@ use crate::{Error, file_error};
 
 /// Rebuilds the tree of a backup from only the files of the backup.
 pub(super) fn assemble(
-    unfinished: &Unfinished,
+    unfinished: &UnfinishedDirectory,
     dir: &Path,
     manifest: &Manifest,
     limits: Limits,
@@ -61,9 +61,9 @@ pub(crate) fn recovered(
 }
 
 /// Data directory inside a backup, which exists during the work.
-pub(super) struct Unfinished(PathBuf);
+pub(super) struct UnfinishedDirectory(PathBuf);
 
-impl Unfinished {
+impl UnfinishedDirectory {
     pub(super) fn begin(dir: &Path) -> Result<Self, Error> {
         let unfinished = Self(dir.join("unfinished"));
         unfinished.clear()?;
@@ -81,7 +81,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedDirectory {
     fn drop(&mut self) {
         // If the removal fails, the next backup removes the directory.
         let _ = remove_tree(&self.0);

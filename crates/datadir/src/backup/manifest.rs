@@ -24,9 +24,9 @@ const FORMAT: &str = "zoarium backup 1";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// Snapshot with which the backup begins.
-    pub snapshot: Kept,
+    pub snapshot: BackupFile,
     /// Logs in order, without a gap.
-    pub logs: Vec<Kept>,
+    pub logs: Vec<BackupFile>,
     /// Hash of the last record of the log. The next log must contain the same record. `None` if the
     /// snapshot contains all transactions.
     pub last_record: Option<String>,
@@ -40,7 +40,7 @@ pub struct Manifest {
 
 /// File of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct BackupFile {
     /// Name of the file in the backup.
     pub file: String,
     /// Name of the file in a data directory.
@@ -95,7 +95,7 @@ impl Manifest {
     }
 
     /// Returns all files.
-    pub fn files(&self) -> impl Iterator<Item = &Kept> {
+    pub fn files(&self) -> impl Iterator<Item = &BackupFile> {
         std::iter::once(&self.snapshot).chain(&self.logs)
     }
 
@@ -114,7 +114,7 @@ impl Manifest {
         json!({
             "format": FORMAT,
             "snapshot": self.snapshot.fields(),
-            "logs": self.logs.iter().map(Kept::fields).collect::<Vec<_>>(),
+            "logs": self.logs.iter().map(BackupFile::fields).collect::<Vec<_>>(),
             "last_zxid": hex(self.last()),
             "last_record": self.last_record,
             "digest": format!("{:#x}", self.digest),
@@ -133,9 +133,9 @@ impl Manifest {
             return None;
         }
         let digest = value["digest"].as_str()?.strip_prefix("0x")?;
-        let logs = value["logs"].as_array()?.iter().map(Kept::parse);
+        let logs = value["logs"].as_array()?.iter().map(BackupFile::parse);
         Some(Self {
-            snapshot: Kept::parse(&value["snapshot"])?,
+            snapshot: BackupFile::parse(&value["snapshot"])?,
             logs: logs.collect::<Option<_>>()?,
             last_record: value["last_record"].as_str().map(str::to_owned),
             digest: u64::from_str_radix(digest, 16).ok()?,
@@ -145,7 +145,7 @@ impl Manifest {
     }
 }
 
-impl Kept {
+impl BackupFile {
     fn fields(&self) -> Value {
         json!({
             "file": self.file,
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn manifest() -> Manifest {
-        let kept = |file: &str, first, last| Kept {
+        let kept = |file: &str, first, last| BackupFile {
             file: file.to_owned(),
             name: "x".to_owned(),
             first: Zxid(first),

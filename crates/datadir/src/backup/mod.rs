@@ -30,13 +30,13 @@ use jute::Limits;
 use proto::Zxid;
 use storage::{DataDirs, DiskLock, RealDisk, list_snapshots};
 
-use archive::Workplace;
+use archive::WorkDirectory;
 pub(crate) use archive::{is_archive, unpack as unpack_archive};
 pub(crate) use assemble::recovered;
-use assemble::{Unfinished, assemble};
-pub use manifest::{Kept, Manifest};
+use assemble::{UnfinishedDirectory, assemble};
+pub use manifest::{BackupFile, Manifest};
 use manifest::{MANIFEST, number_of};
-use pack::After;
+use pack::BackupEnd;
 pub(crate) use unpack::unpack;
 
 use crate::snapshot::usable_before;
@@ -67,7 +67,7 @@ pub struct NewBackup {
     settings: ReadSettings,
     /// Backup that the new one extends.
     base: Option<Manifest>,
-    unfinished: Unfinished,
+    unfinished: UnfinishedDirectory,
     number: u64,
     _lock: Box<dyn DiskLock>,
     archive: Option<Archive>,
@@ -78,12 +78,12 @@ struct Archive {
     path: PathBuf,
     /// Manifest of the file, if it has been unpacked.
     before: Option<Manifest>,
-    workplace: Workplace,
+    workplace: WorkDirectory,
 }
 
 impl Archive {
     fn open(path: &Path, mode: Mode) -> Result<Self, Error> {
-        let workplace = Workplace::beside(path)?;
+        let workplace = WorkDirectory::beside(path)?;
         let before = if mode == Mode::Incremental && path.exists() {
             archive::unpack(path, &workplace.dir)?;
             Some(load(&workplace.dir)?)
@@ -126,7 +126,7 @@ impl NewBackup {
         let existing = Manifest::load(&dir)?;
         refuse_others(&dir, existing.is_some())?;
         remove_unnamed(&dir, existing.as_ref())?;
-        let unfinished = Unfinished::begin(&dir)?;
+        let unfinished = UnfinishedDirectory::begin(&dir)?;
         Ok(Self {
             number: existing.as_ref().map_or(1, Manifest::next_number),
             base: existing.filter(|_| mode == Mode::Incremental),
@@ -184,12 +184,12 @@ impl NewBackup {
     /// Packs a snapshot and the log after it.
     fn complete(&self, source: &Source) -> Result<Manifest, Error> {
         let limits = self.settings.limits;
-        patiently(source, |dirs| {
+        read_with_retries(source, |dirs| {
             let last = end(dirs, limits)?;
             let usable = usable_before(dirs, last, self.settings)?;
             let (number, covers) = (self.number, usable.covers);
             let snapshot = pack::snapshot(&self.dir, number, &usable.file, covers)?;
-            let after = After {
+            let after = BackupEnd {
                 zxid: usable.file.zxid,
                 record: None,
             };
@@ -205,7 +205,7 @@ impl NewBackup {
             // The newest snapshot is corrupt, and the log does not cover the gap after the previous
             // one.
             if new.last() < last {
-                return Err(pack::not_kept(new.last()));
+                return Err(pack::missing_transaction_error(new.last()));
             }
             Ok(new)
         })
@@ -214,11 +214,11 @@ impl NewBackup {
     /// Extends a backup with the log that follows it. Returns `None` if there are no new
     /// transactions.
     fn extended(&self, mut base: Manifest, source: &Source) -> Result<Option<Manifest>, Error> {
-        let after = After {
+        let after = BackupEnd {
             zxid: base.last(),
             record: base.last_record.as_deref(),
         };
-        let packed = patiently(source, |dirs| {
+        let packed = read_with_retries(source, |dirs| {
             pack::log(&self.dir, self.number, dirs, &after, self.settings.limits)
         })?;
         let Some(log) = packed.log else {
@@ -238,7 +238,7 @@ pub fn verify(path: &Path, settings: ReadSettings) -> Result<Manifest, Error> {
     if !is_archive(path) {
         return verify_dir(path, settings);
     }
-    let workplace = Workplace::beside(path)?;
+    let workplace = WorkDirectory::beside(path)?;
     archive::unpack(path, &workplace.dir)?;
     verify_dir(&workplace.dir, settings)
 }
@@ -246,7 +246,12 @@ pub fn verify(path: &Path, settings: ReadSettings) -> Result<Manifest, Error> {
 fn verify_dir(dir: &Path, settings: ReadSettings) -> Result<Manifest, Error> {
     let manifest = load(dir)?;
     let _lock = lock(dir)?;
-    let found = assemble(&Unfinished::begin(dir)?, dir, &manifest, settings.limits)?;
+    let found = assemble(
+        &UnfinishedDirectory::begin(dir)?,
+        dir,
+        &manifest,
+        settings.limits,
+    )?;
     if found.tree.digest() != manifest.digest {
         return Err(Error::Refused(format!(
             "{}: the tree after {} has digest {:#x} instead of {:#x}, so the files were changed",
@@ -261,7 +266,10 @@ fn verify_dir(dir: &Path, settings: ReadSettings) -> Result<Manifest, Error> {
 
 /// Reads the source. Retries a read of a server's files a few times, because a running server may
 /// purge a file or write half of a record during the read.
-fn patiently<T>(source: &Source, read: impl Fn(&DataDirs) -> Result<T, Error>) -> Result<T, Error> {
+fn read_with_retries<T>(
+    source: &Source,
+    read: impl Fn(&DataDirs) -> Result<T, Error>,
+) -> Result<T, Error> {
     let dirs = match source {
         Source::Server(dirs) => dirs,
         Source::Download(dirs) => return read(dirs),

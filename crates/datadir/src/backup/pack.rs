@@ -12,20 +12,20 @@ use proto::Zxid;
 use sha2::{Digest, Sha256};
 use storage::{Compression, DataDirs, RealDisk, SnapshotFile, is_log_whole, log, read_txns_from};
 
-use super::manifest::{Kept, sha256_hex};
+use super::manifest::{BackupFile, sha256_hex};
 use crate::{Error, file_error};
 
 /// Part of the log after a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
     /// File of this part. `None` if there is no such part.
-    pub(super) log: Option<Kept>,
+    pub(super) log: Option<BackupFile>,
     /// Hash of the last record.
     pub(super) last_record: Option<String>,
 }
 
 /// End of a backup, from which the next backup continues.
-pub(super) struct After<'a> {
+pub(super) struct BackupEnd<'a> {
     pub(super) zxid: Zxid,
     /// Hash of the last record, if the backup contains it.
     pub(super) record: Option<&'a str>,
@@ -37,7 +37,7 @@ pub(super) fn snapshot(
     number: u64,
     file: &SnapshotFile,
     covers: Zxid,
-) -> Result<Kept, Error> {
+) -> Result<BackupFile, Error> {
     let is_plain = file.compression == Compression::None;
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
     let name = if is_plain {
@@ -63,7 +63,7 @@ pub(super) fn snapshot(
         writer.write(&piece[..read])?;
     }
     let (bytes, sha256) = writer.finish()?;
-    Ok(Kept {
+    Ok(BackupFile {
         file: kept,
         name,
         first: file.zxid,
@@ -82,7 +82,7 @@ pub(super) fn log(
     dir: &Path,
     number: u64,
     dirs: &DataDirs,
-    after: &After<'_>,
+    after: &BackupEnd<'_>,
     limits: Limits,
 ) -> Result<Packed, Error> {
     let mut packed = Packed {
@@ -98,7 +98,7 @@ pub(super) fn log(
         if zxid == after.zxid {
             let found = record_hash(&txn.payload);
             if after.record.is_some_and(|record| record != found) {
-                return Err(foreign(after.zxid));
+                return Err(other_ensemble_error(after.zxid));
             }
             packed.last_record = Some(found);
             has_met = true;
@@ -110,7 +110,7 @@ pub(super) fn log(
         }
         if writer.is_none() {
             if !has_met || !last.is_followed_by(zxid) {
-                return Err(not_kept(after.zxid));
+                return Err(missing_transaction_error(after.zxid));
             }
             let path = dir.join(format!("{number}-log.{:x}.gz", zxid.0));
             let mut new = Writer::create(path, true)?;
@@ -126,11 +126,11 @@ pub(super) fn log(
         last = zxid;
     }
     if !has_met || !is_log_whole(&RealDisk, dirs, after.zxid, last, limits)? {
-        return Err(not_kept(after.zxid));
+        return Err(missing_transaction_error(after.zxid));
     }
     if let Some((writer, first)) = writer {
         let (bytes, sha256) = writer.finish()?;
-        packed.log = Some(Kept {
+        packed.log = Some(BackupFile {
             file: format!("{number}-log.{:x}.gz", first.0),
             name: format!("log.{:x}", first.0),
             first,
@@ -142,13 +142,13 @@ pub(super) fn log(
     Ok(packed)
 }
 
-pub(super) fn foreign(zxid: Zxid) -> Error {
+pub(super) fn other_ensemble_error(zxid: Zxid) -> Error {
     Error::Refused(format!(
         "the server's transaction {zxid} differs from the last transaction of the backup. The backup belongs to another ensemble, or the log was truncated. Back up to another directory, or start again with --full"
     ))
 }
 
-pub(super) fn not_kept(zxid: Zxid) -> Error {
+pub(super) fn missing_transaction_error(zxid: Zxid) -> Error {
     Error::Refused(format!(
         "the log does not continue from {zxid}, where the backup ends: log files were purged, or the log ends earlier or belongs to another ensemble. Back up to another directory, or start again with --full"
     ))
@@ -161,10 +161,10 @@ fn record_hash(payload: &[u8]) -> String {
 /// Writer that compresses and hashes a file.
 struct Writer {
     path: PathBuf,
-    out: Out,
+    out: BackupOutput,
 }
 
-enum Out {
+enum BackupOutput {
     Gz(GzEncoder<Hashing>),
     Plain(Hashing),
 }
@@ -184,17 +184,17 @@ impl Writer {
             bytes: 0,
         };
         let out = if compresses {
-            Out::Gz(GzEncoder::new(hashing, Level::fast()))
+            BackupOutput::Gz(GzEncoder::new(hashing, Level::fast()))
         } else {
-            Out::Plain(hashing)
+            BackupOutput::Plain(hashing)
         };
         Ok(Self { path, out })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let written = match &mut self.out {
-            Out::Gz(out) => out.write_all(bytes),
-            Out::Plain(out) => out.write_all(bytes),
+            BackupOutput::Gz(out) => out.write_all(bytes),
+            BackupOutput::Plain(out) => out.write_all(bytes),
         };
         written.map_err(file_error("write", &self.path))
     }
@@ -202,8 +202,8 @@ impl Writer {
     /// Syncs the file, and returns its length and hash.
     fn finish(self) -> Result<(u64, String), Error> {
         let ended = match self.out {
-            Out::Gz(out) => out.finish(),
-            Out::Plain(out) => Ok(out),
+            BackupOutput::Gz(out) => out.finish(),
+            BackupOutput::Plain(out) => Ok(out),
         };
         let ended = ended.and_then(|out| out.file.sync_all().map(|()| out));
         let out = ended.map_err(file_error("write", &self.path))?;

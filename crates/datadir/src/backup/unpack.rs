@@ -11,7 +11,7 @@ use proto::Zxid;
 use sha2::{Digest, Sha256};
 use storage::DataDirs;
 
-use super::manifest::{Kept, Manifest, sha256_hex};
+use super::manifest::{BackupFile, Manifest, sha256_hex};
 use crate::{Error, file_error};
 
 /// Writes the files up to a transaction into an unused data directory.
@@ -45,7 +45,7 @@ pub(crate) fn unpack(
 }
 
 /// Copies a file. Returns the reason if the file differs from its record.
-fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<String>, Error> {
+fn copy(path: &Path, kept: &BackupFile, is_log: bool, to: &Path) -> Result<Option<String>, Error> {
     let source = match File::open(path) {
         Ok(source) => source,
         Err(error) => return Ok(Some(error.to_string())),
@@ -59,13 +59,13 @@ fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<Stri
     let mut out = files::create(to).map_err(file_error("create", to))?;
     // A snapshot stays compressed, because a server can read this format.
     let read = if is_log {
-        pour(&mut GzDecoder::new(&mut source), &mut out)
+        copy_bytes(&mut GzDecoder::new(&mut source), &mut out)
     } else {
-        pour(&mut source, &mut out)
+        copy_bytes(&mut source, &mut out)
     };
     let outcome = match read {
-        Err(Broken::Write(error)) => return Err(file_error("write", to)(error)),
-        Err(Broken::Read(error)) => Some(error.to_string()),
+        Err(TransferError::Write(error)) => return Err(file_error("write", to)(error)),
+        Err(TransferError::Read(error)) => Some(error.to_string()),
         Ok(()) => match io::copy(&mut source, &mut io::sink()) {
             Err(error) => Some(error.to_string()),
             Ok(_) if source.bytes != kept.bytes => Some(format!(
@@ -91,19 +91,19 @@ fn damaged(path: &Path, reason: &str, good_upto: Option<Zxid>) -> Error {
     Error::Refused(format!("{path} is damaged or missing: {reason}; {way_out}"))
 }
 
-enum Broken {
+enum TransferError {
     Read(io::Error),
     Write(io::Error),
 }
 
-fn pour(from: &mut impl Read, to: &mut impl Write) -> Result<(), Broken> {
+fn copy_bytes(from: &mut impl Read, to: &mut impl Write) -> Result<(), TransferError> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
-        let read = from.read(&mut piece).map_err(Broken::Read)?;
+        let read = from.read(&mut piece).map_err(TransferError::Read)?;
         if read == 0 {
             return Ok(());
         }
-        to.write_all(&piece[..read]).map_err(Broken::Write)?;
+        to.write_all(&piece[..read]).map_err(TransferError::Write)?;
     }
 }
 

@@ -12,7 +12,7 @@ use proto::Zxid;
 use storage::log::PREFIX_BYTES;
 use storage::log::chain::{decode_payload, zxid_of};
 use storage::log::judge::{Verdict, judge, judge_mismatch};
-use storage::log::scan::{LogScanner, Scanned, Stop};
+use storage::log::scan::{LogScanner, Scanned, StopReason};
 use storage::{Damage, Disk, DiskFile, FileName, StorageError, list_logs};
 
 use self::text::record_text;
@@ -216,11 +216,11 @@ fn print_records<F: DiskFile>(
                 writeln!(out, "{line}")?;
                 txns += 1;
             }
-            Scanned::Stop(Stop::End | Stop::Padding | Stop::Cut { .. }) => {
+            Scanned::Stop(StopReason::End | StopReason::Padding | StopReason::Cut { .. }) => {
                 writeln!(out, "EOF reached after {txns} txns.")?;
                 return Ok(Printed::End);
             }
-            Scanned::Stop(Stop::EndByte { len, is_intact, .. }) => {
+            Scanned::Stop(StopReason::EndByte { len, is_intact, .. }) => {
                 // Java prints the record before it checks the end byte.
                 let at = scanner.position() + PREFIX_BYTES as u64;
                 let payload = scanner.read(at, usize::try_from(len).unwrap_or(0))?;
@@ -232,7 +232,7 @@ fn print_records<F: DiskFile>(
                 writeln!(out, "Last transaction was partial.")?;
                 return Ok(Printed::Partial);
             }
-            Scanned::Stop(Stop::Length { len }) => {
+            Scanned::Stop(StopReason::Length { len }) => {
                 writeln!(out, "Unreasonable length = {len}")?;
                 return Ok(Printed::Unreasonable);
             }

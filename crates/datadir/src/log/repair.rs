@@ -10,7 +10,7 @@ use jute::Limits;
 use proto::Zxid;
 use storage::log::chain::{decode_payload, zxid_of};
 use storage::log::judge::{Verdict, judge, last_nonzero};
-use storage::log::scan::{LogScanner, Scanned, Stop};
+use storage::log::scan::{LogScanner, Scanned, StopReason};
 use storage::log::{FRAME_BYTES, PREFIX_BYTES, file_header, put_record};
 use storage::{DAMAGED, Damage, Disk, DiskFile, StorageError, io_error};
 
@@ -29,7 +29,7 @@ pub enum BadChecksums {
 
 /// Record that [`repair`] changed or omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fix {
+pub enum RecordFix {
     /// The length field was wrong. No data is lost.
     Length {
         /// Offset of the record in the corrupted file.
@@ -64,7 +64,7 @@ pub enum Fix {
 
 /// Copy that [`repair`] or [`chop`] has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copied {
+pub struct WrittenCopy {
     /// Path of the copy.
     pub path: PathBuf,
     /// Number of records in the copy.
@@ -72,7 +72,7 @@ pub struct Copied {
     /// Zxid of the last record in the copy.
     pub last: Option<Zxid>,
     /// Differences from the original.
-    pub fixes: Vec<Fix>,
+    pub fixes: Vec<RecordFix>,
 }
 
 /// Writes `repaired.<name>` to the directory of the log. The copy contains all records that are
@@ -86,7 +86,7 @@ pub fn repair<D: Disk>(
     path: &Path,
     bad_checksums: BadChecksums,
     limits: Limits,
-) -> Result<Copied, StorageError> {
+) -> Result<WrittenCopy, StorageError> {
     let mut scanner = LogScanner::open(disk, path, limits)?;
     let mut copy = Copy::create(disk, path, "repaired")?;
     let mut last = zxid_before(path);
@@ -107,7 +107,7 @@ pub fn repair<D: Disk>(
                 }
                 if !record.is_intact() {
                     let zxid = zxid_of(&record.payload).unwrap_or(last);
-                    copy.fixes.push(Fix::Checksum { offset, zxid });
+                    copy.fixes.push(RecordFix::Checksum { offset, zxid });
                 }
                 record.payload
             }
@@ -139,14 +139,14 @@ pub fn repair<D: Disk>(
 /// positioned after the record.
 fn restored<F: DiskFile>(
     scanner: &mut LogScanner<F>,
-    stop: Stop,
+    stop: StopReason,
     damage: &Damage,
-) -> Result<Option<(Bytes, Fix)>, StorageError> {
+) -> Result<Option<(Bytes, RecordFix)>, StorageError> {
     let offset = scanner.position();
     let is_end_byte = matches!(damage, Damage::EndByte { .. });
     let len = match (stop, damage) {
         (
-            Stop::EndByte {
+            StopReason::EndByte {
                 len,
                 is_intact: true,
                 ..
@@ -160,9 +160,9 @@ fn restored<F: DiskFile>(
     let payload = scanner.read(offset + PREFIX_BYTES as u64, len)?;
     let zxid = zxid_of(&payload).unwrap_or_default();
     let fix = if is_end_byte {
-        Fix::EndByte { offset, zxid }
+        RecordFix::EndByte { offset, zxid }
     } else {
-        Fix::Length { offset, zxid }
+        RecordFix::Length { offset, zxid }
     };
     scanner.seek(offset + (FRAME_BYTES + len) as u64);
     Ok(Some((payload, fix)))
@@ -179,7 +179,7 @@ pub fn chop<D: Disk>(
     path: &Path,
     last_kept: Zxid,
     limits: Limits,
-) -> Result<Copied, StorageError> {
+) -> Result<WrittenCopy, StorageError> {
     let mut scanner = LogScanner::open(disk, path, limits)?;
     let mut copy = Copy::create(disk, path, "chopped")?;
     let mut last = zxid_before(path);
@@ -275,7 +275,7 @@ struct Copy<F> {
     buffer: Vec<u8>,
     records: u64,
     last: Option<Zxid>,
-    fixes: Vec<Fix>,
+    fixes: Vec<RecordFix>,
 }
 
 impl<F: DiskFile> Copy<F> {
@@ -324,7 +324,7 @@ impl<F: DiskFile> Copy<F> {
         reason: Option<String>,
     ) -> Result<(), StorageError> {
         let last_byte = last_nonzero(scanner, offset)?;
-        self.fixes.push(Fix::Cut {
+        self.fixes.push(RecordFix::Cut {
             offset,
             bytes: last_byte.map_or(0, |last| last + 1 - offset),
             reason,
@@ -332,7 +332,7 @@ impl<F: DiskFile> Copy<F> {
         Ok(())
     }
 
-    fn finish<D: Disk<File = F>>(mut self, disk: &D) -> Result<Copied, StorageError> {
+    fn finish<D: Disk<File = F>>(mut self, disk: &D) -> Result<WrittenCopy, StorageError> {
         self.write_out()?;
         self.file
             .sync_data()
@@ -340,7 +340,7 @@ impl<F: DiskFile> Copy<F> {
         if let Some(dir) = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             disk.sync_dir(dir).map_err(io_error("sync", dir))?;
         }
-        Ok(Copied {
+        Ok(WrittenCopy {
             path: self.path,
             records: self.records,
             last: self.last,

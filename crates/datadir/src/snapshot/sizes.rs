@@ -64,18 +64,18 @@ fn summed(mut znodes: Vec<Subtree>) -> Vec<Subtree> {
             .last()
             .is_some_and(|last| znodes[*last].depth >= depth)
         {
-            leave(&mut znodes, &mut above);
+            finish_znode(&mut znodes, &mut above);
         }
         above.push(at);
     }
     while !above.is_empty() {
-        leave(&mut znodes, &mut above);
+        finish_znode(&mut znodes, &mut above);
     }
     znodes
 }
 
 /// Completes the innermost znode, and adds its totals to its parent.
-fn leave(znodes: &mut [Subtree], above: &mut Vec<usize>) {
+fn finish_znode(znodes: &mut [Subtree], above: &mut Vec<usize>) {
     let Some(last) = above.pop() else { return };
     let (bytes, below) = (znodes[last].bytes, znodes[last].below + 1);
     if let Some(parent) = above.last() {

@@ -7,7 +7,7 @@ use proto::Zxid;
 use serde_json::Value;
 use storage::{Damage, RealDisk, SnapshotFile, StorageError, verify_snapshot};
 use testkit::vectors::{self, bytes, number};
-use zoarium_datadir::log::repair::{self, BadChecksums, Fix};
+use zoarium_datadir::log::repair::{self, BadChecksums, RecordFix};
 use zoarium_datadir::log::{self, Printed};
 use zoarium_datadir::snapshot;
 
@@ -150,7 +150,7 @@ fn a_wrong_length_or_end_byte_is_repaired_without_loss() {
                 assert_eq!((repaired.records, repaired.last), (5, Some(Zxid(5))));
                 assert!(matches!(
                     repaired.fixes[..],
-                    [Fix::Length { .. } | Fix::EndByte { .. }]
+                    [RecordFix::Length { .. } | RecordFix::EndByte { .. }]
                 ));
                 assert_eq!(fs::read(&path).unwrap(), damaged, "{place}");
             }
@@ -182,7 +182,7 @@ fn a_wrong_checksum_cuts_or_is_accepted() {
     assert!(
         matches!(
             &cut.fixes[..],
-            [Fix::Cut {
+            [RecordFix::Cut {
                 offset: 180,
                 bytes: 277,
                 reason: Some(_)
@@ -195,7 +195,7 @@ fn a_wrong_checksum_cuts_or_is_accepted() {
     assert_eq!((accepted.records, accepted.last), (5, Some(Zxid(5))));
     assert_eq!(
         accepted.fixes,
-        [Fix::Checksum {
+        [RecordFix::Checksum {
             offset: 180,
             zxid: Zxid(3)
         }]
@@ -227,7 +227,10 @@ fn a_torn_log_is_valid_and_its_copy_ends_before_the_tear() {
     let copied = repair::repair(&RealDisk, &path, BadChecksums::Cut, limits()).unwrap();
     assert_eq!(copied.last, Some(Zxid(4)));
     assert_eq!(fs::metadata(&copied.path).unwrap().len(), 354);
-    assert!(matches!(copied.fixes[..], [Fix::Cut { reason: None, .. }]));
+    assert!(matches!(
+        copied.fixes[..],
+        [RecordFix::Cut { reason: None, .. }]
+    ));
 }
 
 #[test]

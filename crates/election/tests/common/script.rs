@@ -27,7 +27,8 @@ use proto::notification::{Form, Notification, PeerState};
 use proto::quorum::{GroupId, Hierarchical, Majority};
 use proto::{ConfigVersion, ElectionRound, Epoch, Sid, Zxid};
 use zoarium_election::{
-    Action, Candidate, Election, Electorate, Heard, MemberList, Oracle, Role, Settings,
+    Action, Candidate, Election, Electorate, MemberList, Oracle, ReceivedNotification, Role,
+    Settings,
 };
 
 /// Servers, notifications in flight between them, and their output.
@@ -93,9 +94,9 @@ fn read_config(text: &[u8]) -> Option<MemberList> {
     })
 }
 
-fn heard(notification: Notification) -> Heard {
+fn received(notification: Notification) -> ReceivedNotification {
     let members = notification.config().and_then(|text| read_config(text));
-    Heard {
+    ReceivedNotification {
         notification,
         members,
     }
@@ -128,7 +129,7 @@ impl Script {
             "active" => self.activate(&words),
             "resign" => words.sids().for_each(|sid| self.resign(sid)),
             "hear" => self.hear(&words),
-            "oracle" => self.ask_oracle(&words),
+            "oracle" => self.query_oracle(&words),
             "votes" => self.print_votes(&words),
             "states" => self.print_states(),
             _ => panic!("no such command: {line}"),
@@ -303,14 +304,14 @@ impl Script {
         let Some((from, to, notification)) = self.on_the_way.remove(at) else {
             return false;
         };
-        self.hand_over(from, to, heard(notification));
+        self.hand_over(from, to, received(notification));
         true
     }
 
-    fn hand_over(&mut self, from: Sid, to: Sid, heard: Heard) {
+    fn hand_over(&mut self, from: Sid, to: Sid, received: ReceivedNotification) {
         let (now_ms, mut out) = (self.now_ms, Vec::new());
         if let Some(election) = self.election(to) {
-            election.handle_notification(from, &heard, now_ms, &mut out);
+            election.handle_notification(from, &received, now_ms, &mut out);
             self.act(to, out);
         }
     }
@@ -387,10 +388,10 @@ impl Script {
             peer_epoch: Epoch(parts[0]),
             form,
         };
-        self.hand_over(from, to, heard(notification));
+        self.hand_over(from, to, received(notification));
     }
 
-    fn ask_oracle(&mut self, words: &Words<'_>) {
+    fn query_oracle(&mut self, words: &Words<'_>) {
         let oracle = (!words.has("gone")).then_some(Oracle {
             is_needed: true,
             grants: words.has("grants"),
@@ -496,7 +497,7 @@ fn fresh(sid: Sid, words: &[String], members: &MemberList, candidate: Candidate)
     }
     let mut election = Election::new(sid, role, settings, electorate, candidate);
     if let Some(known) = words.number("known") {
-        election.take_no_list_before(ConfigVersion(known));
+        election.set_min_config_version(ConfigVersion(known));
     }
     election
 }

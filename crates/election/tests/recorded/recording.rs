@@ -8,7 +8,7 @@ use proto::notification::{Notification, PeerState};
 use proto::quorum::Majority;
 use proto::{ConfigVersion, ElectionRound, Sid};
 use serde_json::Value;
-use zoarium_election::{Electorate, Heard, MemberList, Vote};
+use zoarium_election::{Electorate, MemberList, ReceivedNotification, Vote};
 
 /// A notification between two servers.
 #[derive(Debug, Clone)]
@@ -99,8 +99,8 @@ pub(crate) fn vote(notification: &Notification) -> Vote {
     }
 }
 
-pub(crate) fn heard(notification: &Notification) -> Heard {
-    Heard {
+pub(crate) fn heard(notification: &Notification) -> ReceivedNotification {
+    ReceivedNotification {
         members: notification.config().and_then(|config| parse(config)),
         notification: notification.clone(),
     }

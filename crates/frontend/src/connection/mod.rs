@@ -4,11 +4,11 @@
 //! socket's task answers reads that do not follow a pending request. The core answers writes, and
 //! answers each read that follows a write directly after that write. Both the task and the core
 //! fill the outbox. The task writes all waiting output with one system call, or the core writes it
-//! for a waiting task (see [`AtOnce`]).
+//! for a waiting task (see [`DirectWrites`]).
 //!
-//! [`host::Connected`] describes the locks and their order.
+//! [`host::SharedConnection`] describes the locks and their order.
 
-mod at_once;
+mod direct_writes;
 pub(crate) mod inbox;
 pub(crate) mod outgoing;
 pub(crate) mod socket;
@@ -18,14 +18,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use admission::{Held, HeldBytes, Obeyed, Room};
-use host::{Connected, Serving};
+use admission::{BufferReservation, BufferedBytes, ConnectionBudgets, MemoryReservation};
+use host::{ConnectionStatus, SharedConnection};
 use metrics::ConnectionStats;
 use replica::connection::{ClientConnection, Identities, Queued, QueuedWork};
 use tokio::sync::Notify;
 use tree::WatcherId;
 
-use crate::connection::at_once::AtOnce;
+use crate::connection::direct_writes::DirectWrites;
 use crate::connection::outgoing::{EventFrame, LongEvent, Outgoing, bytes_of};
 use crate::login::Login;
 use crate::{clock, limits};
@@ -41,7 +41,7 @@ pub struct Connection {
     shared: host::Connection<ConnectionState>,
     /// Whether the task must answer the first request of the queue. Changed only while the tree is
     /// locked.
-    left_over: AtomicBool,
+    deferred: AtomicBool,
     wake: Notify,
 }
 
@@ -49,7 +49,7 @@ pub struct Connection {
 pub struct ConnectionState {
     /// Requests without a reply, and the frames for the socket. A waiting long read keeps the
     /// memory reservation for its frame here.
-    pub client: ClientConnection<Option<Room>>,
+    pub client: ClientConnection<Option<MemoryReservation>>,
     /// Long events, with their offsets in the outbox.
     pub(crate) long_events: Vec<LongEvent>,
     /// Number of bytes of events in the outbox and of long events.
@@ -57,18 +57,18 @@ pub struct ConnectionState {
     /// Number of bytes of a long reply in the outbox that has its own memory reservation.
     pub(crate) roomy_bytes: usize,
     /// Output that was taken from the outbox and is being written.
-    pub(crate) writing: Writing,
-    pub(crate) at_once: AtOnce,
-    held: Held,
+    pub(crate) writing: BytesInWrite,
+    pub(crate) direct_writes: DirectWrites,
+    buffered: BufferReservation,
     /// SASL login, once it has started. A connection has only one login, successful or not.
     pub(crate) sasl: Option<Box<Login>>,
     /// Budgets that apply. `None` until the first request.
-    pub(crate) obeyed: Option<Box<Obeyed>>,
+    pub(crate) connection_budgets: Option<Box<ConnectionBudgets>>,
 }
 
 /// Numbers of bytes that are being written to the socket.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Writing {
+pub(crate) struct BytesInWrite {
     pub(crate) bytes: usize,
     /// Number of bytes of events in the output that is being written.
     pub(crate) event_bytes: usize,
@@ -79,50 +79,51 @@ impl Connection {
         id: WatcherId,
         peer: SocketAddr,
         identities: Identities,
-        held: Arc<HeldBytes>,
+        buffered: Arc<BufferedBytes>,
     ) -> Self {
         let state = ConnectionState {
             client: ClientConnection::new(identities),
             long_events: Vec::new(),
             event_bytes: 0,
             roomy_bytes: 0,
-            writing: Writing::default(),
-            at_once: AtOnce::default(),
-            held: Held::nothing(held),
+            writing: BytesInWrite::default(),
+            direct_writes: DirectWrites::default(),
+            buffered: BufferReservation::empty(buffered),
             sasl: None,
-            obeyed: None,
+            connection_budgets: None,
         };
         Self {
             shared: host::Connection::new(id, state),
             peer,
             stats: ConnectionStats::new(clock::wall_ms()),
-            left_over: AtomicBool::new(false),
+            deferred: AtomicBool::new(false),
             wake: Notify::new(),
         }
     }
 
     /// Returns whether the task must answer requests before the next write.
-    pub(crate) fn has_left_over(&self) -> bool {
-        self.left_over.load(Ordering::Relaxed)
+    pub(crate) fn has_deferred(&self) -> bool {
+        self.deferred.load(Ordering::Relaxed)
     }
 
     /// Updates the flag after requests were queued or answered while the tree was locked. `count`
     /// is the number of connections with such a queue.
-    pub(crate) fn note_left_over(&self, state: &ConnectionState, count: &AtomicUsize) {
-        let is_left_over = state.client.has_left_over();
-        if self.has_left_over() == is_left_over {
+    pub(crate) fn count_deferred(&self, state: &ConnectionState, count: &AtomicUsize) {
+        let has_deferred = state.client.has_deferred();
+        if self.has_deferred() == has_deferred {
             return;
         }
-        self.left_over.store(is_left_over, Ordering::Relaxed);
-        if is_left_over {
+        self.deferred.store(has_deferred, Ordering::Relaxed);
+        if has_deferred {
             count.fetch_add(1, Ordering::Relaxed);
         } else {
             count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Waits for [`Connected::wake`] or [`Connected::close`]. An earlier call counts, too.
-    pub(crate) async fn woken(&self) {
+    /// Waits for [`SharedConnection::wake`] or [`SharedConnection::close`]. An earlier call counts,
+    /// too.
+    pub(crate) async fn wait_for_wake(&self) {
         self.wake.notified().await;
     }
 
@@ -137,7 +138,7 @@ impl Connection {
             return;
         }
         let unread = state.event_bytes + state.writing.event_bytes;
-        let max = state.held.allowed(limits::UNREAD_EVENT_BYTES_MAX);
+        let max = state.buffered.allowed(limits::UNREAD_EVENT_BYTES_MAX);
         // One event is accepted regardless of its length, so that a client that reads can receive
         // it.
         if unread > 0 && unread + frame.len() > max {
@@ -155,16 +156,16 @@ impl Connection {
                 state.long_events.push((place, frame));
             }
         }
-        state.note_held();
+        state.update_buffered_bytes();
         self.stats.packets_sent(1);
         self.stats.bytes_sent(bytes as u64);
     }
 }
 
-impl Connected for Connection {
-    type Note = Option<Room>;
+impl SharedConnection for Connection {
+    type Note = Option<MemoryReservation>;
 
-    fn serving(&self) -> &Serving {
+    fn status(&self) -> &ConnectionStatus {
         self
     }
 
@@ -195,62 +196,63 @@ impl ConnectionState {
             long_events: std::mem::take(&mut self.long_events),
         };
         let frame_bytes = taken.frames.len() - std::mem::take(&mut self.roomy_bytes);
-        self.writing = Writing {
+        self.writing = BytesInWrite {
             bytes: frame_bytes + bytes_of(&taken.long_events),
             event_bytes: std::mem::take(&mut self.event_bytes),
         };
-        self.note_held();
+        self.update_buffered_bytes();
         taken
     }
 
     /// Updates the count of bytes that the connection holds, after requests were queued or
     /// answered.
-    pub(crate) fn note_held(&mut self) {
+    pub(crate) fn update_buffered_bytes(&mut self) {
         let client = &self.client;
-        let queued = client.queued_bytes() + client.waiting() * size_of::<Queued<Option<Room>>>();
+        let queued = client.queued_bytes()
+            + client.waiting() * size_of::<Queued<Option<MemoryReservation>>>();
         let unsent = client.outbox.len() - self.roomy_bytes + self.writing.bytes;
         // A shared event counts in full for each connection, because any of them may be the last
         // one that holds it.
         let long_events = bytes_of(&self.long_events);
-        self.held.set(queued + unsent + long_events);
+        self.buffered.set(queued + unsent + long_events);
     }
 
     /// Returns the number of bytes that the connection may hold, which is at most `max`.
     pub(crate) fn allowed(&self, max: usize) -> usize {
-        self.held.allowed(max)
+        self.buffered.allowed(max)
     }
 
     /// Records that the outbox begins with a reply of `bytes` that has its own memory reservation.
-    pub(crate) fn note_roomy(&mut self, bytes: usize) {
+    pub(crate) fn note_reserved_reply(&mut self, bytes: usize) {
         self.roomy_bytes = bytes.min(self.client.outbox.len());
-        self.note_held();
+        self.update_buffered_bytes();
     }
 
     /// Returns the number of bytes that may be produced in advance, which is at most `max`.
     pub(crate) fn allowed_ahead(&self, max: usize) -> usize {
-        self.held.allowed_ahead(max)
+        self.buffered.allowed_ahead(max)
     }
 
     /// Returns whether the connection holds a memory reservation that others may need.
-    pub(crate) fn has_frame_room(&self) -> bool {
-        let has_room = |queued: &Queued<Option<Room>>| {
+    pub(crate) fn has_frame_reservation(&self) -> bool {
+        let has_reservation = |queued: &Queued<Option<MemoryReservation>>| {
             let QueuedWork::Read { note, .. } = &queued.work else {
                 return false;
             };
             note.is_some()
         };
-        self.client.requests().any(has_room)
+        self.client.requests().any(has_reservation)
     }
 
     /// Drops all requests without answering them.
     pub(crate) fn drop_requests(&mut self) {
         self.client.drop_requests();
-        self.note_held();
+        self.update_buffered_bytes();
     }
 
     /// Returns whether the connection has too many unanswered requests to read more.
     pub(crate) fn is_full(&self) -> bool {
         self.client.waiting() >= limits::UNANSWERED_MAX
-            || self.client.queued_bytes() >= self.held.allowed(limits::UNANSWERED_BYTES_MAX)
+            || self.client.queued_bytes() >= self.buffered.allowed(limits::UNANSWERED_BYTES_MAX)
     }
 }

@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::Duration;
 
-use admission::Room;
-use admission::limits::ROOM_PATIENCE;
+use admission::MemoryReservation;
+use admission::limits::MEMORY_PATIENCE;
 use bytes::BytesMut;
-use host::Connected as _;
+use host::SharedConnection as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep;
 
@@ -27,40 +27,40 @@ pub(crate) struct Socket<S> {
     pub(crate) input: BytesMut,
     /// Memory reservation for the first frame of the input if that frame is long, and the time of
     /// the reservation.
-    pub(crate) frame_room: Option<(Room, tokio::time::Instant)>,
+    pub(crate) frame_reservation: Option<(MemoryReservation, tokio::time::Instant)>,
 }
 
 impl<S> Socket<S> {
     /// Stores the memory reservation for a frame of `bytes`.
-    pub(crate) fn hold(&mut self, room: Room, bytes: usize) {
+    pub(crate) fn set_reservation(&mut self, reservation: MemoryReservation, bytes: usize) {
         self.input.reserve(bytes.saturating_sub(self.input.len()));
-        self.frame_room = Some((room, tokio::time::Instant::now()));
+        self.frame_reservation = Some((reservation, tokio::time::Instant::now()));
     }
 
     /// Returns the reserved bytes for the incoming frame, and the time since which its client could
     /// send it. A client is not late while the task does not read.
-    pub(crate) fn frame_room_since(
+    pub(crate) fn frame_reserved_since(
         &mut self,
         is_read: bool,
     ) -> Option<(usize, tokio::time::Instant)> {
-        let (room, since) = self.frame_room.as_mut()?;
+        let (reservation, since) = self.frame_reservation.as_mut()?;
         if !is_read {
             *since = tokio::time::Instant::now();
         }
-        Some((room.bytes, *since))
+        Some((reservation.bytes, *since))
     }
 }
 
 /// Resolves when others need the memory that is reserved for a frame that does not arrive.
-pub(crate) async fn is_wanted_back(
+pub(crate) async fn wait_until_reclaimed(
     clients: &Clients,
-    frame_room: Option<(usize, tokio::time::Instant)>,
+    frame_reservation: Option<(usize, tokio::time::Instant)>,
 ) {
-    if let Some((bytes, since)) = frame_room {
+    if let Some((bytes, since)) = frame_reservation {
         clients
             .ledger
             .large_frames
-            .wanted_back(bytes, since.elapsed(), sleep)
+            .needed_by_others(bytes, since.elapsed(), sleep)
             .await;
     }
 }
@@ -79,7 +79,7 @@ pub(crate) async fn flush<S: Stream>(
         };
         let Some(outgoing) = outgoing else {
             // The core wakes the task when it has finished the write.
-            connection.woken().await;
+            connection.wait_for_wake().await;
             if connection.is_closed() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -102,7 +102,7 @@ pub(crate) async fn flush<S: Stream>(
             written = write => written?,
             () = closed(connection) => return Ok(ControlFlow::Break(())),
             // The future is boxed, and created only if needed.
-            () = async { Box::pin(holds_up_others(clients, connection)).await } => {
+            () = async { Box::pin(wait_until_blocking_others(clients, connection)).await } => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while other clients wait for memory, closing connection");
                 connection.close();
                 return Ok(ControlFlow::Break(()));
@@ -111,18 +111,18 @@ pub(crate) async fn flush<S: Stream>(
     }
 }
 
-/// Writes the outbox, including a reply with its own reservation `room`. Closes the connection if
+/// Writes the outbox, including a reply that has its own `reservation`. Closes the connection if
 /// the client takes too long while others wait for the memory.
 pub(crate) async fn flush_large<S: Stream>(
     clients: &Clients,
     connection: &Connection,
     socket: &mut Socket<S>,
-    room: Room,
+    reservation: MemoryReservation,
 ) -> io::Result<ControlFlow<()>> {
-    let bytes = room.bytes;
+    let bytes = reservation.bytes;
     tokio::select! {
         flushed = flush(clients, connection, socket) => flushed,
-        () = clients.ledger.large_replies.wanted_back(bytes, Duration::ZERO, sleep) => {
+        () = clients.ledger.large_replies.needed_by_others(bytes, Duration::ZERO, sleep) => {
             log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies while other clients wait for memory, closing connection");
             connection.close();
             Ok(ControlFlow::Break(()))
@@ -132,7 +132,7 @@ pub(crate) async fn flush_large<S: Stream>(
 
 /// Waits for `wanted`. Sends replies and events that are created meanwhile without delay. Returns
 /// `None` if the connection ends first.
-pub(crate) async fn meanwhile<S: Stream, T>(
+pub(crate) async fn run_while_flushing<S: Stream, T>(
     clients: &Clients,
     connection: &Connection,
     socket: &mut Socket<S>,
@@ -142,7 +142,7 @@ pub(crate) async fn meanwhile<S: Stream, T>(
     loop {
         tokio::select! {
             found = &mut wanted => return Ok(Some(found)),
-            () = connection.woken() => {}
+            () = connection.wait_for_wake() => {}
         }
         if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
             return Ok(None);
@@ -152,18 +152,18 @@ pub(crate) async fn meanwhile<S: Stream, T>(
 
 /// Resolves when the client has not read for a long time and the connection holds memory for long
 /// requests that others need.
-async fn holds_up_others(clients: &Clients, connection: &Connection) {
+async fn wait_until_blocking_others(clients: &Clients, connection: &Connection) {
     let begun = tokio::time::Instant::now();
     loop {
         clients
             .ledger
             .large_frames
-            .wanted_back(0, begun.elapsed(), sleep)
+            .needed_by_others(0, begun.elapsed(), sleep)
             .await;
-        if connection.lock().has_frame_room() {
+        if connection.lock().has_frame_reservation() {
             return;
         }
-        sleep(ROOM_PATIENCE).await;
+        sleep(MEMORY_PATIENCE).await;
     }
 }
 
@@ -171,7 +171,7 @@ async fn holds_up_others(clients: &Clients, connection: &Connection) {
 /// contains bytes, because fifty thousand idle connections must fit into memory.
 pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> {
     poll_fn(|context| {
-        if socket.frame_room.is_none() || socket.input.len() == socket.input.capacity() {
+        if socket.frame_reservation.is_none() || socket.input.len() == socket.input.capacity() {
             socket.input.reserve(limits::READ_CHUNK_BYTES);
         }
         // The future is recreated for each poll, because a read has no state and the stream keeps
@@ -189,6 +189,6 @@ pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> 
 /// outbox again afterwards.
 pub(crate) async fn closed(connection: &Connection) {
     while !connection.is_closed() {
-        connection.woken().await;
+        connection.wait_for_wake().await;
     }
 }

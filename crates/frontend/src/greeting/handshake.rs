@@ -10,7 +10,7 @@ use metrics::Replies;
 use metrics::fourlw::Word;
 use proto::connect::ConnectRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
-use replica::connection::{CONNECT_RESPONSE_BYTES, Replying, RequestHead};
+use replica::connection::{CONNECT_RESPONSE_BYTES, ReplyHost, RequestHead};
 use replica::{Handshake, HandshakeKind, HandshakeRefusal, NewSession};
 use transport::tls::looks_like_tls;
 
@@ -18,11 +18,11 @@ use crate::clients::Clients;
 use crate::clock;
 use crate::connection::Connection;
 use crate::connection::socket::{Socket, Stream, fill};
-use crate::requests::answer::Served;
+use crate::requests::answer::LockedConnection;
 use crate::requests::batch::{long_frame_bytes, split_frame};
 
 /// First frame of a connection.
-pub(crate) enum First {
+pub(crate) enum FirstFrame {
     /// Four-letter word.
     Word(Word),
     /// Handshake.
@@ -36,7 +36,7 @@ pub(crate) async fn first_frame<S: Stream>(
     clients: &Clients,
     peer: SocketAddr,
     socket: &mut Socket<S>,
-) -> io::Result<First> {
+) -> io::Result<FirstFrame> {
     loop {
         if let Some(word) = socket
             .input
@@ -44,41 +44,41 @@ pub(crate) async fn first_frame<S: Stream>(
             .and_then(|four| Word::recognise(*four))
         {
             let _ = socket.input.split_to(4);
-            return Ok(First::Word(word));
+            return Ok(FirstFrame::Word(word));
         }
         match split_frame(&mut socket.input, clients.settings.jute_max_buffer) {
             Ok(Some(frame)) => {
-                socket.frame_room = None;
+                socket.frame_reservation = None;
                 let request = ConnectRequest::decode(&mut Reader::new(frame));
                 return Ok(request.map_or_else(
                     |error| {
                         log_limiter::limited!(warn, %peer, err = %error, "cannot decode the handshake, closing connection");
-                        First::Nothing
+                        FirstFrame::Nothing
                     },
-                    First::Connect,
+                    FirstFrame::Connect,
                 ));
             }
             Ok(None) => {}
             Err(_) if looks_like_tls(&socket.input) => {
                 log_limiter::limited!(warn, %peer, "the client uses TLS, but this port accepts only plain connections (secureClientPort, client.portUnification), closing connection");
-                return Ok(First::Nothing);
+                return Ok(FirstFrame::Nothing);
             }
             Err(fault) => {
                 log_limiter::limited!(warn, %peer, err = %fault, "client sent no handshake, closing connection");
-                return Ok(First::Nothing);
+                return Ok(FirstFrame::Nothing);
             }
         }
         let limit = clients.settings.jute_max_buffer;
         if let Some(bytes) = long_frame_bytes(&socket.input, limit)
-            && socket.frame_room.is_none()
+            && socket.frame_reservation.is_none()
         {
             // The frame must arrive in time, even if no other connection waits for the memory.
-            let room = clients.ledger.large_frames.take(bytes).await;
-            socket.hold(room, bytes);
+            let reservation = clients.ledger.large_frames.take(bytes).await;
+            socket.set_reservation(reservation, bytes);
         }
         if !fill(socket).await? {
             clients.metrics.connection_drop_count.inc();
-            return Ok(First::Nothing);
+            return Ok(FirstFrame::Nothing);
         }
     }
 }
@@ -98,9 +98,9 @@ pub(crate) async fn connect(
     let rules = clients.handshake_rules();
     let kind = match rules.kind(request) {
         Ok(kind) => kind,
-        Err(refusal) => return turn_away(clients, connection, &refusal),
+        Err(refusal) => return reject(clients, connection, &refusal),
     };
-    if !admitted(clients, kind) {
+    if !take_handshake_token(clients, kind) {
         log_limiter::limited!(warn, peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
         return false;
     }
@@ -113,7 +113,7 @@ pub(crate) async fn connect(
     );
     let handshake = match judged {
         Ok(handshake) => handshake,
-        Err(refusal) => return turn_away(clients, connection, &refusal),
+        Err(refusal) => return reject(clients, connection, &refusal),
     };
     if matches!(handshake, Handshake::New(new) if !new.is_local) {
         // The transaction that creates a session needs a permit.
@@ -123,7 +123,7 @@ pub(crate) async fn connect(
 }
 
 /// Closes the connection without an answer. Always returns false.
-fn turn_away(clients: &Clients, connection: &Connection, refusal: &HandshakeRefusal) -> bool {
+fn reject(clients: &Clients, connection: &Connection, refusal: &HandshakeRefusal) -> bool {
     match refusal {
         // While a server has no leader, every client reconnects repeatedly.
         HandshakeRefusal::NoLeader => {
@@ -138,7 +138,7 @@ fn turn_away(clients: &Clients, connection: &Connection, refusal: &HandshakeRefu
     false
 }
 
-fn admitted(clients: &Clients, kind: HandshakeKind) -> bool {
+fn take_handshake_token(clients: &Clients, kind: HandshakeKind) -> bool {
     let millionths = u32::try_from(clock::seed() % 1_000_000).unwrap_or(0);
     let chance = f64::from(millionths) / 1e6;
     let mut bucket = clients.ledger.handshakes.lock();
@@ -198,12 +198,12 @@ fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
     tracing::debug!(peer = %connection.peer, %session, timeout_ms, "local session established");
     let zxid = clients.state.tree.read().last_zxid();
     let now_ms = clock::monotonic_ms();
-    let served = Served {
+    let served = LockedConnection {
         clients,
         connection,
         now_ms,
     };
-    let asked = RequestHead {
+    let head = RequestHead {
         xid: Xid(0),
         op: OpCode::CreateSession,
         received_ms: now_ms,
@@ -211,8 +211,8 @@ fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
     };
     let mut replies = Replies::default();
     let state = connection.lock();
-    let mut noting = served.noting(&mut replies);
-    noting.replied(asked, zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
+    let mut noting = served.recorder(&mut replies);
+    noting.note_reply(head, zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
     drop(state);
     clients.stats.replied(&replies);
 }

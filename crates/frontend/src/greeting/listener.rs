@@ -9,7 +9,7 @@ use replica::Service;
 use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
 use transport::tls::{Acceptor, Refused};
-use transport::{Accepting, FilesKept, Listener, SocketOptions, TcpWriter, accept_each};
+use transport::{Accepting, Listener, ReservedDescriptors, SocketOptions, TcpWriter, accept_each};
 
 use crate::clients::Clients;
 use crate::connection::Connection;
@@ -33,7 +33,7 @@ pub async fn accept_loop(clients: Arc<Clients>, listener: TcpListener, acceptor:
             keep_alive: clients.settings.tcp_keep_alive,
             unacknowledged_max: None,
         },
-        files_kept: FilesKept::ByClients,
+        reserved_descriptors: ReservedDescriptors::ByClients,
     };
     let port = Arc::new(Port {
         clients,
@@ -81,7 +81,7 @@ pub(crate) fn register(
     let id = ledger
         .connections
         .enter(address, clients.settings.connection_limits)?;
-    let connection = Connection::new(id, peer, Arc::from([identity]), ledger.held.clone());
+    let connection = Connection::new(id, peer, Arc::from([identity]), ledger.buffered.clone());
     let connection = Arc::new(connection);
     clients.registry.insert(connection.clone());
     Ok(connection)
@@ -92,7 +92,10 @@ pub(crate) fn register(
 ///
 /// # Errors
 /// If that client would be refused. The error is the reason, for people.
-pub fn connect_within(clients: &Arc<Clients>, peer: SocketAddr) -> Result<DuplexStream, String> {
+pub fn connect_in_process(
+    clients: &Arc<Clients>,
+    peer: SocketAddr,
+) -> Result<DuplexStream, String> {
     if clients.refuses_logins(peer) {
         clients.metrics.connection_rejected.inc();
         return Err("too many failed logins from your address".to_owned());
@@ -130,7 +133,7 @@ async fn greet(port: Arc<Port>, connection: Arc<Connection>, stream: TcpStream) 
                 }
                 _ => {}
             }
-            refused.tell("clients", connection.peer, &port.log_limiter);
+            refused.log("clients", connection.peer, &port.log_limiter);
             clients.forget(&connection);
         }
     }

@@ -47,10 +47,10 @@ pub(crate) async fn answer<S: Stream>(
             text.shrink_to_fit();
             // The reservation also covers the answer to the next word, which is about as long and
             // is produced before memory is reserved for it.
-            let room = clients.ledger.large_replies.take(2 * text.len()).await;
+            let reservation = clients.ledger.large_replies.take(2 * text.len()).await;
             drop(turn);
             write_long(clients, connection, socket, &text).await?;
-            drop(room);
+            drop(reservation);
             return end(clients, connection, socket).await;
         }
         text
@@ -93,7 +93,7 @@ async fn write_long<S: Stream>(
 ) -> io::Result<()> {
     tokio::select! {
         written = socket.stream.write_all(text.as_bytes()) => written,
-        () = clients.ledger.large_replies.wanted_back(text.len(), Duration::ZERO, sleep) => {
+        () = clients.ledger.large_replies.needed_by_others(text.len(), Duration::ZERO, sleep) => {
             log_limiter::limited!(warn, peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word while other clients wait for memory, closing connection");
             Err(io::ErrorKind::TimedOut.into())
         }

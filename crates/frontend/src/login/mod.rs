@@ -16,12 +16,12 @@ pub(crate) enum Login {
         /// State of the exchange. `None` before the first token and after the last.
         exchange: Option<AcceptingExchange>,
         /// Result of a processed token that the queue has not consumed yet.
-        stepped: Option<Result<Stepped, GssapiRefusal>>,
+        stepped: Option<Result<TokenResult, GssapiRefusal>>,
     },
 }
 
 /// Result of a processed token.
-pub(crate) enum Stepped {
+pub(crate) enum TokenResult {
     /// Challenge that the client must answer.
     Challenge(Vec<u8>),
     /// Authenticated user.

@@ -4,12 +4,12 @@
 //! clients, a null token reports that there is nothing to exchange.
 //!
 //! DIGEST-MD5 tokens are answered when the queue reaches them. Kerberos tokens are processed
-//! earlier ([`work`]), on a thread that may read files, without holding locks. The connection's
-//! later requests wait meanwhile.
+//! earlier ([`process_first_token`]), on a thread that may read files, without holding locks. The
+//! connection's later requests wait meanwhile.
 //!
 //! Source: ZooKeeperServer.processSasl, SaslServerCallbackHandler.
 
-use admission::Room;
+use admission::MemoryReservation;
 use config::{KerberosKey, SaslAcceptor, SaslUsers};
 use proto::{ErrorCode, Id};
 use replica::connection::{ClientConnection, RequestKind, SaslAnswer};
@@ -22,11 +22,11 @@ use tree::auth::{SASL, SUPER, is_sasl_name};
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::login::kerberos;
-use crate::login::{Login, Stepped};
+use crate::login::{Login, TokenResult};
 use crate::requests::batch::Batch;
 
 /// Returns whether the next token must be processed before the queue reaches it.
-pub(crate) fn works_on_token(clients: &Clients, login: Option<&Login>) -> bool {
+pub(crate) fn needs_token_work(clients: &Clients, login: Option<&Login>) -> bool {
     let acceptor = &clients.settings.config.auth.sasl.acceptor;
     let is_worked_on = matches!(
         login,
@@ -39,7 +39,7 @@ pub(crate) fn works_on_token(clients: &Clients, login: Option<&Login>) -> bool {
 }
 
 /// Processes the first token of a batch. The result is used when the queue reaches the token.
-pub(crate) async fn work(clients: &Clients, connection: &Connection, batch: &Batch) {
+pub(crate) async fn process_first_token(clients: &Clients, connection: &Connection, batch: &Batch) {
     let Some(SaslAcceptor::Kerberos(key)) = &clients.settings.config.auth.sasl.acceptor else {
         return;
     };
@@ -69,7 +69,10 @@ pub(crate) async fn work(clients: &Clients, connection: &Connection, batch: &Bat
     }));
 }
 
-type Step = (Option<AcceptingExchange>, Result<Stepped, GssapiRefusal>);
+type Step = (
+    Option<AcceptingExchange>,
+    Result<TokenResult, GssapiRefusal>,
+);
 
 async fn step(
     clients: &Clients,
@@ -87,12 +90,12 @@ async fn step(
             None => Acceptor::acquire(&principal)?.exchange(),
         };
         Ok(match exchange.step(&token)? {
-            Accepted::Challenge(challenge) => (Some(exchange), Stepped::Challenge(challenge)),
+            Accepted::Challenge(challenge) => (Some(exchange), TokenResult::Challenge(challenge)),
             // The authorization identity that the client requests is ignored, because the
             // authenticated name applies.
             Accepted::Done { name, .. } => {
                 let user = kerberos::user_name(&names, &name);
-                (None, Stepped::User(user))
+                (None, TokenResult::User(user))
             }
         })
     });
@@ -103,7 +106,7 @@ async fn step(
 }
 
 /// Answer to a token.
-enum Outcome {
+enum TokenAnswer {
     /// Challenge that the client must answer.
     Challenge(Vec<u8>),
     /// The user is authenticated. The token, if any, confirms the login to the client.
@@ -118,7 +121,7 @@ enum Outcome {
 pub(crate) fn answer(
     clients: &Clients,
     connection: &Connection,
-    client: &mut ClientConnection<Option<Room>>,
+    client: &mut ClientConnection<Option<MemoryReservation>>,
     login: &mut Option<Box<Login>>,
     token: &[u8],
 ) -> SaslAnswer {
@@ -128,21 +131,21 @@ pub(crate) fn answer(
         Some(SaslAcceptor::Kerberos(_)) => by_ticket(login),
     };
     match outcome {
-        Outcome::Challenge(challenge) => SaslAnswer::Token(Some(challenge.into())),
-        Outcome::User(user, token) if is_sasl_name(&user) => {
-            if let_in(clients, connection, client, &user) {
+        TokenAnswer::Challenge(challenge) => SaslAnswer::Token(Some(challenge.into())),
+        TokenAnswer::User(user, token) if is_sasl_name(&user) => {
+            if add_user_identities(clients, connection, client, &user) {
                 SaslAnswer::Token(token.map(Into::into))
             } else {
                 SaslAnswer::Refused(ErrorCode::AuthFailed)
             }
         }
-        Outcome::User(..) => refuse(clients, connection, &Refusal::OtherUser.to_string()),
-        Outcome::Refused(reason) => refuse(clients, connection, &reason),
-        Outcome::Closed => SaslAnswer::Closed,
+        TokenAnswer::User(..) => refuse(clients, connection, &Refusal::OtherUser.to_string()),
+        TokenAnswer::Refused(reason) => refuse(clients, connection, &reason),
+        TokenAnswer::Closed => SaslAnswer::Closed,
     }
 }
 
-fn by_password(login: &mut Option<Box<Login>>, token: &[u8], users: &SaslUsers) -> Outcome {
+fn by_password(login: &mut Option<Box<Login>>, token: &[u8], users: &SaslUsers) -> TokenAnswer {
     if login.is_none() {
         match random_bytes() {
             Ok(random) => {
@@ -151,20 +154,20 @@ fn by_password(login: &mut Option<Box<Login>>, token: &[u8], users: &SaslUsers) 
             }
             Err(error) => {
                 tracing::error!(err = %error, "cannot get random bytes for a SASL login, closing connection");
-                return Outcome::Closed;
+                return TokenAnswer::Closed;
             }
         }
     }
     let Some(Login::DigestMd5(exchange)) = login.as_deref_mut() else {
-        return Outcome::Closed;
+        return TokenAnswer::Closed;
     };
     match exchange.step(token, users) {
-        Ok(ServerStep::Challenge(challenge)) => Outcome::Challenge(challenge),
+        Ok(ServerStep::Challenge(challenge)) => TokenAnswer::Challenge(challenge),
         // The authorization identity that the client requests is ignored, because the authenticated
         // name applies.
-        Ok(ServerStep::Done { token, user, .. }) => Outcome::User(user, Some(token)),
-        Ok(_) => Outcome::Refused(Refusal::Over.to_string()),
-        Err(refusal) => Outcome::Refused(refusal.to_string()),
+        Ok(ServerStep::Done { token, user, .. }) => TokenAnswer::User(user, Some(token)),
+        Ok(_) => TokenAnswer::Refused(Refusal::Over.to_string()),
+        Err(refusal) => TokenAnswer::Refused(refusal.to_string()),
     }
 }
 
@@ -177,25 +180,25 @@ fn random_bytes<const COUNT: usize>() -> Result<[u8; COUNT], getrandom::Error> {
 
 /// Answers a token of a ticket login. A missing token confirms the login to the client. Source:
 /// ZooKeeperSaslClient.
-fn by_ticket(login: &mut Option<Box<Login>>) -> Outcome {
+fn by_ticket(login: &mut Option<Box<Login>>) -> TokenAnswer {
     let stepped = match login.as_deref_mut() {
         Some(Login::Kerberos { stepped, .. }) => stepped.take(),
         _ => None,
     };
     match stepped {
-        Some(Ok(Stepped::Challenge(challenge))) => Outcome::Challenge(challenge),
-        Some(Ok(Stepped::User(user))) => Outcome::User(user, None),
-        Some(Err(refusal)) => Outcome::Refused(refusal.to_string()),
+        Some(Ok(TokenResult::Challenge(challenge))) => TokenAnswer::Challenge(challenge),
+        Some(Ok(TokenResult::User(user))) => TokenAnswer::User(user, None),
+        Some(Err(refusal)) => TokenAnswer::Refused(refusal.to_string()),
         // An unprocessed token never reaches this function.
-        None => Outcome::Closed,
+        None => TokenAnswer::Closed,
     }
 }
 
 /// Adds the identities of a user. Returns false if there are too many.
-fn let_in(
+fn add_user_identities(
     clients: &Clients,
     connection: &Connection,
-    client: &mut ClientConnection<Option<Room>>,
+    client: &mut ClientConnection<Option<MemoryReservation>>,
     user: &str,
 ) -> bool {
     let mut identities = vec![Id {

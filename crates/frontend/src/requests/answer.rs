@@ -2,12 +2,12 @@
 
 use std::ops::DerefMut;
 
-use admission::Room;
+use admission::MemoryReservation;
 use metrics::Replies;
 use metrics::slow::SlowRequest;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, OpKind, Zxid};
-use replica::connection::{Identities, Pace, Replying, RequestHead, Responder};
+use replica::connection::{Identities, Pace, ReplyHost, RequestHead, Responder};
 use replica::session::Sessions;
 use tree::Tree;
 
@@ -17,7 +17,7 @@ use crate::{clock, limits};
 
 /// Resources that the task of a connection has acquired for one of its reads.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Grant {
+pub(crate) struct ReadPermits {
     /// Number of bytes reserved for a long reply.
     pub(crate) room: Option<usize>,
     /// Whether the task holds a permit for a slow read.
@@ -25,13 +25,13 @@ pub(crate) struct Grant {
 }
 
 /// Returns the pace of a connection's task, which depends on the acquired resources.
-pub(crate) fn pace_of_task(state: &ConnectionState, grant: Grant) -> Pace {
+pub(crate) fn pace_of_task(state: &ConnectionState, permits: ReadPermits) -> Pace {
     let small = || state.allowed_ahead(limits::REPLY_BYTES_SMALL);
     Pace {
-        room: grant.room.unwrap_or_else(small),
+        room: permits.room.unwrap_or_else(small),
         outbox_bytes: state.allowed_ahead(limits::OUTBOX_BYTES_SOFT),
         replies: usize::MAX,
-        answers_slow: grant.is_slow,
+        answers_slow: permits.is_slow,
         refuses: false,
     }
 }
@@ -62,21 +62,21 @@ pub(crate) fn pace_before_write(state: &ConnectionState) -> Pace {
 
 /// Connection whose requests are answered while the tree is locked.
 #[derive(Clone, Copy)]
-pub(crate) struct Served<'a> {
+pub(crate) struct LockedConnection<'a> {
     pub(crate) clients: &'a Clients,
     pub(crate) connection: &'a Connection,
     pub(crate) now_ms: u64,
 }
 
 /// Recorder of the answers on one connection. The connection's lock is held.
-pub(crate) struct Noting<'a> {
-    pub(crate) served: Served<'a>,
+pub(crate) struct AnswerRecorder<'a> {
+    pub(crate) served: LockedConnection<'a>,
     pub(crate) replies: &'a mut Replies,
     /// Slow read that has just been answered.
     slow_read: Option<(RequestHead, Zxid)>,
 }
 
-impl<'a> Served<'a> {
+impl<'a> LockedConnection<'a> {
     /// Returns the responder that answers the connection's requests from this tree.
     pub(crate) fn responder(self, tree: &'a Tree) -> Responder<'a> {
         let Self {
@@ -89,8 +89,8 @@ impl<'a> Served<'a> {
     }
 
     /// Returns a recorder for the connection's answers.
-    pub(crate) fn noting(self, replies: &'a mut Replies) -> Noting<'a> {
-        Noting {
+    pub(crate) fn recorder(self, replies: &'a mut Replies) -> AnswerRecorder<'a> {
+        AnswerRecorder {
             served: self,
             replies,
             slow_read: None,
@@ -98,7 +98,7 @@ impl<'a> Served<'a> {
     }
 
     /// Records a slow request. Locks are held, so its log line is written later.
-    pub(crate) fn note_slow(self, asked: RequestHead, zxid: Zxid, path: Option<&str>) {
+    pub(crate) fn note_slow(self, head: RequestHead, zxid: Zxid, path: Option<&str>) {
         let Self {
             clients,
             connection,
@@ -106,12 +106,12 @@ impl<'a> Served<'a> {
         } = self;
         clients.slow.note(SlowRequest {
             at_ms: clock::wall_ms(),
-            took_ms: now_ms.saturating_sub(asked.received_ms),
+            took_ms: now_ms.saturating_sub(head.received_ms),
             peer: connection.peer,
             session: connection.session(),
-            op: asked.op,
+            op: head.op,
             path: path.map(str::to_owned),
-            xid: asked.xid,
+            xid: head.xid,
             zxid,
         });
     }
@@ -119,14 +119,14 @@ impl<'a> Served<'a> {
     /// Updates the state of the connection after requests were queued or answered while the tree
     /// was locked.
     pub(crate) fn note_changed(self, state: &mut ConnectionState) {
-        let left_over = &self.clients.left_over;
-        self.connection.note_left_over(state, left_over);
-        state.note_held();
+        let deferred_connections = &self.clients.deferred_connections;
+        self.connection.count_deferred(state, deferred_connections);
+        state.update_buffered_bytes();
     }
 }
 
-impl Replying for Noting<'_> {
-    type Note = Option<Room>;
+impl ReplyHost for AnswerRecorder<'_> {
+    type Note = Option<MemoryReservation>;
 
     fn sessions(&self) -> impl DerefMut<Target = Sessions> {
         self.served.clients.state.sessions.lock()
@@ -134,13 +134,13 @@ impl Replying for Noting<'_> {
 
     /// Credentials and malformed operations count only as packets, because they do not wait for a
     /// turn. Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
-    fn replied(&mut self, asked: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
+    fn note_reply(&mut self, head: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
         let RequestHead {
             xid,
             op,
             received_ms,
             ..
-        } = asked;
+        } = head;
         self.replies.reply(bytes.saturating_sub(4));
         let stats = &self.served.connection.stats;
         stats.packets_sent(1);
@@ -156,39 +156,39 @@ impl Replying for Noting<'_> {
             self.replies.update(latency_ms);
         } else {
             self.replies.read(latency_ms);
-            // `has_read` later records the path of a read that succeeded.
+            // `note_read` later records the path of a read that succeeded.
             let is_told_below = op.kind() == OpKind::Read && err == ErrorCode::Ok;
             self.slow_read = None;
             if self.served.clients.slow.is_slow(latency_ms) {
                 if is_told_below {
-                    self.slow_read = Some((asked, zxid));
+                    self.slow_read = Some((head, zxid));
                 } else {
-                    self.served.note_slow(asked, zxid, None);
+                    self.served.note_slow(head, zxid, None);
                 }
             }
         }
         if !matches!(op, OpCode::Ping | OpCode::CreateSession) {
-            stats.asked(is_write);
+            stats.note_request(is_write);
         }
         // A request that fails before its execution has no operation to show.
         let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
         stats.answered(xid, zxid, (!is_refused).then_some(op), received_ms, now_ms);
     }
 
-    fn event_pushed(&mut self, bytes: usize) {
+    fn note_event(&mut self, bytes: usize) {
         self.replies.event(bytes.saturating_sub(4));
     }
 
-    fn has_read(&mut self, request: &ReadRequest, body: &[u8]) {
+    fn note_read(&mut self, request: &ReadRequest, body: &[u8]) {
         self.replies.read_from(request, body);
-        if let Some((asked, zxid)) = self.slow_read.take() {
+        if let Some((head, zxid)) = self.slow_read.take() {
             self.served
-                .note_slow(asked, zxid, request.path().map(|path| &**path));
+                .note_slow(head, zxid, request.path().map(|path| &**path));
         }
     }
 
-    fn refuses(&mut self, op: OpCode, err: ErrorCode, identities: &Identities) {
-        let Served {
+    fn note_refusal(&mut self, op: OpCode, err: ErrorCode, identities: &Identities) {
+        let LockedConnection {
             clients,
             connection,
             ..
@@ -196,9 +196,9 @@ impl Replying for Noting<'_> {
         clients.audit_refusal(connection, identities, op, err);
     }
 
-    fn refuses_long(&mut self, asked: RequestHead, bytes: usize) {
+    fn note_long_refusal(&mut self, head: RequestHead, bytes: usize) {
         let connection = self.served.connection;
-        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op = asked.op.name(), bytes, "refusing a read because its reply became too long while the read waited for a write of its session; the client can repeat the read");
+        log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op = head.op.name(), bytes, "refusing a read because its reply became too long while the read waited for a write of its session; the client can repeat the read");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::multi::request_acl;
 use proto::request::{CreateRequest, PathRequest, PathWatchRequest, WriteRequest, flags};
 use proto::{Acl, SessionId, Xid};
-use replica::connection::{Drained, QueuedWork, WaitingRead};
+use replica::connection::{DrainOutcome, QueuedWork, WaitingRead};
 use tree::{Overlay, PrepareContext, SessionKind, TreeSettings, WatcherId, Watches};
 
 use super::*;
@@ -52,7 +52,7 @@ fn get(path: &str) -> ReadRequest {
 
 fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadRequest>) {
     for (xid, request) in (1..).zip(reads) {
-        let asked = RequestHead {
+        let head = RequestHead {
             xid: Xid(xid),
             op: OpCode::GetData,
             received_ms: 0,
@@ -66,7 +66,7 @@ fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadReques
             is_slow,
             note: None,
         };
-        state.client.enqueue(asked, work);
+        state.client.enqueue(head, work);
     }
 }
 
@@ -75,7 +75,7 @@ fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadReques
 fn drained(
     pace: impl FnOnce(&ConnectionState) -> Pace,
     reads: Vec<ReadRequest>,
-) -> (Drained, Vec<(i32, usize)>, usize) {
+) -> (DrainOutcome, Vec<(i32, usize)>, usize) {
     let (clients, tree) = (test_clients(), tree());
     let clients = &*clients;
     let peer = "127.0.0.1:1".parse().unwrap();
@@ -83,9 +83,9 @@ fn drained(
         WatcherId(1),
         peer,
         Arc::from([]),
-        clients.ledger.held.clone(),
+        clients.ledger.buffered.clone(),
     );
-    let served = Served {
+    let served = LockedConnection {
         clients,
         connection: &connection,
         now_ms: 0,
@@ -97,10 +97,10 @@ fn drained(
     let drained = responder.drain(
         &mut state.client,
         pace,
-        &mut served.noting(&mut Replies::default()),
+        &mut served.recorder(&mut Replies::default()),
     );
     served.note_changed(&mut state);
-    assert_eq!(connection.has_left_over(), state.client.waiting() > 0);
+    assert_eq!(connection.has_deferred(), state.client.waiting() > 0);
     let mut replies = Vec::new();
     let taken = state.take_outbox();
     let mut out = &*taken.frames;
@@ -121,27 +121,27 @@ fn reply(len: usize) -> (i32, usize) {
 fn the_core_answers_some_short_reads_and_leaves_the_rest() {
     let reads = vec![get("/short"); limits::CORE_REPLIES + 5];
     let (how_far, replies, left) = drained(pace_of_core, reads);
-    assert_eq!((how_far, left), (Drained::Some, 5));
+    assert_eq!((how_far, left), (DrainOutcome::Some, 5));
     assert_eq!(replies, vec![reply(SHORT); limits::CORE_REPLIES]);
     let reads = vec![get("/short"), get("/long"), get("/short")];
     let (how_far, replies, left) = drained(pace_of_core, reads);
-    assert_eq!((how_far, left), (Drained::TooLong(4 + LONG + 68), 2));
+    assert_eq!((how_far, left), (DrainOutcome::TooLong(4 + LONG + 68), 2));
     assert_eq!(replies, [reply(SHORT)]);
     let path = Some("/".into());
     let slow = ReadRequest::GetAllChildrenNumber(PathRequest { path });
     let (how_far, replies, left) = drained(pace_of_core, vec![slow]);
-    assert_eq!((how_far, replies, left), (Drained::Slow, vec![], 1));
+    assert_eq!((how_far, replies, left), (DrainOutcome::Slow, vec![], 1));
 }
 
 #[test]
 fn the_task_stops_when_there_is_enough_to_write() {
     let reads = vec![get("/long"); 3];
-    let grant = Grant {
+    let permits = ReadPermits {
         room: Some(LONG + 100),
         is_slow: false,
     };
-    let (how_far, replies, left) = drained(|state| pace_of_task(state, grant), reads);
-    assert_eq!((how_far, left), (Drained::Some, 2));
+    let (how_far, replies, left) = drained(|state| pace_of_task(state, permits), reads);
+    assert_eq!((how_far, left), (DrainOutcome::Some, 2));
     assert_eq!(replies, [reply(LONG)]);
 }
 
@@ -150,7 +150,7 @@ fn before_a_write_too_long_replies_are_refused_and_none_is_deferred() {
     let mut reads = vec![get("/long"); 4];
     reads.push(get("/short"));
     let (how_far, replies, left) = drained(pace_before_write, reads);
-    assert_eq!((how_far, left), (Drained::All, 0));
+    assert_eq!((how_far, left), (DrainOutcome::All, 0));
     let throttled = (ErrorCode::ThrottledOp.code(), 16);
     let expected = [reply(LONG), reply(LONG), throttled, throttled, reply(SHORT)];
     assert_eq!(replies, expected);

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use admission::{BeyondBudget, LargeRequest, LargeRequests, Room};
+use admission::{BudgetExceeded, LargeRequest, LargeRequests, MemoryReservation};
 use bytes::{Buf, Bytes, BytesMut};
-use replica::connection::{self, Incoming, RequestKind, decode_into};
+use replica::connection::{self, IncomingRequest, RequestKind, decode_into};
 
 use crate::clients::Clients;
 use crate::connection::socket::Socket;
@@ -15,13 +15,13 @@ use crate::settings::Settings;
 pub(crate) struct Extra {
     pub(crate) large: Option<LargeRequest>,
     /// Memory reservation for the frame, if it is long.
-    pub(crate) frame_room: Option<Room>,
+    pub(crate) frame_reservation: Option<MemoryReservation>,
 }
 
 /// Requests decoded from one read of the socket, in order.
 #[derive(Default)]
 pub(crate) struct Batch {
-    pub(crate) requests: VecDeque<Incoming<Extra>>,
+    pub(crate) requests: VecDeque<IncomingRequest<Extra>>,
     /// Number of requests that need a permit of the pipeline.
     pub(crate) writes: usize,
     /// Number of permits taken for the requests.
@@ -36,7 +36,7 @@ pub(crate) struct Batch {
     /// been answered.
     pub(crate) broken: Option<FrameFault>,
     /// Last request that a budget refused. It is kept until the refusal has been logged.
-    pub(crate) refused: Option<BeyondBudget>,
+    pub(crate) refused: Option<BudgetExceeded>,
 }
 
 /// Reason why the bytes of a connection are invalid.
@@ -49,7 +49,7 @@ pub(crate) enum FrameFault {
     #[error(
         "large requests in progress and this request of {len} bytes exceed largeRequestMaxBytes"
     )]
-    TooMuch { len: usize },
+    LargeRequestsFull { len: usize },
     /// The frame or its credentials cannot be decoded.
     #[error(transparent)]
     Undecodable(#[from] connection::FrameFault),
@@ -59,7 +59,7 @@ impl Batch {
     /// Returns whether requests of the batch may need lines in the audit log.
     pub(crate) fn is_audited(&self) -> bool {
         let is_undecodable =
-            |next: &Incoming<Extra>| matches!(next.kind, RequestKind::Undecodable(_));
+            |next: &IncomingRequest<Extra>| matches!(next.kind, RequestKind::Undecodable(_));
         self.writes > 0 || self.requests.iter().any(is_undecodable)
     }
 
@@ -108,7 +108,7 @@ pub(crate) fn decode_batch<S>(
     clients: &Clients,
     socket: &mut Socket<S>,
     frames_max: usize,
-    mut room: Option<Room>,
+    mut room: Option<MemoryReservation>,
 ) -> Batch {
     let input = &mut socket.input;
     let Settings {
@@ -129,7 +129,7 @@ pub(crate) fn decode_batch<S>(
             }
         };
         let mut room = room.take();
-        if LargeRequests::need_room(len) && room.is_none() {
+        if LargeRequests::needs_reservation(len) && room.is_none() {
             room = clients.ledger.large_requests.room.take_now(len);
             if room.is_none() {
                 batch.waits_for_room = Some(len);
@@ -141,18 +141,21 @@ pub(crate) fn decode_batch<S>(
         batch.bytes += len + 4;
         let Ok(large) = clients.ledger.large_requests.admit(len, room) else {
             clients.metrics.large_requests_rejected.inc();
-            batch.broken = Some(FrameFault::TooMuch { len });
+            batch.broken = Some(FrameFault::LargeRequestsFull { len });
             break;
         };
         // This reservation belongs to the first frame.
-        let frame_room = socket.frame_room.take().map(|(room, _)| room);
+        let frame_reservation = socket.frame_reservation.take().map(|(room, _)| room);
         if batch.requests.is_empty() {
             // Requests that arrive together usually have similar types and lengths.
             let alike = 1 + input.len() / (len + 4);
             let room = alike.min(batch_requests_max);
             batch.requests.reserve_exact(room);
         }
-        let extra = Extra { large, frame_room };
+        let extra = Extra {
+            large,
+            frame_reservation,
+        };
         match decode_into(&mut batch.requests, frame, field_limits, extra) {
             Ok(is_write) => batch.writes += usize::from(is_write),
             Err(fault) => {

@@ -6,26 +6,26 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use admission::{Budgets, Cost, Share};
-use host::Connected as _;
+use host::SharedConnection as _;
 use proto::OpCode;
 
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::connection::socket::{Socket, Stream, fill, flush};
-use crate::requests::budget_held::shares_of;
+use crate::requests::budget_resources::shares_of;
 use crate::{clock, limits};
 
 /// Next frames of a connection, with their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Ahead {
+struct NextFrames {
     frames: usize,
     cost: Cost,
 }
 
 /// Measures the frames at the start of `input`, and stops before they cost more than `max`. Frames
 /// that keep a session alive or close it are free, and are not combined with other frames.
-fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
-    let mut ahead = Ahead::default();
+fn measure_next_frames(input: &[u8], frame_bytes_max: usize, max: Cost) -> NextFrames {
+    let mut ahead = NextFrames::default();
     let mut rest = input;
     while let Some((prefix, behind)) = rest.split_first_chunk() {
         let len = usize::try_from(i32::from_be_bytes(*prefix));
@@ -52,7 +52,7 @@ fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
         if !is_taken || !is_alike || is_too_much || ahead.frames >= limits::BATCH_REQUESTS_MAX {
             break;
         }
-        ahead = Ahead {
+        ahead = NextFrames {
             frames: ahead.frames + 1,
             cost: Cost { requests, bytes },
         };
@@ -76,7 +76,7 @@ fn is_free(frame: &[u8]) -> bool {
 
 /// Pays for the next frames of a connection as soon as none of its shares is in debt. Returns the
 /// number of frames, or `None` if the connection must end.
-pub(crate) async fn pay_ahead<S: Stream>(
+pub(crate) async fn pay_for_next_frames<S: Stream>(
     clients: &Clients,
     budgets: &Budgets,
     connection: &Connection,
@@ -90,7 +90,7 @@ pub(crate) async fn pay_ahead<S: Stream>(
             bytes: max.bytes.min(other.bytes),
         }
     });
-    let ahead = look_ahead(&socket.input, clients.settings.jute_max_buffer, max);
+    let ahead = measure_next_frames(&socket.input, clients.settings.jute_max_buffer, max);
     if ahead.cost == Cost::default() {
         return Ok(Some(ahead.frames));
     }
@@ -108,7 +108,7 @@ pub(crate) async fn pay_ahead<S: Stream>(
                 .add(requests);
             connection.stats.throttled(requests);
         }
-        budgets.tell_of_wait(share, clock::monotonic_ms());
+        budgets.log_wait(share, clock::monotonic_ms());
         if !wait(clients, connection, socket, share, ahead.cost).await? {
             return Ok(None);
         }
@@ -150,7 +150,7 @@ async fn wait<S: Stream>(
         tokio::select! {
             biased;
             () = &mut paid => return Ok(true),
-            () = connection.woken() => {}
+            () = connection.wait_for_wake() => {}
             read = fill(socket), if has_room => if !read.unwrap_or(false) {
                 tracing::debug!(peer = %connection.peer, session = %connection.session(), budget = share.name(), "client disconnected while its requests waited");
                 clients.metrics.connection_drop_count.inc();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn ahead(input: &[u8], max: Cost) -> (usize, usize, usize) {
-        let found = look_ahead(input, LEN_MAX, max);
+        let found = measure_next_frames(input, LEN_MAX, max);
         (found.frames, found.cost.requests, found.cost.bytes)
     }
 

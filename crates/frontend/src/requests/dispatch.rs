@@ -4,14 +4,14 @@
 use std::ops::DerefMut;
 use std::sync::Arc;
 
-use admission::{BeyondBudget, LargeRequest, Obeyed, Room};
+use admission::{BudgetExceeded, ConnectionBudgets, LargeRequest, MemoryReservation};
 use metrics::Replies;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, Zxid};
 pub(crate) use replica::connection::Resume;
 use replica::connection::{
-    ClientConnection, ConnectionNote, Holding, IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities,
-    Replying, RequestHead, RequestKind, SaslAnswer, Taking,
+    ClientConnection, ConnectionNote, IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities, ReplyHost,
+    RequestHead, RequestHost, RequestKind, ResourceCounts, SaslAnswer,
 };
 use replica::session::Sessions;
 use replica::{ClientRequest, SyncRequest};
@@ -22,7 +22,7 @@ use crate::clock;
 use crate::connection::{Connection, ConnectionState};
 use crate::login::Login;
 use crate::login::sasl;
-use crate::requests::answer::{Grant, Noting, Served, pace_of_task};
+use crate::requests::answer::{AnswerRecorder, LockedConnection, ReadPermits, pace_of_task};
 use crate::requests::batch::{Batch, Extra};
 
 /// Handles a batch under one shared lock of the tree: answers the requests that can be answered,
@@ -31,17 +31,17 @@ use crate::requests::batch::{Batch, Extra};
 ///
 /// Stops early when the outbox holds
 /// [`limits::OUTBOX_BYTES_SOFT`](crate::limits::OUTBOX_BYTES_SOFT), or less if all connections
-/// together hold many bytes. Also stops before a long or slow reply, unless `grant` covers it. The
-/// remaining requests stay in the batch and in the queue. The caller must return the permits that
-/// remain in `batch.permits`.
+/// together hold many bytes. Also stops before a long or slow reply, unless `read_permits` cover
+/// it. The remaining requests stay in the batch and in the queue. The caller must return the
+/// permits that remain in `batch.permits`.
 pub(crate) fn handle_batch(
     clients: &Clients,
     connection: &Arc<Connection>,
     batch: &mut Batch,
     now_ms: u64,
-    grant: Grant,
+    read_permits: ReadPermits,
 ) -> Resume {
-    let served = Served {
+    let served = LockedConnection {
         clients,
         connection,
         now_ms,
@@ -49,7 +49,7 @@ pub(crate) fn handle_batch(
     let (mut replies, mut handled) = (Replies::default(), 0);
     let permits = batch.permits;
     let next = clients.state.take_requests(&**connection, |tree| {
-        let (next, count) = take_batch(served, connection, tree, batch, grant, &mut replies);
+        let (next, count) = take_batch(served, connection, tree, batch, read_permits, &mut replies);
         handled = count;
         next
     });
@@ -61,7 +61,7 @@ pub(crate) fn handle_batch(
         // The connection has ended.
         batch.requests.clear();
         batch.broken = None;
-        return Resume::GoOn;
+        return Resume::Continue;
     };
     clients.stats.packets_received(handled);
     clients
@@ -77,35 +77,35 @@ pub(crate) fn handle_batch(
     clients.stats.replied(&replies);
     clients.slow.write();
     if let (Some(refused), Some(budgets)) = (batch.refused.take(), &clients.ledger.budgets) {
-        budgets.tell_of_refusal(&refused, clock::monotonic_ms());
+        budgets.log_refusal(&refused, clock::monotonic_ms());
     }
     next
 }
 
 /// Handles a batch while the tree is locked. Returns the number of handled requests.
 fn take_batch(
-    served: Served<'_>,
+    served: LockedConnection<'_>,
     connection: &Arc<Connection>,
     tree: &Tree,
     batch: &mut Batch,
-    grant: Grant,
+    read_permits: ReadPermits,
     replies: &mut Replies,
 ) -> (Resume, u64) {
     let mut state = connection.lock();
     let responder = served.responder(tree);
     let rules = served.clients.connection_rules(connection, batch.is_late);
-    let pace = pace_of_task(&state, grant);
+    let pace = pace_of_task(&state, read_permits);
     let ConnectionState {
         client,
         sasl,
-        obeyed,
+        connection_budgets,
         ..
     } = &mut *state;
-    let mut sorter = Sorter {
-        noting: served.noting(replies),
+    let mut sorter = RequestDispatcher {
+        noting: served.recorder(replies),
         connection,
         sasl,
-        obeyed: obeyed.as_deref(),
+        connection_budgets: connection_budgets.as_deref(),
         refused: None,
         handled: 0,
         writes: 0,
@@ -116,7 +116,7 @@ fn take_batch(
     let next = responder.take(client, &mut batch.requests, rules, pace, &mut sorter);
     // This runs under the tree's lock, so a connection that a role change has closed cannot submit
     // requests.
-    sorter.hand_over();
+    sorter.submit_writes();
     let handled = sorter.handled;
     batch.refused = sorter.refused.take();
     batch.writes -= sorter.writes;
@@ -128,19 +128,19 @@ fn take_batch(
     connection.stats.packets_received(handled);
     connection.stats.bytes_received(batch.bytes as u64);
     served.note_changed(&mut state);
-    state.note_roomy(grant.room.unwrap_or(0));
+    state.note_reserved_reply(read_permits.room.unwrap_or(0));
     (next, handled)
 }
 
 /// Dispatcher of one connection's requests.
-struct Sorter<'a> {
-    noting: Noting<'a>,
+struct RequestDispatcher<'a> {
+    noting: AnswerRecorder<'a>,
     connection: &'a Arc<Connection>,
     sasl: &'a mut Option<Box<Login>>,
     /// Budgets of the connection.
-    obeyed: Option<&'a Obeyed>,
+    connection_budgets: Option<&'a ConnectionBudgets>,
     /// Last request that exceeded a budget.
-    refused: Option<BeyondBudget>,
+    refused: Option<BudgetExceeded>,
     /// Number of handled requests.
     handled: u64,
     /// Number of writes among the handled requests.
@@ -149,18 +149,18 @@ struct Sorter<'a> {
     large: Option<LargeRequest>,
     /// Number of submitted writes. Each has a permit.
     submitted: usize,
-    /// Writes that the core receives in one message. See [`Sorter::hand_over`].
+    /// Writes that the core receives in one message. See [`RequestDispatcher::submit_writes`].
     submissions: Vec<ClientRequest>,
 }
 
-impl Sorter<'_> {
+impl RequestDispatcher<'_> {
     fn clients(&self) -> &Clients {
         self.noting.served.clients
     }
 
     /// Sends the collected writes to the core. Any other message to the core for this connection
     /// must be sent afterwards.
-    fn hand_over(&mut self) {
+    fn submit_writes(&mut self) {
         if !self.submissions.is_empty() {
             let gathered = std::mem::take(&mut self.submissions);
             let now_ms = self.noting.served.now_ms;
@@ -169,42 +169,42 @@ impl Sorter<'_> {
     }
 }
 
-impl Replying for Sorter<'_> {
-    type Note = Option<Room>;
+impl ReplyHost for RequestDispatcher<'_> {
+    type Note = Option<MemoryReservation>;
 
     fn sessions(&self) -> impl DerefMut<Target = Sessions> {
         self.noting.sessions()
     }
 
-    fn replied(&mut self, asked: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
-        self.noting.replied(asked, zxid, err, bytes);
+    fn note_reply(&mut self, head: RequestHead, zxid: Zxid, err: ErrorCode, bytes: usize) {
+        self.noting.note_reply(head, zxid, err, bytes);
     }
 
-    fn event_pushed(&mut self, bytes: usize) {
-        self.noting.event_pushed(bytes);
+    fn note_event(&mut self, bytes: usize) {
+        self.noting.note_event(bytes);
     }
 
-    fn has_read(&mut self, request: &ReadRequest, body: &[u8]) {
-        self.noting.has_read(request, body);
+    fn note_read(&mut self, request: &ReadRequest, body: &[u8]) {
+        self.noting.note_read(request, body);
     }
 
-    fn refuses(&mut self, op: OpCode, err: ErrorCode, identities: &Identities) {
-        self.noting.refuses(op, err, identities);
+    fn note_refusal(&mut self, op: OpCode, err: ErrorCode, identities: &Identities) {
+        self.noting.note_refusal(op, err, identities);
     }
 
-    fn refuses_long(&mut self, asked: RequestHead, bytes: usize) {
-        self.noting.refuses_long(asked, bytes);
+    fn note_long_refusal(&mut self, head: RequestHead, bytes: usize) {
+        self.noting.note_long_refusal(head, bytes);
     }
 }
 
-impl Taking for Sorter<'_> {
+impl RequestHost for RequestDispatcher<'_> {
     type Extra = Extra;
 
-    fn begin(&mut self, kind: &RequestKind, extra: Extra) -> Option<Room> {
+    fn begin(&mut self, kind: &RequestKind, extra: Extra) -> Option<MemoryReservation> {
         self.handled += 1;
         self.writes += usize::from(kind.is_write());
         self.large = extra.large;
-        extra.frame_room
+        extra.frame_reservation
     }
 
     fn address(&self) -> String {
@@ -220,21 +220,27 @@ impl Taking for Sorter<'_> {
     }
 
     fn sync(&mut self, sync: SyncRequest) {
-        self.hand_over();
+        self.submit_writes();
         self.clients().forward_sync(self.connection, sync);
     }
 
-    fn works_on_token(&self) -> bool {
-        sasl::works_on_token(self.clients(), self.sasl.as_deref())
+    fn needs_token_work(&self) -> bool {
+        sasl::needs_token_work(self.clients(), self.sasl.as_deref())
     }
 
-    fn sasl(&mut self, client: &mut ClientConnection<Option<Room>>, token: &[u8]) -> SaslAnswer {
+    fn sasl(
+        &mut self,
+        client: &mut ClientConnection<Option<MemoryReservation>>,
+        token: &[u8],
+    ) -> SaslAnswer {
         let clients = self.noting.served.clients;
         sasl::answer(clients, self.connection, client, self.sasl, token)
     }
 
-    fn may_hold(&mut self, held: Holding, more: Holding) -> bool {
-        let judged = self.obeyed.map(|obeyed| obeyed.may_hold(held, more));
+    fn permits_resources(&mut self, held: ResourceCounts, more: ResourceCounts) -> bool {
+        let judged = self
+            .connection_budgets
+            .map(|connection_budgets| connection_budgets.permits_resources(held, more));
         match judged {
             Some(Err(refused)) => {
                 self.refused = Some(refused);
@@ -248,30 +254,30 @@ impl Taking for Sorter<'_> {
         let (clients, connection) = (self.noting.served.clients, self.connection);
         match note {
             ConnectionNote::Ensemble {
-                is_let_in,
+                is_accepted,
                 is_compared,
             } => {
-                clients.metrics.ensemble_named(is_let_in, is_compared);
-                if !is_let_in {
+                clients.metrics.ensemble_named(is_accepted, is_compared);
+                if !is_accepted {
                     log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client belongs to another ensemble, closing connection");
                 }
             }
-            ConnectionNote::TooMany => {
+            ConnectionNote::TooManyIdentities => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), count_max = IDENTITIES_MAX, bytes_max = IDENTITY_BYTES_MAX, "too many identities for one connection, closing connection; use fewer or shorter identities");
                 clients.auth_failed(connection.peer);
             }
-            ConnectionNote::Failed { scheme } => {
+            ConnectionNote::AuthenticationFailed { scheme } => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), scheme = scheme.unwrap_or("null"), "authentication failed, closing connection");
                 clients.auth_failed(connection.peer);
             }
-            ConnectionNote::Missing => {
+            ConnectionNote::NotAuthenticated => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client has not authenticated with a scheme of enforce.auth.schemes, closing connection");
             }
             ConnectionNote::UnknownOp(op) => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op, "unknown operation, closing connection");
             }
             ConnectionNote::Throttled => clients.metrics.throttled_ops.inc(),
-            ConnectionNote::TooMuch => {
+            ConnectionNote::TooManyResources => {
                 clients.metrics.throttled_ops.inc();
                 clients.metrics.zoarium_budget_requests_refused.inc();
                 connection.stats.throttled(1);

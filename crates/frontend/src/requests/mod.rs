@@ -2,7 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod batch;
-mod budget_held;
+mod budget_resources;
 mod budget_wait;
 pub(crate) mod dispatch;
 pub(crate) mod request_throttle;

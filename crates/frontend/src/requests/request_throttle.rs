@@ -13,18 +13,18 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use admission::RequestThrottle;
-use host::Connected as _;
+use host::SharedConnection as _;
 use proto::OpCode;
 
 use crate::clients::Clients;
 use crate::connection::Connection;
-use crate::connection::socket::{Socket, Stream, fill, flush, meanwhile};
+use crate::connection::socket::{Socket, Stream, fill, flush, run_while_flushing};
 use crate::limits;
 use crate::requests::batch::Batch;
 
 /// Result of a batch's wait.
 #[derive(Debug, PartialEq, Eq)]
-enum Waited {
+enum WaitResult {
     /// The batch has received its permits.
     Taken,
     /// The connection ends, and its requests are dropped.
@@ -44,7 +44,7 @@ pub async fn stop_admitting(throttle: &RequestThrottle, patience: Duration) {
     }
 }
 
-fn needed(throttle: &RequestThrottle, batch: &Batch) -> usize {
+fn permits_needed(throttle: &RequestThrottle, batch: &Batch) -> usize {
     if throttle.is_on {
         batch.requests.len()
     } else {
@@ -66,7 +66,7 @@ pub(crate) async fn take_permits<S: Stream>(
         return Ok(());
     }
     let throttle = &clients.ledger.request_throttle;
-    let needed = needed(throttle, batch);
+    let needed = permits_needed(throttle, batch);
     let places = u32::try_from(needed).unwrap_or(u32::MAX);
     if throttle.is_on && throttle.is_stopping() {
         tracing::debug!(peer = %connection.peer, session = %connection.session(), "the server is stopping, dropping a request");
@@ -82,7 +82,7 @@ pub(crate) async fn take_permits<S: Stream>(
     let is_waiting = throttle.wait();
     let waited = wait(clients, connection, socket, batch, places).await?;
     drop(is_waiting);
-    if waited == Waited::Dropped {
+    if waited == WaitResult::Dropped {
         *batch = Batch::default();
         return Ok(());
     }
@@ -113,7 +113,13 @@ async fn wait_for_audit<S: Stream>(
     if audit.has_room_now() {
         return Ok(true);
     }
-    let found = Box::pin(meanwhile(clients, connection, socket, audit.has_room())).await?;
+    let found = Box::pin(run_while_flushing(
+        clients,
+        connection,
+        socket,
+        audit.has_room(),
+    ))
+    .await?;
     Ok(found.is_some())
 }
 
@@ -124,7 +130,7 @@ async fn wait<S: Stream>(
     socket: &mut Socket<S>,
     batch: &Batch,
     places: u32,
-) -> io::Result<Waited> {
+) -> io::Result<WaitResult> {
     let (throttle, metrics) = (&clients.ledger.request_throttle, &clients.metrics);
     let since = Instant::now();
     // A closeSession is executed even if its client has disconnected.
@@ -135,15 +141,15 @@ async fn wait<S: Stream>(
     let mut taken = pin!(clients.ledger.permits.take(places));
     loop {
         if flush(clients, connection, socket).await?.is_break() {
-            return Ok(Waited::Dropped);
+            return Ok(WaitResult::Dropped);
         }
         let has_room = socket.input.len() < limits::READ_CHUNK_BYTES;
         let looks_for_end = throttle.drops_closed && may_drop && is_open && has_room;
         let stalls = throttle.is_on.then_some(throttle.stall_time);
         tokio::select! {
             biased;
-            () = &mut taken => return Ok(Waited::Taken),
-            () = connection.woken() => {}
+            () = &mut taken => return Ok(WaitResult::Taken),
+            () = connection.wait_for_wake() => {}
             read = fill(socket), if looks_for_end => is_open = read.unwrap_or(false),
             () = tokio::time::sleep(stalls.unwrap_or_default()), if stalls.is_some() => {
                 metrics.request_throttle_wait_count.inc();
@@ -155,7 +161,7 @@ async fn wait<S: Stream>(
             tracing::debug!(peer = %connection.peer, session = %connection.session(), is_gone, "dropping a stale request, closing connection");
             metrics.stale_requests_dropped.inc();
             connection.close();
-            return Ok(Waited::Dropped);
+            return Ok(WaitResult::Dropped);
         }
     }
 }
@@ -165,11 +171,11 @@ fn is_late(connection: &Connection, waited: Duration) -> bool {
     waited > Duration::from_millis(timeout_ms)
 }
 
-pub(crate) fn give_back(clients: &Clients, batch: &mut Batch) {
+pub(crate) fn release(clients: &Clients, batch: &mut Batch) {
     clients
         .ledger
         .permits
-        .give_back(std::mem::take(&mut batch.permits));
+        .release(std::mem::take(&mut batch.permits));
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
 
-use admission::Room;
+use admission::MemoryReservation;
 use bytes::BytesMut;
-use host::Connected as _;
+use host::SharedConnection as _;
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
@@ -21,23 +21,23 @@ use crate::clients::Clients;
 use crate::clock;
 use crate::connection::Connection;
 use crate::connection::socket::{
-    Socket, Stream, closed, fill, flush, flush_large, is_wanted_back, meanwhile,
+    Socket, Stream, closed, fill, flush, flush_large, run_while_flushing, wait_until_reclaimed,
 };
 use crate::greeting::{handshake, words};
 use crate::login::sasl;
-use crate::requests::answer::Grant;
+use crate::requests::answer::ReadPermits;
 use crate::requests::batch::{Batch, decode_batch, long_frame_bytes};
-use crate::requests::budget_held::count_if_due;
-use crate::requests::budget_wait::pay_ahead;
+use crate::requests::budget_resources::count_if_due;
+use crate::requests::budget_wait::pay_for_next_frames;
 use crate::requests::dispatch::{self, Resume};
-use crate::requests::request_throttle::{give_back, take_permits};
+use crate::requests::request_throttle::{release, take_permits};
 
 /// Serves a connection until it ends, and then removes it.
 pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stream: impl Stream) {
     let mut socket = Socket {
         stream,
         input: BytesMut::new(),
-        frame_room: None,
+        frame_reservation: None,
     };
     match serve(&clients, &connection, &mut socket).await {
         Ok(()) => {
@@ -49,7 +49,7 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
     }
     clients.forget(&connection);
     let begun_ms = clock::monotonic_ms();
-    connection.lock().at_once.end();
+    connection.lock().direct_writes.end();
     drop(socket);
     let took_ms = clock::monotonic_ms().saturating_sub(begun_ms);
     clients.metrics.socket_closing_time.record(took_ms);
@@ -71,19 +71,19 @@ async fn serve<S: Stream>(
         () = closed(connection) => return Ok(()),
     };
     match first {
-        handshake::First::Word(word) => {
+        handshake::FirstFrame::Word(word) => {
             return words::answer(clients, connection, socket, word).await;
         }
-        handshake::First::Connect(request) => {
+        handshake::FirstFrame::Connect(request) => {
             if !handshake::connect(clients, connection, &request).await {
                 return flush_and_end(clients, connection, socket).await;
             }
         }
-        handshake::First::Nothing => return Ok(()),
+        handshake::FirstFrame::Nothing => return Ok(()),
     }
     // The task does not read until the session exists, so pipelined requests wait.
     while connection.session() == proto::SessionId::NONE {
-        connection.woken().await;
+        connection.wait_for_wake().await;
         if connection.is_closed() {
             return Ok(());
         }
@@ -117,7 +117,7 @@ async fn requests<S: Stream>(
                     break;
                 };
                 let found = clients.ledger.large_requests.room.take(bytes);
-                room = Box::pin(while_serving(clients, connection, socket, found)).await?;
+                room = Box::pin(wait_while_serving(clients, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(());
                 }
@@ -127,7 +127,7 @@ async fn requests<S: Stream>(
             if !clients.touch(connection) {
                 // The session is closing, has ended or has moved, so its requests are dropped
                 // without an answer.
-                give_back(clients, &mut batch);
+                release(clients, &mut batch);
                 if connection.lock().client.is_closing() {
                     // The answer to the client's closeSession is still due.
                     continue;
@@ -137,7 +137,7 @@ async fn requests<S: Stream>(
             }
             count_if_due(clients, connection, &batch);
             let handled = handle(clients, connection, socket, &mut batch).await;
-            give_back(clients, &mut batch);
+            release(clients, &mut batch);
             if handled?.is_break() {
                 return Ok(());
             }
@@ -145,7 +145,7 @@ async fn requests<S: Stream>(
         if flush(clients, connection, socket).await?.is_break() {
             return Ok(());
         }
-        if serve_left_over(clients, connection, socket)
+        if serve_deferred(clients, connection, socket)
             .await?
             .is_break()
         {
@@ -153,20 +153,20 @@ async fn requests<S: Stream>(
         }
         // With too many unanswered requests, the task does not read. Further bytes from the client
         // wait in the kernel.
-        let may_read = !connection.lock().is_full_before_wait();
-        if may_read && !find_frame_room(clients, connection, socket).await? {
+        let may_read = !connection.lock().must_wait_for_answers();
+        if may_read && !reserve_frame(clients, connection, socket).await? {
             return Ok(());
         }
-        let frame_room = socket.frame_room_since(may_read);
+        let frame_reservation = socket.frame_reserved_since(may_read);
         tokio::select! {
             biased;
-            () = connection.woken() => {}
+            () = connection.wait_for_wake() => {}
             readable = fill(socket), if may_read => if !readable? {
                 clients.metrics.connection_drop_count.inc();
                 return Ok(());
             },
-            () = async { Box::pin(is_wanted_back(clients, frame_room)).await }, if may_read && frame_room.is_some() => {
-                let bytes = frame_room.map_or(0, |(bytes, _)| bytes);
+            () = async { Box::pin(wait_until_reclaimed(clients, frame_reservation)).await }, if may_read && frame_reservation.is_some() => {
+                let bytes = frame_reservation.map_or(0, |(bytes, _)| bytes);
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client sends a long request too slowly while other clients wait for memory, closing connection");
                 return Ok(());
             }
@@ -191,7 +191,7 @@ async fn frames_max<S: Stream>(
     if *paid == 0 {
         // Boxed because few servers have budgets, and every connection would otherwise contain the
         // memory for this future.
-        let found = Box::pin(pay_ahead(clients, budgets, connection, socket)).await?;
+        let found = Box::pin(pay_for_next_frames(clients, budgets, connection, socket)).await?;
         let Some(frames) = found else {
             return Ok(None);
         };
@@ -210,24 +210,24 @@ async fn handle<S: Stream>(
     socket: &mut Socket<S>,
     batch: &mut Batch,
 ) -> io::Result<ControlFlow<()>> {
-    let mut room: Option<Room> = None;
+    let mut room: Option<MemoryReservation> = None;
     let mut turn = None;
     loop {
-        let grant = Grant {
+        let permits = ReadPermits {
             room: room.as_ref().map(|room| room.bytes),
             is_slow: turn.is_some(),
         };
         let now_ms = clock::monotonic_ms();
-        let next = dispatch::handle_batch(clients, connection, batch, now_ms, grant);
+        let next = dispatch::handle_batch(clients, connection, batch, now_ms, permits);
         drop(turn.take());
-        let is_done = batch.is_empty() && !connection.has_left_over();
+        let is_done = batch.is_empty() && !connection.has_deferred();
         if !is_done {
             // The permits are returned because the client may read slowly and other connections
             // need them.
-            give_back(clients, batch);
+            release(clients, batch);
         }
         // A reply that is both long and slow needs the memory and the permit at the same time.
-        let used = room.take_if(|_| next != Resume::Turn);
+        let used = room.take_if(|_| next != Resume::SlowReadTurn);
         // Boxed because most connections never reach this call, and all would otherwise contain the
         // memory for it.
         let flushed = match used {
@@ -238,18 +238,18 @@ async fn handle<S: Stream>(
             return Ok(flushed);
         }
         match next {
-            Resume::GoOn | Resume::Turn | Resume::Close => {}
-            Resume::Room(bytes) => {
+            Resume::Continue | Resume::SlowReadTurn | Resume::Close => {}
+            Resume::ReplyMemory(bytes) => {
                 let found = clients.ledger.large_replies.take(bytes);
-                room = Box::pin(meanwhile(clients, connection, socket, found)).await?;
+                room = Box::pin(run_while_flushing(clients, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
             Resume::Wait => wait_for_core(clients, connection, socket).await?,
-            Resume::Login => {
-                let worked = Box::pin(sasl::work(clients, connection, batch));
-                if meanwhile(clients, connection, socket, worked)
+            Resume::SaslToken => {
+                let worked = Box::pin(sasl::process_first_token(clients, connection, batch));
+                if run_while_flushing(clients, connection, socket, worked)
                     .await?
                     .is_none()
                 {
@@ -261,9 +261,9 @@ async fn handle<S: Stream>(
             return Ok(ControlFlow::Break(()));
         }
         take_permits(clients, connection, socket, batch).await?;
-        if next == Resume::Turn {
+        if next == Resume::SlowReadTurn {
             let found = clients.slow_reads.acquire();
-            turn = Box::pin(meanwhile(clients, connection, socket, found)).await?;
+            turn = Box::pin(run_while_flushing(clients, connection, socket, found)).await?;
             if turn.is_none() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -273,12 +273,12 @@ async fn handle<S: Stream>(
 
 /// Handles the requests that the core has deferred to this task after a write. Breaks if the
 /// connection must end.
-async fn serve_left_over<S: Stream>(
+async fn serve_deferred<S: Stream>(
     clients: &Clients,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<ControlFlow<()>> {
-    if !connection.has_left_over() {
+    if !connection.has_deferred() {
         return Ok(ControlFlow::Continue(()));
     }
     handle(clients, connection, socket, &mut Batch::default()).await
@@ -288,7 +288,7 @@ async fn serve_left_over<S: Stream>(
 /// core defers to this task. Requests on this connection and others may hold all the memory.
 /// Without this handling, all of them would wait for each other. Returns `None` if the connection
 /// ends first.
-async fn while_serving<S: Stream, T>(
+async fn wait_while_serving<S: Stream, T>(
     clients: &Clients,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
@@ -296,7 +296,7 @@ async fn while_serving<S: Stream, T>(
 ) -> io::Result<Option<T>> {
     let mut wanted = pin!(wanted);
     loop {
-        if serve_left_over(clients, connection, socket)
+        if serve_deferred(clients, connection, socket)
             .await?
             .is_break()
         {
@@ -304,7 +304,7 @@ async fn while_serving<S: Stream, T>(
         }
         tokio::select! {
             found = &mut wanted => return Ok(Some(found)),
-            () = connection.woken() => {}
+            () = connection.wait_for_wake() => {}
         }
         if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
             return Ok(None);
@@ -314,7 +314,7 @@ async fn while_serving<S: Stream, T>(
 
 /// Waits for a memory reservation for the incoming frame, if it is long. Returns false if the
 /// connection must end.
-async fn find_frame_room<S: Stream>(
+async fn reserve_frame<S: Stream>(
     clients: &Clients,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
@@ -323,14 +323,14 @@ async fn find_frame_room<S: Stream>(
     let Some(bytes) = long_frame_bytes(&socket.input, limit) else {
         return Ok(true);
     };
-    if socket.frame_room.is_none() {
+    if socket.frame_reservation.is_none() {
         // Boxed because most connections never reach this call.
         let found = clients.ledger.large_frames.take(bytes);
-        let found = Box::pin(while_serving(clients, connection, socket, found)).await?;
+        let found = Box::pin(wait_while_serving(clients, connection, socket, found)).await?;
         let Some(room) = found else {
             return Ok(false);
         };
-        socket.hold(room, bytes);
+        socket.set_reservation(room, bytes);
     }
     Ok(true)
 }
@@ -342,11 +342,11 @@ async fn wait_for_core<S: Stream>(
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
     loop {
-        let waits = connection.lock().holds_up_writes_before_wait() && !connection.has_left_over();
+        let waits = connection.lock().must_delay_writes_before_wait() && !connection.has_deferred();
         if !waits || connection.is_closed() {
             return Ok(());
         }
-        connection.woken().await;
+        connection.wait_for_wake().await;
         if flush(clients, connection, socket).await?.is_break() {
             connection.close();
             return Ok(());

@@ -14,7 +14,7 @@ use metrics::view::{
     Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, GlobalSessions,
     Interest, Now, Sessions, View,
 };
-use metrics::{Metrics, NamespaceQuota, ServerStats, State};
+use metrics::{Metrics, NamespaceQuota, ServerGauges, ServerStats};
 use proto::{Id, SessionId, Zxid};
 use replica::Ticket;
 use tree::{EphemeralOwners, WatchSummary, WatchedPaths, WatcherId, Watchers};
@@ -78,12 +78,12 @@ impl LiveView {
 }
 
 /// Values grouped by key, which are collected while a lock is held once.
-struct Part<K, V> {
+struct GroupedValues<K, V> {
     groups: Vec<(K, Vec<V>)>,
     bytes: usize,
 }
 
-impl<K: PartialEq, V> Part<K, V> {
+impl<K: PartialEq, V> GroupedValues<K, V> {
     fn new() -> Self {
         Self {
             groups: Vec::new(),
@@ -139,7 +139,7 @@ impl View for LiveView {
         &self.clients.metrics
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ServerGauges {
         let watch_count = self.clients.state.watches.lock().count() as u64;
         let local_sessions = if self.has_local_sessions() {
             self.clients.state.sessions.lock().local_count() as u64
@@ -148,9 +148,9 @@ impl View for LiveView {
         };
         let connections = self.clients.registry.len() as u64;
         let tree = self.clients.state.tree.read();
-        State {
+        ServerGauges {
             outstanding_requests: self.clients.ledger.permits.outstanding() as u64,
-            outstanding_tls_handshakes: self.clients.tls_handshakes.under_way() as u64,
+            outstanding_tls_handshakes: self.clients.tls_handshakes.in_progress() as u64,
             connections,
             znode_count: tree.node_count() as u64,
             watch_count,
@@ -185,7 +185,7 @@ impl View for LiveView {
             let _writers_wait = connection.lock();
             connection.stats.reset();
         }
-        self.clients.departed.reset();
+        self.clients.closed_usage.reset();
     }
 
     fn reset_proposal_sizes(&self) {
@@ -229,7 +229,7 @@ impl View for LiveView {
     }
 
     fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)> {
-        let mut part = Part::new();
+        let mut part = GroupedValues::new();
         if let Some(position) = at {
             let tree = self.clients.state.tree.read();
             let visit = |owner, path: Str| part.add(owner, path.to_string(), path.len());
@@ -260,7 +260,7 @@ impl View for LiveView {
     }
 
     fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)> {
-        let mut part = Part::new();
+        let mut part = GroupedValues::new();
         if let Some(position) = at {
             let watches = self.clients.state.watches.lock();
             let visit = |watcher, path: Option<&str>| {
@@ -277,7 +277,7 @@ impl View for LiveView {
     }
 
     fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)> {
-        let mut part = Part::new();
+        let mut part = GroupedValues::new();
         if let Some(position) = at {
             let watches = self.clients.state.watches.lock();
             let visit = |path: Option<&str>, watchers: Vec<WatcherId>| {
@@ -328,7 +328,10 @@ impl View for LiveView {
 /// Returns the names of the budgets that apply to a connection, once it has sent a request.
 fn budgets_of(connection: &Connection) -> Vec<String> {
     let state = connection.lock();
-    let shares = state.obeyed.as_ref().map(|obeyed| obeyed.shares());
+    let shares = state
+        .connection_budgets
+        .as_ref()
+        .map(|connection_budgets| connection_budgets.shares());
     let shares = shares.iter().flat_map(|shares| shares.iter());
     let mut names: Vec<String> = shares.map(|share| share.name().to_owned()).collect();
     names.dedup();

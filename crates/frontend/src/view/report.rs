@@ -47,7 +47,7 @@ fn log_server(clients: &Clients, view: &LiveView, inbox: usize, on_disk: Zxid) {
         outstanding = state.outstanding_requests,
         unanswered = waiting,
         tls_handshakes = state.outstanding_tls_handshakes,
-        free_bytes_of_connections = clients.ledger.held.free(),
+        free_bytes_of_connections = clients.ledger.buffered.free(),
         "queues"
     );
 }

@@ -105,14 +105,14 @@ impl Question {
         parameters: &[(String, String)],
         viewer: &Viewer<'_>,
     ) -> Result<Value, AskError> {
-        let asked = QueryParameters(parameters);
+        let parameters = QueryParameters(parameters);
         match self {
-            Self::Changes => changes(reader, &asked, viewer),
-            Self::Blame => blame(reader, &asked, viewer),
-            Self::Cat => cat(reader, &asked, viewer),
-            Self::Tree => tree(reader, &asked, viewer),
-            Self::Diff => diff(reader, &asked, viewer),
-            Self::Origins => origins(reader, &asked, viewer),
+            Self::Changes => changes(reader, &parameters, viewer),
+            Self::Blame => blame(reader, &parameters, viewer),
+            Self::Cat => cat(reader, &parameters, viewer),
+            Self::Tree => tree(reader, &parameters, viewer),
+            Self::Diff => diff(reader, &parameters, viewer),
+            Self::Origins => origins(reader, &parameters, viewer),
         }
     }
 }
@@ -134,14 +134,14 @@ pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Pos
         "from",
         "after",
     ];
-    let asked = QueryParameters(parameters);
-    asked.check_known(KNOWN)?;
-    let mut query = HistoryQuery::of(asked.one("path").unwrap_or("/"));
+    let parameters = QueryParameters(parameters);
+    parameters.check_known(KNOWN)?;
+    let mut query = HistoryQuery::of(parameters.single_value("path").unwrap_or("/"));
     filter::check(&query.path)?;
-    query.recursive = asked.flag("recursive")?.unwrap_or(true);
-    asked.read_filters(&mut query)?;
-    let after = asked.parse("after", Position::parse)?;
-    let from = asked.parse("from", parse_zxid)?;
+    query.recursive = parameters.flag("recursive")?.unwrap_or(true);
+    parameters.read_filters(&mut query)?;
+    let after = parameters.parse("after", Position::parse)?;
+    let from = parameters.parse("from", parse_zxid)?;
     // A feed that begins with a transaction begins after the previous one.
     let from = from.map(|zxid| Position::after(proto::Zxid((zxid.0 - 1).max(0))));
     Ok((query, after.or(from)))
@@ -180,11 +180,11 @@ pub fn export(
         "limit",
         "after",
     ];
-    let asked = QueryParameters(parameters);
-    asked.check_known(KNOWN)?;
-    let mut query = HistoryQuery::of(asked.one("path").unwrap_or("/"));
-    asked.read_page(&mut query)?;
-    query.recursive = asked.flag("recursive")?.unwrap_or(true);
+    let parameters = QueryParameters(parameters);
+    parameters.check_known(KNOWN)?;
+    let mut query = HistoryQuery::of(parameters.single_value("path").unwrap_or("/"));
+    parameters.read_page(&mut query)?;
+    query.recursive = parameters.flag("recursive")?.unwrap_or(true);
     query.with_states = true;
     query.newest_first = false;
     let page = reader.history(&query, viewer)?;
@@ -203,7 +203,7 @@ pub fn export(
 struct QueryParameters<'a>(&'a [(String, String)]);
 
 impl QueryParameters<'_> {
-    fn one(&self, name: &str) -> Option<&str> {
+    fn single_value(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     }
@@ -218,8 +218,8 @@ impl QueryParameters<'_> {
         }
     }
 
-    fn needed(&self, name: &str) -> Result<&str, AskError> {
-        self.one(name)
+    fn required_value(&self, name: &str) -> Result<&str, AskError> {
+        self.single_value(name)
             .ok_or_else(|| refuse(name, "this parameter is required".to_owned()))
     }
 
@@ -228,7 +228,7 @@ impl QueryParameters<'_> {
         name: &str,
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> Result<Option<T>, AskError> {
-        let parsed = self.one(name).map(parse).transpose();
+        let parsed = self.single_value(name).map(parse).transpose();
         parsed.map_err(|reason| refuse(name, reason))
     }
 
@@ -248,7 +248,7 @@ impl QueryParameters<'_> {
     }
 
     fn moment(&self, name: &str) -> Result<Moment, AskError> {
-        self.needed(name)?;
+        self.required_value(name)?;
         let moment = self.parse(name, Moment::parse)?;
         moment.ok_or_else(|| refuse(name, "this parameter is required".to_owned()))
     }
@@ -264,7 +264,7 @@ impl QueryParameters<'_> {
     }
 
     fn read_filters(&self, query: &mut HistoryQuery) -> Result<(), AskError> {
-        query.by = self.one("by").map(str::to_owned);
+        query.by = self.single_value("by").map(str::to_owned);
         query.session = self.parse("session", parse_session)?;
         query.with_states = self.flag("diff")?.unwrap_or(false);
         for (_, name) in self.0.iter().filter(|(key, _)| key == "op") {
@@ -290,7 +290,7 @@ fn refuse(name: &str, reason: String) -> AskError {
 
 fn changes(
     reader: &Reader,
-    asked: &QueryParameters<'_>,
+    parameters: &QueryParameters<'_>,
     viewer: &Viewer<'_>,
 ) -> Result<Value, AskError> {
     const KNOWN: &[&str] = &[
@@ -306,11 +306,11 @@ fn changes(
         "limit",
         "after",
     ];
-    asked.check_known(KNOWN)?;
-    let mut query = HistoryQuery::of(asked.needed("path")?);
-    query.recursive = asked.flag("recursive")?.unwrap_or(false);
-    asked.read_page(&mut query)?;
-    query.newest_first = !asked.flag("oldest_first")?.unwrap_or(false);
+    parameters.check_known(KNOWN)?;
+    let mut query = HistoryQuery::of(parameters.required_value("path")?);
+    query.recursive = parameters.flag("recursive")?.unwrap_or(false);
+    parameters.read_page(&mut query)?;
+    query.newest_first = !parameters.flag("oldest_first")?.unwrap_or(false);
     let page = reader.history(&query, viewer)?;
     let results = page.results.iter().map(json::exported);
     let next = page.next.map(|next| next.to_string());
@@ -324,12 +324,15 @@ fn changes(
 
 fn blame(
     reader: &Reader,
-    asked: &QueryParameters<'_>,
+    parameters: &QueryParameters<'_>,
     viewer: &Viewer<'_>,
 ) -> Result<Value, AskError> {
-    asked.check_known(&["path", "limit", "after"])?;
-    let (path, after) = (asked.needed("path")?, asked.one("after"));
-    let blame = reader.blame(path, after, asked.limit()?, viewer)?;
+    parameters.check_known(&["path", "limit", "after"])?;
+    let (path, after) = (
+        parameters.required_value("path")?,
+        parameters.single_value("after"),
+    );
+    let blame = reader.blame(path, after, parameters.limit()?, viewer)?;
     Ok(json!({
         "results": [json::blame(&blame)],
         "next": blame.next,
@@ -339,12 +342,12 @@ fn blame(
 
 fn cat(
     reader: &Reader,
-    asked: &QueryParameters<'_>,
+    parameters: &QueryParameters<'_>,
     viewer: &Viewer<'_>,
 ) -> Result<Value, AskError> {
-    asked.check_known(&["path", "at"])?;
-    let path = asked.needed("path")?;
-    let at = reader.zxid_at(asked.moment("at")?)?;
+    parameters.check_known(&["path", "at"])?;
+    let path = parameters.required_value("path")?;
+    let at = reader.zxid_at(parameters.moment("at")?)?;
     let found = reader.znode_at(path, Moment::Zxid(at), viewer)?;
     let znode = found.ok_or_else(|| AskError::NoZnode {
         path: path.to_owned(),
@@ -358,13 +361,16 @@ fn cat(
 
 fn tree(
     reader: &Reader,
-    asked: &QueryParameters<'_>,
+    parameters: &QueryParameters<'_>,
     viewer: &Viewer<'_>,
 ) -> Result<Value, AskError> {
-    asked.check_known(&["path", "at", "limit", "after"])?;
-    let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
-    let at = reader.zxid_at(asked.moment("at")?)?;
-    let page = reader.tree_at(path, Moment::Zxid(at), after, asked.limit()?, viewer)?;
+    parameters.check_known(&["path", "at", "limit", "after"])?;
+    let (path, after) = (
+        parameters.single_value("path").unwrap_or("/"),
+        parameters.single_value("after"),
+    );
+    let at = reader.zxid_at(parameters.moment("at")?)?;
+    let page = reader.tree_at(path, Moment::Zxid(at), after, parameters.limit()?, viewer)?;
     let results = page.results.iter();
     let results = results.map(|entry| json::znode(&entry.path, &entry.znode));
     Ok(json!({
@@ -378,15 +384,18 @@ fn tree(
 
 fn diff(
     reader: &Reader,
-    asked: &QueryParameters<'_>,
+    parameters: &QueryParameters<'_>,
     viewer: &Viewer<'_>,
 ) -> Result<Value, AskError> {
-    asked.check_known(&["path", "from", "to", "limit", "after"])?;
-    let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
-    let from = reader.zxid_at(asked.moment("from")?)?;
-    let to = reader.zxid_at(asked.moment("to")?)?;
+    parameters.check_known(&["path", "from", "to", "limit", "after"])?;
+    let (path, after) = (
+        parameters.single_value("path").unwrap_or("/"),
+        parameters.single_value("after"),
+    );
+    let from = reader.zxid_at(parameters.moment("from")?)?;
+    let to = reader.zxid_at(parameters.moment("to")?)?;
     let (begin, end) = (Moment::Zxid(from), Moment::Zxid(to));
-    let page = reader.diff(path, begin, end, after, asked.limit()?, viewer)?;
+    let page = reader.diff(path, begin, end, after, parameters.limit()?, viewer)?;
     Ok(json!({
         "from": hex(from.0),
         "to": hex(to.0),
@@ -399,14 +408,14 @@ fn diff(
 
 fn origins(
     reader: &Reader,
-    asked: &QueryParameters<'_>,
+    parameters: &QueryParameters<'_>,
     viewer: &Viewer<'_>,
 ) -> Result<Value, AskError> {
-    asked.check_known(&["zxid"])?;
-    if asked.0.len() > ORIGINS_MAX {
+    parameters.check_known(&["zxid"])?;
+    if parameters.0.len() > ORIGINS_MAX {
         return Err(refuse("zxid", format!("the limit is {ORIGINS_MAX} values")));
     }
-    let zxids = asked.0.iter().map(|(name, text)| {
+    let zxids = parameters.0.iter().map(|(name, text)| {
         let zxid = parse_zxid(text);
         zxid.map_err(|reason| refuse(name, reason))
     });

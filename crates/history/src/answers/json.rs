@@ -35,7 +35,7 @@ pub fn lines(results: &[ExportedChange]) -> Vec<u8> {
 }
 
 /// Formats a change without the znode before and after it.
-fn alone(found: &ExportedChange) -> Value {
+fn without_states(found: &ExportedChange) -> Value {
     let view = |change| value(&ChangeView(change, found.is_origin_hidden));
     found.change.as_ref().map_or(Value::Null, view)
 }
@@ -74,7 +74,7 @@ impl ChangeView<'_> {
     fn put<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let change = self.0;
         let position = change.position();
-        map.serialize_entry("position", &Shown(position))?;
+        map.serialize_entry("position", &DisplayString(position))?;
         map.serialize_entry("zxid", &Hex(change.zxid))?;
         map.serialize_entry("index", &change.index)?;
         map.serialize_entry("time_ms", &change.time_ms)?;
@@ -170,9 +170,9 @@ impl Serialize for Hex {
     }
 }
 
-struct Shown<T>(T);
+struct DisplayString<T>(T);
 
-impl<T: std::fmt::Display> Serialize for Shown<T> {
+impl<T: std::fmt::Display> Serialize for DisplayString<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(&self.0)
     }
@@ -180,7 +180,8 @@ impl<T: std::fmt::Display> Serialize for Shown<T> {
 
 /// Formats the last changes to a znode.
 pub fn blame(blame: &Blame) -> Value {
-    let change = |found: &Option<ExportedChange>| found.as_ref().map_or(Value::Null, alone);
+    let change =
+        |found: &Option<ExportedChange>| found.as_ref().map_or(Value::Null, without_states);
     let children = blame.children.iter().map(
         |child| json!({ "name": child.name, "exists": child.exists, "last": change(&child.last) }),
     );

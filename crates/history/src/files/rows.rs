@@ -73,7 +73,7 @@ impl SledRows {
             ));
             return Err(io_error("use the index", path)(error));
         }
-        take_back(path)?;
+        restore_abandoned(path)?;
         files::create_dir_all(path).map_err(io_error("create", path))?;
         // A process may have been killed after creating a file and before setting the file's mode.
         let before = if files::is_restricted(path) {
@@ -96,14 +96,14 @@ impl SledRows {
         Ok(rows)
     }
 
-    fn ask<T>(&self, ask: impl FnOnce(&sled::Db<LEAF_ROWS>) -> io::Result<T>) -> Result<T> {
+    fn read_db<T>(&self, read: impl FnOnce(&sled::Db<LEAF_ROWS>) -> io::Result<T>) -> Result<T> {
         let closed = || io::Error::other("the index is closed");
-        let answer = self.db.as_ref().ok_or_else(closed).and_then(ask);
+        let answer = self.db.as_ref().ok_or_else(closed).and_then(read);
         answer.map_err(opening(&self.path))
     }
 
     fn change(&self, change: impl FnOnce(&sled::Db<LEAF_ROWS>) -> io::Result<()>) -> Result<()> {
-        let changed = self.ask(change);
+        let changed = self.read_db(change);
         if changed.is_err() {
             self.has_failed.store(true, Ordering::Relaxed);
         }
@@ -153,25 +153,25 @@ impl Drop for SledRows {
         };
         *LEFT.lock().entry(self.path.clone()).or_default() += 1;
         std::mem::forget(db);
-        if let Err(error) = fs::rename(&self.path, left(&self.path)) {
+        if let Err(error) = fs::rename(&self.path, abandoned_path(&self.path)) {
             tracing::debug!(err = %error, path = %self.path.display(), "cannot rename a failed index");
         }
     }
 }
 
 /// Returns the path of an index whose sled instance was abandoned.
-fn left(path: &Path) -> PathBuf {
+fn abandoned_path(path: &Path) -> PathBuf {
     path.with_extension("left")
 }
 
 /// Returns whether there is an index, either in use or abandoned.
-pub(crate) fn are_there(path: &Path) -> bool {
-    path.is_dir() || left(path).is_dir()
+pub(crate) fn index_exists(path: &Path) -> bool {
+    path.is_dir() || abandoned_path(path).is_dir()
 }
 
 /// Replaces an abandoned index with a copy, whose files are neither open nor locked.
-fn take_back(path: &Path) -> Result<()> {
-    let left = left(path);
+fn restore_abandoned(path: &Path) -> Result<()> {
+    let left = abandoned_path(path);
     if !left.is_dir() {
         return Ok(());
     }
@@ -228,7 +228,7 @@ fn checksum(key: &[u8], value: &[u8]) -> [u8; 4] {
 impl Rows for SledRows {
     fn scan(&self, prefix: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut found = Vec::new();
-        let rows: Vec<_> = self.ask(|db| db.scan_prefix([prefix]).collect())?;
+        let rows: Vec<_> = self.read_db(|db| db.scan_prefix([prefix]).collect())?;
         for (key, value) in rows {
             let Some((crc, value)) = value.split_first_chunk() else {
                 return Err(HistoryError::damaged(&self.path, "a row is too short"));

@@ -14,13 +14,13 @@ use super::filling::BlockBuilder;
 use super::recent::RecentKeys;
 use super::settings::{IndexSettings, ROWS_DIR, base_path, run_path};
 use crate::error::{HistoryError, Result, io_error};
-use crate::files::rows::{Rows, SledRows, are_there, keys};
+use crate::files::rows::{Rows, SledRows, index_exists, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::SortedFile;
 use crate::index::Index;
 use crate::limits::FORMAT;
 use crate::reading::read::Reader;
-use crate::reading::view::{BlockCache, Effort, EraView, Look, Run, Shared, View};
+use crate::reading::view::{BlockCache, CostLimit, EraView, HistoryView, Run, Shared, View};
 use crate::record::{Block, BlockRow, Change, Era, IndexRow, RunRow};
 use crate::recording::expand::{Drafts, Ephemerals};
 use crate::recording::filter::PathFilter;
@@ -42,7 +42,7 @@ impl Loaded {
     pub(crate) fn read(mut settings: IndexSettings, use_of: OpenPurpose) -> Result<Self> {
         let dir = settings.dir.clone();
         let rows_dir = dir.join(ROWS_DIR);
-        if !are_there(&rows_dir) {
+        if !index_exists(&rows_dir) {
             return Err(HistoryError::Missing { path: dir });
         }
         let rows: Box<dyn Rows> = Box::new(SledRows::open(&rows_dir)?);
@@ -118,10 +118,10 @@ impl Loaded {
             view: RwLock::new(view),
             cache: Mutex::new(BlockCache::default()),
         });
-        let look = Look::new(&shared, &Effort::default());
+        let history_view = HistoryView::new(&shared, &CostLimit::default());
         let mut recent = RecentKeys::default();
         for block in first_recent..=self.state.open_block {
-            for change in look.block(block)?.0.iter() {
+            for change in history_view.block(block)?.0.iter() {
                 recent.note(block, change);
             }
         }

@@ -15,7 +15,7 @@ use crate::files::sorter::{MergedCursor, Sorter};
 use crate::index::Index;
 use crate::limits::{POSTINGS_CHUNK, STEP_PAGES};
 use crate::reading::read::apply;
-use crate::reading::view::{EraView, Look, Run};
+use crate::reading::view::{EraView, HistoryView, Run};
 use crate::record::{Change, Era, Znode};
 
 /// Interval between checks of retention while no new segment begins, ms.
@@ -146,7 +146,7 @@ impl Merge {
 pub(crate) struct Trim {
     upto: u64,
     next: u64,
-    look: Look,
+    history_view: HistoryView,
     /// Era that contains `upto`.
     era: Era,
     old_base: Arc<SortedFile>,
@@ -232,7 +232,7 @@ impl Index {
             match merge.take(first_block)? {
                 Some(true) => {
                     pages += 1;
-                    self.settings.give_way.now();
+                    self.settings.yield_hook.now();
                 }
                 Some(false) => {}
                 None => return self.finish_merge(*merge),
@@ -318,14 +318,14 @@ impl Index {
     }
 
     fn begin_trim(&mut self, upto: u64) -> Result<MaintenanceTask> {
-        let look = self.reader().look();
-        let eras = look.eras.iter().rev();
+        let history_view = self.reader().history_view();
+        let eras = history_view.eras.iter().rev();
         let mut eras = eras.filter(|era| era.row.first_block <= upto);
         let era = eras
             .next()
-            .or(look.eras.first())
+            .or(history_view.eras.first())
             .ok_or_else(|| HistoryError::damaged(&self.settings.dir, "the index has no era"))?;
-        let next = era.row.first_block.max(look.first_block);
+        let next = era.row.first_block.max(history_view.first_block);
         let stage = if next < upto {
             TrimStage::Sort(Sorter::new(&self.settings.dir, "sort.trim"))
         } else {
@@ -336,7 +336,7 @@ impl Index {
             next,
             era: era.row,
             old_base: era.base.clone(),
-            look,
+            history_view,
             stage,
         })))
     }
@@ -345,11 +345,11 @@ impl Index {
         let is_done = match &mut trim.stage {
             TrimStage::Nothing => true,
             TrimStage::Sort(sorter) if trim.next < trim.upto => {
-                let (changes, segment) = trim.look.block(trim.next)?;
+                let (changes, segment) = trim.history_view.block(trim.next)?;
                 for change in changes.iter() {
                     let mut change = change.clone();
                     for content in [&mut change.data, &mut change.acl].into_iter().flatten() {
-                        *content = trim.look.content(content, segment.as_ref())?;
+                        *content = trim.history_view.content(content, segment.as_ref())?;
                     }
                     sorter.push(path_key(&change.path), change.encode_to_vec())?;
                 }
@@ -360,7 +360,7 @@ impl Index {
                 self.begin_fold(&mut trim)?;
                 false
             }
-            TrimStage::Fold(fold) => fold.step(&trim.look.shared.dir)?,
+            TrimStage::Fold(fold) => fold.step(&trim.history_view.shared.dir)?,
         };
         if is_done {
             return self.finish_trim(*trim);
@@ -393,7 +393,7 @@ impl Index {
             oldest.base = fold.writer.finish()?;
             oldest.row.base = fold.number;
         }
-        if let Some(last) = trim.look.row(trim.upto - 1)
+        if let Some(last) = trim.history_view.row(trim.upto - 1)
             && trim.era.first_block < trim.upto
         {
             oldest.row.recorded_after = last.last_zxid;

@@ -306,7 +306,7 @@ impl Index {
         let mut writer = SortedWriter::create(run_path(&self.settings.dir, number))?;
         let mut value = Vec::new();
         let recent = self.recent.read();
-        let mut sorted = recent.sorted(&self.settings.give_way);
+        let mut sorted = recent.sorted(&self.settings.yield_hook);
         let mut written = 0_usize;
         while let Some((key, postings)) = sorted.next() {
             value.clear();
@@ -314,7 +314,7 @@ impl Index {
             writer.push(key, &value)?;
             written += 1;
             if written.is_multiple_of(GIVE_WAY_KEYS) {
-                self.settings.give_way.now();
+                self.settings.yield_hook.now();
             }
         }
         drop(sorted);

@@ -132,9 +132,9 @@ impl RecentKeys {
     }
 
     /// Returns all keys, in order.
-    pub(crate) fn sorted(&self, give_way: &YieldHook) -> Sorted<'_> {
+    pub(crate) fn sorted(&self, yield_hook: &YieldHook) -> Sorted<'_> {
         let all: Vec<_> = (0..self.entries.len()).collect();
-        Sorted::new(self, &all, give_way)
+        Sorted::new(self, &all, yield_hook)
     }
 
     /// Returns an empty value with capacity for the same number of keys, because the next blocks
@@ -184,7 +184,7 @@ type Prefix = u128;
 const PIECE: usize = 512;
 
 impl<'a> Sorted<'a> {
-    fn new(keys: &'a RecentKeys, entries: &[usize], give_way: &YieldHook) -> Self {
+    fn new(keys: &'a RecentKeys, entries: &[usize], yield_hook: &YieldHook) -> Self {
         let common = Common::of(keys, entries);
         let in_order = |at: &usize| {
             let key = keys.key(*at);
@@ -193,7 +193,7 @@ impl<'a> Sorted<'a> {
         let sorted = |piece: &[usize]| {
             let mut piece: Vec<InOrder<'_>> = piece.iter().map(in_order).collect();
             piece.sort_unstable();
-            give_way.now();
+            yield_hook.now();
             piece.into_iter()
         };
         let mut pieces: Vec<_> = entries.chunks(PIECE).map(sorted).collect();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::files::rows::are_there;
+use crate::files::rows::index_exists;
 use crate::limits::Shape;
 use crate::recording::filter::PathFilter;
 
@@ -34,7 +34,7 @@ pub struct IndexSettings {
     /// Sizes of blocks, runs and files.
     pub shape: Shape,
     /// Callback for yielding the processor.
-    pub give_way: YieldHook,
+    pub yield_hook: YieldHook,
 }
 
 /// A callback that is invoked regularly during long work, so that other threads can use the
@@ -76,13 +76,13 @@ impl IndexSettings {
             bytes_max: 0,
             age_ms_max: 0,
             shape: Shape::default(),
-            give_way: YieldHook::default(),
+            yield_hook: YieldHook::default(),
         }
     }
 
     /// Returns whether the directory contains a history, valid or not.
-    pub fn is_there(&self) -> bool {
-        are_there(&self.dir.join(ROWS_DIR))
+    pub fn exists(&self) -> bool {
+        index_exists(&self.dir.join(ROWS_DIR))
     }
 
     /// Returns the size of a file of changes, bytes. Old changes are dropped as whole files, so the

@@ -7,8 +7,8 @@ use crate::index::postings::{kinds, path_key};
 use crate::limits::PAGE_RESULTS_MAX;
 use crate::query::scan::SubtreeCursor;
 use crate::reading::read::Reader;
-use crate::reading::view::Look;
-use crate::reading::viewer::{Sight, Viewer};
+use crate::reading::view::HistoryView;
+use crate::reading::viewer::{Viewer, ViewerPermissions};
 use crate::record::{Change, ExportedChange};
 
 /// The last changes to a znode. Each is `None` if it is no longer kept, or if a hole may contain a
@@ -55,16 +55,18 @@ impl Reader {
         limit: usize,
         viewer: &Viewer<'_>,
     ) -> Result<Blame> {
-        let (look, sight) = (self.look(), Sight::new(viewer));
-        look.check_path(path)?;
-        let is_recorded = !look.postings(&path_key(path))?.is_empty();
-        let is_there = look.znode(path, Position::after(look.head))?.is_some();
-        if (is_there || is_recorded) && !look.may_see_now(path, &sight)? {
+        let (history_view, permissions) = (self.history_view(), ViewerPermissions::new(viewer));
+        history_view.check_path(path)?;
+        let is_recorded = !history_view.postings(&path_key(path))?.is_empty();
+        let is_there = history_view
+            .znode(path, Position::after(history_view.head))?
+            .is_some();
+        if (is_there || is_recorded) && !history_view.may_see_now(path, &permissions)? {
             return Err(HistoryError::NoPermission {
                 path: path.to_owned(),
             });
         }
-        let last = |wanted: u8| look.last_change(path, wanted, &sight);
+        let last = |wanted: u8| history_view.last_change(path, wanted, &permissions);
         let deleted = last(kinds::DELETES)?;
         let created = last(kinds::CREATES)?;
         let position = |found: &Option<ExportedChange>| {
@@ -80,24 +82,24 @@ impl Reader {
             children: Vec::new(),
             next: None,
         };
-        look.blame_children(
+        history_view.blame_children(
             path,
             after,
             limit.clamp(1, PAGE_RESULTS_MAX),
-            &sight,
+            &permissions,
             &mut blame,
         )?;
         Ok(blame)
     }
 }
 
-impl Look {
+impl HistoryView {
     /// Exports the last change to a path that has one of these kinds.
     fn last_change(
         &self,
         path: &str,
         wanted: u8,
-        sight: &Sight<'_>,
+        permissions: &ViewerPermissions<'_>,
     ) -> Result<Option<ExportedChange>> {
         let Some((change, segment)) = self.last_recorded(path, wanted)? else {
             return Ok(None);
@@ -106,7 +108,7 @@ impl Look {
             return Ok(None);
         }
         let change = self.with_contents(&change, segment.as_ref())?;
-        self.exported(change, false, sight)
+        self.exported(change, false, permissions)
     }
 
     /// Returns whether the last recorded change is certainly the last actual change. A change that
@@ -137,7 +139,7 @@ impl Look {
         path: &str,
         after: Option<&str>,
         limit: usize,
-        sight: &Sight<'_>,
+        permissions: &ViewerPermissions<'_>,
         blame: &mut Blame,
     ) -> Result<()> {
         let prefix = match path {
@@ -166,11 +168,11 @@ impl Look {
             }
             passed = Some(rest.to_owned());
             let now = self.znode(&found, Position::after(self.head))?;
-            if now.is_some() && !self.may_see_now(&found, sight)? {
+            if now.is_some() && !self.may_see_now(&found, permissions)? {
                 continue;
             }
             let any = kinds::CREATES | kinds::SETS_DATA | kinds::SETS_ACL | kinds::DELETES;
-            let last = self.last_change(&found, any, sight)?;
+            let last = self.last_change(&found, any, permissions)?;
             if now.is_some() || last.is_some() {
                 blame.children.push(ChildBlame {
                     name: rest.to_owned(),

@@ -7,7 +7,7 @@ use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
 use crate::query::list::Page;
 use crate::query::scan::SubtreeCursor;
 use crate::reading::read::{Moment, Reader};
-use crate::reading::viewer::{PastAcl, Sight, Viewer};
+use crate::reading::viewer::{PastAcl, Viewer, ViewerPermissions};
 use crate::record::Znode;
 use crate::recording::filter;
 
@@ -68,19 +68,20 @@ impl Reader {
         viewer: &Viewer<'_>,
     ) -> Result<Page<Difference, String>> {
         filter::check(path)?;
-        let (look, sight) = (self.look(), Sight::new(viewer));
-        let (from, to) = (look.zxid_at(from)?, look.zxid_at(to)?);
-        let eras = (look.era_of(from)?, look.era_of(to)?);
+        let (history_view, permissions) = (self.history_view(), ViewerPermissions::new(viewer));
+        let (from, to) = (history_view.zxid_at(from)?, history_view.zxid_at(to)?);
+        let eras = (history_view.era_of(from)?, history_view.era_of(to)?);
         // These blocks contain the changes between the two moments.
-        let between = look.first_block_from(from.min(to).0)..=look.last_block_at(from.max(to).0);
+        let between = history_view.first_block_from(from.min(to).0)
+            ..=history_view.last_block_at(from.max(to).0);
         let limit = limit.clamp(1, PAGE_RESULTS_MAX);
         let mut page = Page {
             results: Vec::new(),
             next: None,
             hidden: 0,
-            extent: look.extent(),
+            extent: history_view.extent(),
         };
-        let mut paths = SubtreeCursor::new(&look, path, after);
+        let mut paths = SubtreeCursor::new(&history_view, path, after);
         let (mut bytes, mut last) = (0, None);
         for number in 0..PATHS_MAX {
             let Some((found, postings)) = paths.next()? else {
@@ -88,7 +89,7 @@ impl Reader {
             };
             let count = page.results.len() as u64 + page.hidden;
             let is_full = page.results.len() >= limit || count >= PAGE_RESULTS_MAX as u64;
-            if is_full || bytes >= PAGE_BYTES_MAX || number > 0 && look.is_spent()? {
+            if is_full || bytes >= PAGE_BYTES_MAX || number > 0 && history_view.is_spent()? {
                 page.next = last;
                 return Ok(page);
             }
@@ -98,7 +99,12 @@ impl Reader {
                 continue;
             }
             let state = |zxid: proto::Zxid, era: usize| {
-                look.znode_of(&found, Position::after(zxid), &look.eras[era], &postings)
+                history_view.znode_of(
+                    &found,
+                    Position::after(zxid),
+                    &history_view.eras[era],
+                    &postings,
+                )
             };
             let (before, after) = (state(from, eras.0)?, state(to, eras.1)?);
             let Some(kind) = kind_of(before.as_ref(), after.as_ref()) else {
@@ -106,7 +112,8 @@ impl Reader {
             };
             let mut is_seen = true;
             for znode in before.iter().chain(&after) {
-                is_seen &= look.may_see(&found, &PastAcl::of_znode(Some(znode))?, &sight)?;
+                is_seen &=
+                    history_view.may_see(&found, &PastAcl::of_znode(Some(znode))?, &permissions)?;
             }
             if !is_seen && found == path {
                 return Err(HistoryError::NoPermission { path: found });
@@ -114,7 +121,7 @@ impl Reader {
                 page.hidden += 1;
                 continue;
             }
-            let shown = |znode: Znode| sight.shown(&found, znode);
+            let shown = |znode: Znode| permissions.shown(&found, znode);
             let difference = Difference {
                 kind,
                 before: before.map(shown),

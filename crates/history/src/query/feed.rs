@@ -8,8 +8,8 @@ use crate::limits::{FEED_BLOCKS_MAX, FEED_BYTES_MAX, FORMAT, PAGE_RESULTS_MAX};
 use crate::query::list::HistoryQuery;
 use crate::query::memory::FeedMemory;
 use crate::reading::read::Reader;
-use crate::reading::view::Look;
-use crate::reading::viewer::{Sight, Viewer};
+use crate::reading::view::HistoryView;
+use crate::reading::viewer::{Viewer, ViewerPermissions};
 use crate::record::{Change, ExportedChange};
 use crate::recording::filter;
 
@@ -47,7 +47,7 @@ impl Reader {
         after: Position,
         viewer: &Viewer<'_>,
     ) -> Result<FeedPage> {
-        self.feed_on(query, after, viewer, &mut FeedMemory::default())
+        self.feed_with_memory(query, after, viewer, &mut FeedMemory::default())
     }
 
     /// Returns a page like [`feed`](Self::feed), for a reader that requests successive pages with
@@ -55,52 +55,54 @@ impl Reader {
     ///
     /// # Errors
     /// If [`feed`](Self::feed) would fail.
-    pub fn feed_on(
+    pub fn feed_with_memory(
         &self,
         query: &HistoryQuery,
         after: Position,
         viewer: &Viewer<'_>,
         memory: &mut FeedMemory,
     ) -> Result<FeedPage> {
-        let look = self.look();
+        let history_view = self.history_view();
         filter::check(&query.path)?;
         query.check_origin(viewer)?;
         if !query.recursive {
-            look.check_path(&query.path)?;
+            history_view.check_path(&query.path)?;
         }
-        let upto = look.feed_end(after)?;
-        look.refresh(memory, after)?;
-        let page = look.feed_page(query, after, upto, &Sight::new(viewer), memory)?;
-        memory.ends_at(page.position);
+        let upto = history_view.feed_end(after)?;
+        history_view.refresh(memory, after)?;
+        let page =
+            history_view.feed_page(query, after, upto, &ViewerPermissions::new(viewer), memory)?;
+        memory.set_page_end(page.position);
         Ok(page)
     }
 }
 
-impl Look {
+impl HistoryView {
     fn feed_page(
         &self,
         query: &HistoryQuery,
         after: Position,
         upto: proto::Zxid,
-        sight: &Sight<'_>,
+        permissions: &ViewerPermissions<'_>,
         memory: &mut FeedMemory,
     ) -> Result<FeedPage> {
-        let look = self;
+        let history_view = self;
         let mut page = FeedPage {
             results: Vec::new(),
             position: after,
             hidden: 0,
             has_more: false,
-            head: look.head,
+            head: history_view.head,
         };
         let (mut bytes, mut blocks) = (0, 0);
-        'blocks: for block in look.first_block_from(after.zxid.0)..=look.open_block {
+        'blocks: for block in history_view.first_block_from(after.zxid.0)..=history_view.open_block
+        {
             if blocks >= FEED_BLOCKS_MAX {
                 page.has_more = true;
                 return Ok(page);
             }
             blocks += 1;
-            let (changes, segment) = look.block(block)?;
+            let (changes, segment) = history_view.block(block)?;
             let first = changes.partition_point(|change| change.position() <= after);
             for change in &changes[first..] {
                 if change.zxid > upto.0 {
@@ -108,18 +110,18 @@ impl Look {
                 }
                 let is_begun = page.position > after;
                 let is_full = bytes >= FEED_BYTES_MAX || page.hidden >= PAGE_RESULTS_MAX as u64;
-                if is_full || is_begun && look.is_spent()? {
+                if is_full || is_begun && history_view.is_spent()? {
                     page.has_more = true;
                     return Ok(page);
                 }
                 let position = change.position();
                 if !query.matches(change) {
-                    memory.pass(change);
+                    memory.note_unmatched(change);
                     page.position = position;
                     continue;
                 }
-                let change = look.with_contents(change, segment.as_ref())?;
-                let is_seen = match look.may_see_fed(&change, sight, memory) {
+                let change = history_view.with_contents(change, segment.as_ref())?;
+                let is_seen = match history_view.may_see_fed(&change, permissions, memory) {
                     // It is unknown whether the reader may see the change, so the change counts as
                     // missing, as in a hole. The page returns the changes before it.
                     Err(error) if error.is_unknown_moment() && page.position > after => {
@@ -132,9 +134,9 @@ impl Look {
                 let found = if !is_seen {
                     None
                 } else if query.with_states {
-                    look.exported(change, true, sight)?
+                    history_view.exported(change, true, permissions)?
                 } else {
-                    Some(sight.mask(alone(change)))
+                    Some(permissions.mask(without_states(change)))
                 };
                 match found {
                     Some(result) => {
@@ -177,7 +179,7 @@ impl Look {
 }
 
 /// Exports a change without the znode before and after it.
-fn alone(change: Change) -> ExportedChange {
+fn without_states(change: Change) -> ExportedChange {
     ExportedChange {
         format: FORMAT,
         change: Some(change),

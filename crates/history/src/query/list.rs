@@ -11,8 +11,8 @@ use crate::index::postings::{host, identity_key, path_key, session_key};
 use crate::limits::{FORMAT, PAGE_BYTES_MAX, PAGE_RESULTS_MAX, SUBTREE_KEYS_MAX};
 use crate::query::scan::{is_below, ranges_below};
 use crate::reading::read::{Extent, Moment, Reader};
-use crate::reading::view::Look;
-use crate::reading::viewer::{PastAcl, Sight, Viewer, position_before};
+use crate::reading::view::HistoryView;
+use crate::reading::viewer::{PastAcl, Viewer, ViewerPermissions, position_before};
 use crate::record::{Change, ExportedChange, Operation, Znode};
 use crate::recording::filter;
 
@@ -116,9 +116,9 @@ pub struct Page<T, C> {
 
 /// A page that is being built.
 struct PageBuilder<'a> {
-    look: &'a Look,
+    history_view: &'a HistoryView,
     query: &'a HistoryQuery,
-    sight: Sight<'a>,
+    permissions: ViewerPermissions<'a>,
     results: Vec<ExportedChange>,
     bytes: usize,
     hidden: u64,
@@ -135,17 +135,17 @@ impl Reader {
         query: &HistoryQuery,
         viewer: &Viewer<'_>,
     ) -> Result<Page<ExportedChange, Position>> {
-        let look = self.look();
+        let history_view = self.history_view();
         filter::check(&query.path)?;
         query.check_origin(viewer)?;
         if !query.recursive {
-            look.check_path(&query.path)?;
+            history_view.check_path(&query.path)?;
         }
-        let blocks = look.candidates(query)?;
+        let blocks = history_view.candidates(query)?;
         let mut page = PageBuilder {
-            look: &look,
+            history_view: &history_view,
             query,
-            sight: Sight::new(viewer),
+            permissions: ViewerPermissions::new(viewer),
             results: Vec::new(),
             bytes: 0,
             hidden: 0,
@@ -155,7 +155,7 @@ impl Reader {
         for (number, block) in blocks.into_iter().enumerate() {
             // The first block is read even if the limits of the page are used up. Otherwise, the
             // next page could begin at the same position.
-            if page.is_full() || number > 0 && look.is_spent()? {
+            if page.is_full() || number > 0 && history_view.is_spent()? {
                 is_all = false;
                 break;
             }
@@ -171,7 +171,7 @@ impl Reader {
             next: page.last.filter(|_| !is_all),
             results: page.results,
             hidden: page.hidden,
-            extent: look.extent(),
+            extent: history_view.extent(),
         })
     }
 }
@@ -187,25 +187,25 @@ impl PageBuilder<'_> {
 
     /// Adds the matching changes in a block. Returns whether all of them fit.
     fn take_block(&mut self, block: u64) -> Result<bool> {
-        let (changes, segment) = self.look.block(block)?;
-        let look = self.look;
-        let recorded_after = look.extent().recorded_after.0;
+        let (changes, segment) = self.history_view.block(block)?;
+        let history_view = self.history_view;
+        let recorded_after = history_view.extent().recorded_after.0;
         let kept = changes
             .iter()
-            .filter(|change| change.zxid <= look.head.0 && change.zxid > recorded_after);
+            .filter(|change| change.zxid <= history_view.head.0 && change.zxid > recorded_after);
         let mut matching: Vec<&Change> = kept.filter(|change| self.query.matches(change)).collect();
         if self.query.newest_first {
             matching.reverse();
         }
         let mut is_begun = false;
         for change in matching {
-            if self.is_full() || is_begun && look.is_spent()? {
+            if self.is_full() || is_begun && history_view.is_spent()? {
                 return Ok(false);
             }
             is_begun = true;
             self.last = Some(change.position());
-            let change = look.with_contents(change, segment.as_ref())?;
-            match look.exported(change, self.query.with_states, &self.sight)? {
+            let change = history_view.with_contents(change, segment.as_ref())?;
+            match history_view.exported(change, self.query.with_states, &self.permissions)? {
                 Some(result) => {
                     self.bytes += prost::Message::encoded_len(&result);
                     self.results.push(result);
@@ -224,7 +224,7 @@ impl PageBuilder<'_> {
     }
 }
 
-impl Look {
+impl HistoryView {
     /// Returns the blocks that may contain matching changes, in the order of the answer.
     fn candidates(&self, query: &HistoryQuery) -> Result<Vec<u64>> {
         let mut blocks: Option<BTreeSet<u64>> = None;
@@ -331,10 +331,10 @@ impl Look {
         &self,
         change: Change,
         with_states: bool,
-        sight: &Sight<'_>,
+        permissions: &ViewerPermissions<'_>,
     ) -> Result<Option<ExportedChange>> {
-        let sees_all = sight.sees_secrets;
-        if !sees_all && !self.may_see(&change.path, &self.acl_then(&change)?, sight)? {
+        let sees_all = permissions.sees_secrets;
+        if !sees_all && !self.may_see(&change.path, &self.acl_then(&change)?, permissions)? {
             return Ok(None);
         }
         let mut found = ExportedChange {
@@ -343,7 +343,7 @@ impl Look {
         };
         if with_states {
             match self.znode(&change.path, position_before(&change)) {
-                Ok(before) if sees_all || self.may_show(before.as_ref(), sight)? => {
+                Ok(before) if sees_all || self.may_show(before.as_ref(), permissions)? => {
                     found.before = before;
                 }
                 Ok(_) => found.is_before_unknown = true,
@@ -354,18 +354,18 @@ impl Look {
                 Err(error) if error.is_unknown_moment() => None,
                 other => other?,
             };
-            let shown = |znode| sight.shown(&change.path, znode);
+            let shown = |znode| permissions.shown(&change.path, znode);
             found.before = found.before.map(shown);
             found.after = found.after.map(shown);
         }
         found.change = Some(change);
-        Ok(Some(sight.mask(found)))
+        Ok(Some(permissions.mask(found)))
     }
 
     /// Returns whether the earlier state of a znode may be shown if the later state may be shown.
-    fn may_show(&self, state: Option<&Znode>, sight: &Sight<'_>) -> Result<bool> {
+    fn may_show(&self, state: Option<&Znode>, permissions: &ViewerPermissions<'_>) -> Result<bool> {
         match state {
-            Some(_) => Ok(sight.permits(&PastAcl::of_znode(state)?)),
+            Some(_) => Ok(permissions.permits(&PastAcl::of_znode(state)?)),
             None => Ok(true),
         }
     }

@@ -6,8 +6,8 @@ use proto::position::Position;
 use crate::error::Result;
 use crate::index::postings::{kinds, kinds_of};
 use crate::limits::{MEMORY_BLOCKS_MAX, MEMORY_PATHS_MAX};
-use crate::reading::view::Look;
-use crate::reading::viewer::{PastAcl, Sight, position_then};
+use crate::reading::view::HistoryView;
+use crate::reading::viewer::{PastAcl, ViewerPermissions, position_then};
 use crate::record::Change;
 
 /// Known permissions of one reader, kept from page to page of a feed. Another reader must begin
@@ -26,12 +26,12 @@ pub struct FeedMemory {
 
 impl FeedMemory {
     /// Records the end of the current page.
-    pub(super) fn ends_at(&mut self, position: Position) {
+    pub(super) fn set_page_end(&mut self, position: Position) {
         self.position = Some(position);
     }
 
     /// Processes a change that does not match the query.
-    pub(super) fn pass(&mut self, change: &Change) {
+    pub(super) fn note_unmatched(&mut self, change: &Change) {
         if changes_permission(change) {
             self.then.remove(&change.path);
         }
@@ -51,7 +51,7 @@ fn put(known: &mut HashMap<String, bool>, path: &str, may_read: bool) -> bool {
     may_read
 }
 
-impl Look {
+impl HistoryView {
     /// Discards permissions that are not valid for a page that begins at `after`.
     pub(super) fn refresh(&self, memory: &mut FeedMemory, after: Position) -> Result<()> {
         if memory.position.take() != Some(after) {
@@ -86,11 +86,11 @@ impl Look {
     pub(super) fn may_see_fed(
         &self,
         change: &Change,
-        sight: &Sight<'_>,
+        permissions: &ViewerPermissions<'_>,
         memory: &mut FeedMemory,
     ) -> Result<bool> {
         let path = &change.path;
-        if sight.sees_secrets {
+        if permissions.sees_secrets {
             return Ok(true);
         }
         let changes = changes_permission(change);
@@ -105,7 +105,7 @@ impl Look {
             Some(known) => known,
             None => {
                 let then = self.acl_then(change)?;
-                let found = sight.permits(&then);
+                let found = permissions.permits(&then);
                 if then == PastAcl::Unknown && !found {
                     // If the moment is unknown, the feed stops instead of omitting the change.
                     self.znode(path, position_then(change))?;
@@ -123,7 +123,7 @@ impl Look {
         if let Some(known) = memory.now.get(path) {
             return Ok(*known);
         }
-        let may_read = self.may_see_now(path, sight)?;
+        let may_read = self.may_see_now(path, permissions)?;
         Ok(put(&mut memory.now, path, may_read))
     }
 }

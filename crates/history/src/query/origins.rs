@@ -6,8 +6,8 @@ use proto::Zxid;
 
 use crate::error::{HistoryError, Result};
 use crate::reading::read::Reader;
-use crate::reading::view::Look;
-use crate::reading::viewer::{Sight, Viewer};
+use crate::reading::view::HistoryView;
+use crate::reading::viewer::{Viewer, ViewerPermissions};
 use crate::record::Change;
 
 /// Client that requested a transaction.
@@ -41,25 +41,31 @@ impl Reader {
         if !viewer.may_see_origins() {
             return Err(HistoryError::OriginHidden);
         }
-        let (look, sight) = (self.look(), Sight::new(viewer));
+        let (history_view, permissions) = (self.history_view(), ViewerPermissions::new(viewer));
         let mut found = Origins {
             results: Vec::new(),
             next: None,
         };
         for (number, zxid) in zxids.iter().enumerate() {
             // A page looks up at least one transaction.
-            if number > 0 && look.is_spent()? {
+            if number > 0 && history_view.is_spent()? {
                 found.next = Some(*zxid);
                 break;
             }
-            found.results.extend(look.origin(*zxid, &sight)?);
+            found
+                .results
+                .extend(history_view.origin(*zxid, &permissions)?);
         }
         Ok(found)
     }
 }
 
-impl Look {
-    fn origin(&self, zxid: Zxid, sight: &Sight<'_>) -> Result<Option<KnownOrigin>> {
+impl HistoryView {
+    fn origin(
+        &self,
+        zxid: Zxid,
+        permissions: &ViewerPermissions<'_>,
+    ) -> Result<Option<KnownOrigin>> {
         if zxid > self.head || zxid <= self.extent().recorded_after {
             return Ok(None);
         }
@@ -72,7 +78,7 @@ impl Look {
             let is_known = |change: &&Change| change.zxid == zxid.0 && !change.client.is_empty();
             for change in changes.iter().filter(is_known) {
                 let change = self.with_contents(change, segment.as_ref())?;
-                let exported = self.exported(change, false, sight)?;
+                let exported = self.exported(change, false, permissions)?;
                 if let Some(change) = exported.and_then(|exported| exported.change) {
                     return Ok(Some(KnownOrigin {
                         zxid,

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::index::postings::{Posting, key_path, path_key};
-use crate::reading::view::{KeyCursor, Look};
+use crate::reading::view::{HistoryView, KeyCursor};
 
 /// Returns whether `path` is `top` or one of its descendants.
 pub(crate) fn is_below(top: &str, path: &str) -> bool {
@@ -42,15 +42,15 @@ pub(crate) fn ranges_below(path: &str, after: Option<&str>) -> Vec<(Vec<u8>, Vec
 /// Iterates over the paths in a subtree, in the order of their bytes and beginning with the top,
 /// each with its blocks.
 pub(crate) struct SubtreeCursor {
-    look: Look,
+    history_view: HistoryView,
     ranges: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
     current: Option<KeyCursor>,
 }
 
 impl SubtreeCursor {
-    pub(crate) fn new(look: &Look, path: &str, after: Option<&str>) -> Self {
+    pub(crate) fn new(history_view: &HistoryView, path: &str, after: Option<&str>) -> Self {
         Self {
-            look: look.clone(),
+            history_view: history_view.clone(),
             ranges: ranges_below(path, after).into_iter(),
             current: None,
         }
@@ -70,7 +70,7 @@ impl SubtreeCursor {
             let Some((from, to)) = self.ranges.next() else {
                 return Ok(None);
             };
-            self.current = Some(self.look.keys(&from, &to)?);
+            self.current = Some(self.history_view.keys(&from, &to)?);
         }
     }
 }

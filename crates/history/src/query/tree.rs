@@ -8,7 +8,7 @@ use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
 use crate::query::list::Page;
 use crate::query::scan::SubtreeCursor;
 use crate::reading::read::{Moment, Reader};
-use crate::reading::viewer::{PastAcl, Sight, Viewer};
+use crate::reading::viewer::{PastAcl, Viewer, ViewerPermissions};
 use crate::record::Znode;
 use crate::recording::filter;
 
@@ -40,16 +40,16 @@ impl Reader {
         viewer: &Viewer<'_>,
     ) -> Result<Page<TreeEntry, String>> {
         filter::check(path)?;
-        let (look, sight) = (self.look(), Sight::new(viewer));
-        let zxid = look.zxid_at(moment)?;
-        let era = look.eras[look.era_of(zxid)?].clone();
+        let (history_view, permissions) = (self.history_view(), ViewerPermissions::new(viewer));
+        let zxid = history_view.zxid_at(moment)?;
+        let era = history_view.eras[history_view.era_of(zxid)?].clone();
         let limit = limit.clamp(1, PAGE_RESULTS_MAX);
-        let mut paths = SubtreeCursor::new(&look, path, after);
+        let mut paths = SubtreeCursor::new(&history_view, path, after);
         let mut page = Page {
             results: Vec::new(),
             next: None,
             hidden: 0,
-            extent: look.extent(),
+            extent: history_view.extent(),
         };
         let (mut bytes, mut last) = (0, None);
         for number in 0..PATHS_MAX {
@@ -58,15 +58,17 @@ impl Reader {
             };
             let count = page.results.len() as u64 + page.hidden;
             let is_full = page.results.len() >= limit || count >= PAGE_RESULTS_MAX as u64;
-            if is_full || bytes >= PAGE_BYTES_MAX || number > 0 && look.is_spent()? {
+            if is_full || bytes >= PAGE_BYTES_MAX || number > 0 && history_view.is_spent()? {
                 page.next = last;
                 return Ok(page);
             }
             last = Some(found.clone());
-            let Some(znode) = look.znode_of(&found, Position::after(zxid), &era, &postings)? else {
+            let Some(znode) =
+                history_view.znode_of(&found, Position::after(zxid), &era, &postings)?
+            else {
                 continue;
             };
-            if !look.may_see(&found, &PastAcl::of_znode(Some(&znode))?, &sight)? {
+            if !history_view.may_see(&found, &PastAcl::of_znode(Some(&znode))?, &permissions)? {
                 if found == path {
                     return Err(HistoryError::NoPermission { path: found });
                 }
@@ -74,7 +76,7 @@ impl Reader {
                 continue;
             }
             bytes += znode.encoded_len();
-            let znode = sight.shown(&found, znode);
+            let znode = permissions.shown(&found, znode);
             page.results.push(TreeEntry { path: found, znode });
         }
         page.next = match paths.next()? {

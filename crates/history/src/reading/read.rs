@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proto::Zxid;
 use proto::position::Position;
 
-use super::view::{Effort, EraView, Look, Shared};
-use super::viewer::{PastAcl, Sight, Viewer};
+use super::view::{CostLimit, EraView, HistoryView, Shared};
+use super::viewer::{PastAcl, Viewer, ViewerPermissions};
 use crate::error::{HistoryError, Result};
 use crate::files::segment::Segment;
 use crate::index::postings::{kinds, kinds_of, path_key};
@@ -19,7 +19,7 @@ use crate::recording::filter::{self, PathFilter};
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
-    effort: Effort,
+    effort: CostLimit,
 }
 
 /// A moment in the history.
@@ -58,19 +58,19 @@ pub struct Extent {
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let effort = Effort::default();
+        let effort = CostLimit::default();
         Self { shared, effort }
     }
 
     /// Returns the reader with a limit on the cost of its answers.
     #[must_use]
-    pub fn within(mut self, effort: Effort) -> Self {
+    pub fn within(mut self, effort: CostLimit) -> Self {
         self.effort = effort;
         self
     }
 
-    pub(crate) fn look(&self) -> Look {
-        Look::new(&self.shared, &self.effort)
+    pub(crate) fn history_view(&self) -> HistoryView {
+        HistoryView::new(&self.shared, &self.effort)
     }
 
     /// Returns the directory of the history.
@@ -85,7 +85,7 @@ impl Reader {
 
     /// Returns the recorded range.
     pub fn extent(&self) -> Extent {
-        self.look().extent()
+        self.history_view().extent()
     }
 
     /// Returns the zxid of a moment.
@@ -93,7 +93,7 @@ impl Reader {
     /// # Errors
     /// If the tree at that moment is unknown.
     pub fn zxid_at(&self, moment: Moment) -> Result<Zxid> {
-        self.look().zxid_at(moment)
+        self.history_view().zxid_at(moment)
     }
 
     /// Returns a znode at a moment; `None` if it did not exist.
@@ -106,22 +106,22 @@ impl Reader {
         moment: Moment,
         viewer: &Viewer<'_>,
     ) -> Result<Option<Znode>> {
-        let (look, sight) = (self.look(), Sight::new(viewer));
-        look.check_path(path)?;
-        let zxid = look.zxid_at(moment)?;
-        let Some(znode) = look.znode(path, Position::after(zxid))? else {
+        let (history_view, permissions) = (self.history_view(), ViewerPermissions::new(viewer));
+        history_view.check_path(path)?;
+        let zxid = history_view.zxid_at(moment)?;
+        let Some(znode) = history_view.znode(path, Position::after(zxid))? else {
             return Ok(None);
         };
-        if !look.may_see(path, &PastAcl::of_znode(Some(&znode))?, &sight)? {
+        if !history_view.may_see(path, &PastAcl::of_znode(Some(&znode))?, &permissions)? {
             return Err(HistoryError::NoPermission {
                 path: path.to_owned(),
             });
         }
-        Ok(Some(sight.shown(path, znode)))
+        Ok(Some(permissions.shown(path, znode)))
     }
 }
 
-impl Look {
+impl HistoryView {
     pub(crate) fn extent(&self) -> Extent {
         let first = self.eras.first().map(|era| era.row).unwrap_or_default();
         let holes = self.eras.iter().skip(1).map(|era| Hole {
@@ -139,7 +139,7 @@ impl Look {
 
     pub(crate) fn check_path(&self, path: &str) -> Result<()> {
         filter::check(path)?;
-        if !self.shared.filter.takes(path) {
+        if !self.shared.filter.is_recorded(path) {
             return Err(HistoryError::NotRecorded {
                 path: path.to_owned(),
             });
@@ -270,8 +270,8 @@ impl Look {
         self.znode_of(path, position, &self.eras[era], &postings)
     }
 
-    /// Returns a znode like [`Look::znode`], given the known blocks of the path. Reads changes from
-    /// the newest to older ones until the state of the znode is known.
+    /// Returns a znode like [`HistoryView::znode`], given the known blocks of the path. Reads
+    /// changes from the newest to older ones until the state of the znode is known.
     pub(crate) fn znode_of(
         &self,
         path: &str,
@@ -304,10 +304,10 @@ impl Look {
                 }
             }
         }
-        self.over_base(path, era, found)
+        self.apply_to_base(path, era, found)
     }
 
-    fn over_base(&self, path: &str, era: &EraView, found: ZnodeState) -> Result<Option<Znode>> {
+    fn apply_to_base(&self, path: &str, era: &EraView, found: ZnodeState) -> Result<Option<Znode>> {
         let base = self.base_znode(path, era)?;
         Ok(base.map(|base| found.over(base)))
     }

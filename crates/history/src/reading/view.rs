@@ -80,14 +80,14 @@ impl View {
 
 /// Limit on the cost of one answer. The rest of the answer is left to the next page.
 #[derive(Clone, Default)]
-pub struct Effort {
+pub struct CostLimit {
     /// Callback that returns whether the answer's time is over, and whether its client still waits.
-    state: Option<Arc<dyn Fn() -> Patience + Send + Sync>>,
+    state: Option<Arc<dyn Fn() -> ClientPatience + Send + Sync>>,
 }
 
 /// State of an answer that is being built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum ClientPatience {
     /// The answer may continue.
     Left,
     /// The page must end.
@@ -96,22 +96,24 @@ pub enum Patience {
     Gone,
 }
 
-impl Effort {
+impl CostLimit {
     /// Creates a limit from a callback, which is called often.
-    pub fn new(state: impl Fn() -> Patience + Send + Sync + 'static) -> Self {
+    pub fn new(state: impl Fn() -> ClientPatience + Send + Sync + 'static) -> Self {
         Self {
             state: Some(Arc::new(state)),
         }
     }
 
-    fn patience(&self) -> Patience {
-        self.state.as_ref().map_or(Patience::Left, |state| state())
+    fn patience(&self) -> ClientPatience {
+        self.state
+            .as_ref()
+            .map_or(ClientPatience::Left, |state| state())
     }
 }
 
-impl std::fmt::Debug for Effort {
+impl std::fmt::Debug for CostLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Effort").finish_non_exhaustive()
+        f.debug_struct("CostLimit").finish_non_exhaustive()
     }
 }
 
@@ -152,7 +154,7 @@ impl BlockCache {
 /// The history at one moment. Later changes are not visible, and files that are removed in the
 /// meantime stay readable.
 #[derive(Clone)]
-pub(crate) struct Look {
+pub(crate) struct HistoryView {
     pub(crate) shared: Arc<Shared>,
     pub(crate) head: Zxid,
     pub(crate) head_ms: i64,
@@ -162,7 +164,7 @@ pub(crate) struct Look {
     pub(crate) open_block: u64,
     runs: Vec<Arc<Run>>,
     recent: Arc<RwLock<RecentKeys>>,
-    effort: Effort,
+    effort: CostLimit,
     /// Number of blocks read for this answer.
     blocks_read: Arc<AtomicUsize>,
 }
@@ -170,8 +172,8 @@ pub(crate) struct Look {
 /// A query's copy of the keys of blocks that are not in a run.
 pub(crate) type RecentCopy = Vec<(Vec<u8>, Vec<Posting>)>;
 
-impl Look {
-    pub(crate) fn new(shared: &Arc<Shared>, effort: &Effort) -> Self {
+impl HistoryView {
+    pub(crate) fn new(shared: &Arc<Shared>, effort: &CostLimit) -> Self {
         let view = shared.view.read();
         Self {
             shared: shared.clone(),
@@ -193,13 +195,13 @@ impl Look {
     /// [`HistoryError::Abandoned`] if the client no longer waits.
     pub(crate) fn is_spent(&self) -> Result<bool> {
         match self.effort.patience() {
-            Patience::Gone => Err(HistoryError::Abandoned),
-            Patience::Spent => Ok(true),
-            Patience::Left => Ok(self.blocks_read.load(Ordering::Relaxed) >= PAGE_BLOCKS_MAX),
+            ClientPatience::Gone => Err(HistoryError::Abandoned),
+            ClientPatience::Spent => Ok(true),
+            ClientPatience::Left => Ok(self.blocks_read.load(Ordering::Relaxed) >= PAGE_BLOCKS_MAX),
         }
     }
 
-    fn gone(&self) -> HistoryError {
+    fn files_replaced(&self) -> HistoryError {
         HistoryError::NotKept {
             wanted: self.head,
             oldest: Zxid(
@@ -253,7 +255,7 @@ impl Look {
             (row, segment.cloned())
         };
         let (Some(row), Some(segment)) = (row, segment) else {
-            return Err(self.gone());
+            return Err(self.files_replaced());
         };
         if let Some(changes) = self.shared.cache.lock().get(block) {
             return Ok((changes, Some(segment)));
@@ -306,7 +308,7 @@ impl Look {
         let runs = runs.map(|run| Ok((run.file.seek(from)?, run)));
         let bases = self.eras.iter().map(|era| era.base.seek(from));
         Ok(KeyCursor {
-            look: self.clone(),
+            history_view: self.clone(),
             to: to.to_vec(),
             runs: runs.collect::<Result<_>>()?,
             bases: bases.collect::<Result<_>>()?,
@@ -323,7 +325,7 @@ impl Look {
         let Some(offset) = content.offset else {
             return Ok(content.clone());
         };
-        let segment = segment.ok_or_else(|| self.gone())?;
+        let segment = segment.ok_or_else(|| self.files_replaced())?;
         let bytes = segment.read(offset, None)?;
         if bytes.len() as u64 != content.size
             || crate::recording::expand::hash_of(&bytes)[..] != content.hash
@@ -341,7 +343,7 @@ impl Look {
 
 /// Iterates over the keys in runs, in memory and in the initial znodes of eras.
 pub(crate) struct KeyCursor {
-    look: Look,
+    history_view: HistoryView,
     to: Vec<u8>,
     runs: Vec<(crate::files::sorted::SortedCursor, Arc<Run>)>,
     bases: Vec<crate::files::sorted::SortedCursor>,
@@ -364,7 +366,8 @@ impl KeyCursor {
             while let Some((at, value)) = cursor.entry()
                 && at == key
             {
-                self.look.decode_postings(run, value, &mut postings)?;
+                self.history_view
+                    .decode_postings(run, value, &mut postings)?;
                 cursor.advance()?;
             }
         }
@@ -375,9 +378,9 @@ impl KeyCursor {
         }
         let is_recent = self.recent.front().is_some_and(|(at, _)| *at == key);
         if is_recent && let Some((_, recent)) = self.recent.pop_front() {
-            self.look.append_recent(&recent, &mut postings);
+            self.history_view.append_recent(&recent, &mut postings);
         }
-        postings.retain(|posting| posting.block >= self.look.first_block);
+        postings.retain(|posting| posting.block >= self.history_view.first_block);
         Ok(Some((key, postings)))
     }
 }

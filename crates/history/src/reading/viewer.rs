@@ -13,7 +13,7 @@ use proto::{Acl, Id, Zxid};
 use tree::Tree;
 use tree::auth::is_super;
 
-use super::view::Look;
+use super::view::HistoryView;
 use crate::error::Result;
 use crate::limits::MEMORY_PATHS_MAX;
 use crate::record::{Change, Content, ExportedChange, Znode, acl_list};
@@ -104,14 +104,14 @@ impl Viewer<'_> {
 }
 
 /// A viewer during one query, with a cache of its permissions for current znodes.
-pub(crate) struct Sight<'a> {
+pub(crate) struct ViewerPermissions<'a> {
     viewer: &'a Viewer<'a>,
     now: RefCell<HashMap<String, bool>>,
     pub(crate) sees_secrets: bool,
     pub(crate) sees_origins: bool,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> ViewerPermissions<'a> {
     pub(crate) fn new(viewer: &'a Viewer<'a>) -> Self {
         Self {
             viewer,
@@ -154,20 +154,29 @@ impl<'a> Sight<'a> {
     }
 }
 
-impl Look {
+impl HistoryView {
     /// Returns whether the viewer could read the znode with its ACL at that time and may read it
     /// now.
-    pub(crate) fn may_see(&self, path: &str, then: &PastAcl, sight: &Sight<'_>) -> Result<bool> {
-        Ok(sight.permits(then) && self.may_see_now(path, sight)?)
+    pub(crate) fn may_see(
+        &self,
+        path: &str,
+        then: &PastAcl,
+        permissions: &ViewerPermissions<'_>,
+    ) -> Result<bool> {
+        Ok(permissions.permits(then) && self.may_see_now(path, permissions)?)
     }
 
     /// Returns whether the viewer may read the znode now.
-    pub(crate) fn may_see_now(&self, path: &str, sight: &Sight<'_>) -> Result<bool> {
-        if let Some(known) = sight.now.borrow().get(path) {
+    pub(crate) fn may_see_now(
+        &self,
+        path: &str,
+        permissions: &ViewerPermissions<'_>,
+    ) -> Result<bool> {
+        if let Some(known) = permissions.now.borrow().get(path) {
             return Ok(*known);
         }
-        let found = self.look_up_now(path, sight)?;
-        let mut now = sight.now.borrow_mut();
+        let found = self.look_up_now(path, permissions)?;
+        let mut now = permissions.now.borrow_mut();
         if now.len() >= MEMORY_PATHS_MAX {
             now.clear();
         }
@@ -176,14 +185,14 @@ impl Look {
     }
 
     /// Checks the tree of the server and the last recorded ACL.
-    fn look_up_now(&self, path: &str, sight: &Sight<'_>) -> Result<bool> {
-        let in_tree = sight.viewer.may_read_now(path);
+    fn look_up_now(&self, path: &str, permissions: &ViewerPermissions<'_>) -> Result<bool> {
+        let in_tree = permissions.viewer.may_read_now(path);
         if in_tree == Some(false) {
             return Ok(false);
         }
         match self.last_acl(path)? {
             PastAcl::Unknown if in_tree == Some(true) => Ok(true),
-            last => Ok(sight.permits(&last)),
+            last => Ok(permissions.permits(&last)),
         }
     }
 

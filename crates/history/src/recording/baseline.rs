@@ -79,7 +79,7 @@ impl Baseline {
         if kind == Kind::Ephemeral {
             self.ephemerals.push((path.to_owned(), owner.0));
         }
-        if !self.filter.takes(path) {
+        if !self.filter.is_recorded(path) {
             return Ok(());
         }
         let znode = Znode {

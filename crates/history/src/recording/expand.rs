@@ -241,7 +241,7 @@ impl Expander<'_> {
     fn change(&mut self, record: &TxnRecord, path: &str, operation: Operation) -> &mut Draft {
         let index = self.index;
         self.index += 1;
-        let is_recorded = self.filter.takes(path);
+        let is_recorded = self.filter.is_recorded(path);
         let header = &record.header;
         let draft = self.out.next();
         draft.is_recorded = is_recorded;

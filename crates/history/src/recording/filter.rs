@@ -40,7 +40,7 @@ impl PathFilter {
     }
 
     /// Returns whether changes to this path are recorded.
-    pub fn takes(&self, path: &str) -> bool {
+    pub fn is_recorded(&self, path: &str) -> bool {
         if self.takes_all {
             return true;
         }
@@ -157,7 +157,7 @@ mod tests {
             &["/kafka/*/tmp-*", "/**/secret"],
         );
         for path in ["/kafka", "/kafka/brokers/ids/1", "/app/a/config/x"] {
-            assert!(some.takes(path), "{path}");
+            assert!(some.is_recorded(path), "{path}");
         }
         for path in [
             "/",
@@ -169,16 +169,16 @@ mod tests {
             "/kafka/a/b/secret",
             "/kafka/secret/x",
         ] {
-            assert!(!some.takes(path), "{path}");
+            assert!(!some.is_recorded(path), "{path}");
         }
     }
 
     #[test]
     fn without_patterns_everything_is_recorded() {
-        assert!(PathFilter::default().takes("/"));
-        assert!(filter(&["/"], &[]).takes("/a"));
-        assert!(!filter(&[], &["/a"]).takes("/a/b"));
-        assert!(filter(&[], &["/a"]).takes("/"));
+        assert!(PathFilter::default().is_recorded("/"));
+        assert!(filter(&["/"], &[]).is_recorded("/a"));
+        assert!(!filter(&[], &["/a"]).is_recorded("/a/b"));
+        assert!(filter(&[], &["/a"]).is_recorded("/"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::index::settings::IndexSettings;
 
 /// Storage of histories, either files or the memory of a simulation.
-pub trait Keeper {
+pub trait HistoryStorage {
     /// Type of a history.
     type History: Recording;
 
@@ -96,7 +96,7 @@ pub trait Recording {
     fn checkpoint(&mut self) -> Result<()>;
 }
 
-impl Keeper for IndexSettings {
+impl HistoryStorage for IndexSettings {
     type History = Index;
 
     fn open(&self) -> Result<Index> {
@@ -158,7 +158,7 @@ impl Recording for Index {
 
 /// Result of passing a transaction to the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakeResult {
     /// The transaction followed the last recorded transaction and was recorded.
     Recorded,
     /// The transaction was already recorded.
@@ -172,21 +172,25 @@ pub enum Taken {
 /// # Errors
 /// [`HistoryError::OtherEnsemble`] if another transaction with the zxid of `record` is recorded.
 /// Other errors if the transaction cannot be recorded.
-pub fn take_applied(to: &mut impl Recording, record: &TxnRecord, origin: &Origin) -> Result<Taken> {
+pub fn take_applied(
+    to: &mut impl Recording,
+    record: &TxnRecord,
+    origin: &Origin,
+) -> Result<TakeResult> {
     let (head, zxid) = (to.head(), record.header.zxid);
     // More than one predecessor is possible for the first transaction of an epoch, so the log
     // decides.
     if zxid == head.next() && zxid.epoch() == head.epoch() {
         to.append(record, origin)?;
-        return Ok(Taken::Recorded);
+        return Ok(TakeResult::Recorded);
     }
     if zxid > head {
-        return Ok(Taken::Missing);
+        return Ok(TakeResult::Missing);
     }
     if zxid == head && !to.is_head(&record.header) {
         return Err(HistoryError::OtherEnsemble { zxid });
     }
-    Ok(Taken::Known)
+    Ok(TakeResult::Known)
 }
 
 /// Recorder of the transactions that follow the last recorded transaction in a log.
@@ -203,7 +207,7 @@ pub struct CatchUp {
 
 /// Result of processing a transaction from a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FromLog {
+pub enum CatchUpResult {
     /// There may be more transactions.
     More,
     /// The next transactions are not known to be committed.
@@ -230,10 +234,10 @@ impl CatchUp {
     ///
     /// # Errors
     /// If [`take_applied`] would fail.
-    pub fn take(&mut self, to: &mut impl Recording, record: &TxnRecord) -> Result<FromLog> {
+    pub fn take(&mut self, to: &mut impl Recording, record: &TxnRecord) -> Result<CatchUpResult> {
         let zxid = record.header.zxid;
         if zxid > self.upto {
-            return Ok(FromLog::End);
+            return Ok(CatchUpResult::End);
         }
         if zxid == self.head {
             if !to.is_head(&record.header) {
@@ -251,15 +255,15 @@ impl CatchUp {
                 zxid == self.head.next() && zxid.epoch() == self.head.epoch()
             };
             if begins_log && !is_next {
-                return Ok(FromLog::Gap);
+                return Ok(CatchUpResult::Gap);
             }
             to.append(record, &Origin::default())?;
         }
         // A record that is being written after `upto` may look like corruption.
         Ok(if zxid == self.upto {
-            FromLog::End
+            CatchUpResult::End
         } else {
-            FromLog::More
+            CatchUpResult::More
         })
     }
 }
@@ -325,18 +329,18 @@ mod tests {
         }
     }
 
-    fn read(to: &mut Zxids, log: &[i64], upto: i64) -> FromLog {
+    fn read(to: &mut Zxids, log: &[i64], upto: i64) -> CatchUpResult {
         read_with(to, log, upto, true)
     }
 
-    fn read_with(to: &mut Zxids, log: &[i64], upto: i64, has_snapshot: bool) -> FromLog {
+    fn read_with(to: &mut Zxids, log: &[i64], upto: i64, has_snapshot: bool) -> CatchUpResult {
         let mut catching_up = CatchUp::new(to, Zxid(upto), has_snapshot);
         let mut taken = log
             .iter()
             .map(|zxid| catching_up.take(to, &record(*zxid)).unwrap());
         taken
-            .find(|taken| *taken != FromLog::More)
-            .unwrap_or(FromLog::More)
+            .find(|taken| *taken != CatchUpResult::More)
+            .unwrap_or(CatchUpResult::More)
     }
 
     const EPOCH_2: i64 = 0x2_0000_0000;
@@ -348,11 +352,11 @@ mod tests {
         // read after the requested end, because it may be partly written.
         assert_eq!(
             read(&mut to, &[5, 6, EPOCH_2 + 1], EPOCH_2 + 1),
-            FromLog::End
+            CatchUpResult::End
         );
         // The log contains the last recorded transaction.
         let log = [6, EPOCH_2 + 1, EPOCH_2 + 2, EPOCH_2 + 3];
-        assert_eq!(read(&mut to, &log, EPOCH_2 + 2), FromLog::End);
+        assert_eq!(read(&mut to, &log, EPOCH_2 + 2), CatchUpResult::End);
         let recorded = [5, 6, EPOCH_2 + 1, EPOCH_2 + 2];
         assert_eq!(to.1, recorded.map(Zxid));
     }
@@ -360,22 +364,25 @@ mod tests {
     #[test]
     fn an_epoch_that_begins_the_log_follows_a_snapshot_and_no_transaction() {
         let mut to = Zxids(Zxid(4), Vec::new());
-        assert_eq!(read(&mut to, &[EPOCH_2 + 1], i64::MAX), FromLog::More);
+        assert_eq!(read(&mut to, &[EPOCH_2 + 1], i64::MAX), CatchUpResult::More);
         // The snapshot was purged, and the rest of its epoch with it.
         let mut to = Zxids(Zxid(4), Vec::new());
         let found = read_with(&mut to, &[EPOCH_2 + 1], i64::MAX, false);
-        assert_eq!(found, FromLog::Gap);
-        assert_eq!(read_with(&mut to, &[5], i64::MAX, false), FromLog::More);
+        assert_eq!(found, CatchUpResult::Gap);
+        assert_eq!(
+            read_with(&mut to, &[5], i64::MAX, false),
+            CatchUpResult::More
+        );
         // There is a recorded transaction, but others may be missing in between because their log
         // was purged.
         let mut to = Zxids(Zxid(3), vec![Zxid(4)]);
         let found = read_with(&mut to, &[EPOCH_2 + 1], i64::MAX, false);
-        assert_eq!(found, FromLog::Gap);
-        assert_eq!(read(&mut to, &[6], i64::MAX), FromLog::Gap);
-        assert_eq!(read(&mut to, &[5], i64::MAX), FromLog::More);
+        assert_eq!(found, CatchUpResult::Gap);
+        assert_eq!(read(&mut to, &[6], i64::MAX), CatchUpResult::Gap);
+        assert_eq!(read(&mut to, &[5], i64::MAX), CatchUpResult::More);
         // The transaction was recorded before the leader's snapshot arrived.
         let mut to = Zxids(Zxid(3), vec![Zxid(4)]);
-        assert_eq!(read(&mut to, &[EPOCH_2 + 1], i64::MAX), FromLog::More);
+        assert_eq!(read(&mut to, &[EPOCH_2 + 1], i64::MAX), CatchUpResult::More);
     }
 
     #[test]
@@ -383,9 +390,9 @@ mod tests {
         let origin = Origin::default();
         let mut to = Zxids(Zxid(4), Vec::new());
         let mut take = |zxid: i64| take_applied(&mut to, &record(zxid), &origin).unwrap();
-        assert_eq!(take(4), Taken::Known);
-        assert_eq!(take(6), Taken::Missing);
-        assert_eq!(take(5), Taken::Recorded);
-        assert_eq!(take(EPOCH_2 + 1), Taken::Missing);
+        assert_eq!(take(4), TakeResult::Known);
+        assert_eq!(take(6), TakeResult::Missing);
+        assert_eq!(take(5), TakeResult::Recorded);
+        assert_eq!(take(EPOCH_2 + 1), TakeResult::Missing);
     }
 }

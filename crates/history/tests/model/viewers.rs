@@ -51,7 +51,7 @@ fn a_feed_shows_what_a_query_shows() {
             step_to_the_end(&mut index, 0);
             loop {
                 let page = reader
-                    .feed_on(&query, position, &anyone, &mut memory)
+                    .feed_with_memory(&query, position, &anyone, &mut memory)
                     .unwrap();
                 // The permissions are looked up again, without the memory.
                 let anew = reader.feed(&query, position, &anyone).unwrap();
@@ -165,7 +165,9 @@ pub(crate) fn fed(
     let mut position = Position::after(Zxid(start));
     let (mut seen, mut refused) = (Vec::new(), Vec::new());
     while position < Position::after(index.head()) {
-        let page = index.reader().feed_on(query, position, viewer, &mut memory);
+        let page = index
+            .reader()
+            .feed_with_memory(query, position, viewer, &mut memory);
         let (from, to) = match page {
             Ok(page) => {
                 hidden += page.hidden;

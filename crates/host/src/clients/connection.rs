@@ -6,20 +6,20 @@ use parking_lot::{Mutex, MutexGuard};
 use replica::connection::ClientConnection;
 use tree::WatcherId;
 
-use super::serving::{Connected, Serving};
+use super::status::{ConnectionStatus, SharedConnection};
 
 /// Session of a connection, and the state guarded by its lock. A host that has more state, or a
 /// task to wake, wraps it in its own type.
 #[derive(Debug)]
 pub struct Connection<S> {
-    serving: Serving,
+    status: ConnectionStatus,
     state: Mutex<S>,
 }
 
 /// State guarded by the lock of a connection that has no task of its own. `N` is the host's data
 /// about a waiting read.
 #[derive(Debug)]
-pub struct Guarded<N, S> {
+pub struct LockedState<N, S> {
     /// Requests without a reply, and frames for the socket.
     pub client: ClientConnection<N>,
     /// The other state.
@@ -30,7 +30,7 @@ impl<S> Connection<S> {
     /// Creates a connection without a session.
     pub fn new(id: WatcherId, state: S) -> Self {
         Self {
-            serving: Serving::new(id),
+            status: ConnectionStatus::new(id),
             state: Mutex::new(state),
         }
     }
@@ -43,18 +43,18 @@ impl<S> Connection<S> {
 
 /// Access to the part that is visible without the lock.
 impl<S> Deref for Connection<S> {
-    type Target = Serving;
+    type Target = ConnectionStatus;
 
-    fn deref(&self) -> &Serving {
-        &self.serving
+    fn deref(&self) -> &ConnectionStatus {
+        &self.status
     }
 }
 
 /// For a host that checks all connections after each event.
-impl<N, S> Connected for Connection<Guarded<N, S>> {
+impl<N, S> SharedConnection for Connection<LockedState<N, S>> {
     type Note = N;
 
-    fn serving(&self) -> &Serving {
+    fn status(&self) -> &ConnectionStatus {
         self
     }
 

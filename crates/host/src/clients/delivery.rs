@@ -6,48 +6,49 @@ use proto::SessionId;
 use proto::txn::Txn;
 use replica::Applied;
 use replica::connection::{
-    ClientConnection, Pace, Replying, RequestHead, Responder, WriteAnswer, push_event_frame,
+    ClientConnection, Pace, ReplyHost, RequestHead, Responder, WriteAnswer, push_event_frame,
 };
 use tree::{Event, Tree};
 
 use super::handshake::answer_handshake;
 use super::registry::Registry;
-use super::serving::Connected;
+use super::status::SharedConnection;
 
 /// The host's part of the delivery.
-pub trait Delivering {
+pub trait DeliveryHost {
     /// A client's connection.
-    type Connection: Connected;
+    type Connection: SharedConnection;
 
     /// Returns all connections.
     fn registry(&self) -> &Registry<Self::Connection>;
 
     /// Reports that a watch has fired.
-    fn fired(&mut self, _event: &Event) {}
+    fn note_fired(&mut self, _event: &Event) {}
 
     /// Appends an event to a connection's outbox.
     fn push_event(&mut self, connection: &Arc<Self::Connection>, frame: &[u8]) {
         connection.with_client(|client| client.outbox.extend_from_slice(frame));
     }
 
-    /// Answers the connection from this tree, while its lock is held (see [`ToAnswer::carry_out`]).
+    /// Answers the connection from this tree, while its lock is held (see
+    /// [`PendingAnswer::carry_out`]).
     fn answer(
         &mut self,
         tree: &Tree,
         connection: &Arc<Self::Connection>,
-        what: ToAnswer<'_, '_>,
-    ) -> Answered;
+        what: PendingAnswer<'_, '_>,
+    ) -> AnswerOutcome;
 
     /// Marks a connection that received output. It continues once the tree is released.
-    fn touched(&mut self, connection: &Arc<Self::Connection>);
+    fn mark_touched(&mut self, connection: &Arc<Self::Connection>);
 }
 
 /// Answer that a connection needs while the tree is held exclusively.
 #[derive(Debug, Clone, Copy)]
-pub enum ToAnswer<'a, 'b> {
+pub enum PendingAnswer<'a, 'b> {
     /// Answer to the requests before the write that is about to be applied. Their replies must not
     /// contain the write.
-    LeftOver,
+    Deferred,
     /// Answer to the connection's oldest request, which is a `sync`.
     Sync,
     /// Answer to the connection's oldest request, which this transaction executes.
@@ -56,52 +57,52 @@ pub enum ToAnswer<'a, 'b> {
 
 /// Result of an answer.
 #[derive(Debug)]
-pub enum Answered {
+pub enum AnswerOutcome {
     /// Result for the deferred requests.
-    LeftOver,
+    Deferred,
     /// Result for the `sync`; `None` if the oldest request is a different one.
     Sync(Option<RequestHead>),
     /// Outcome for the write.
     Write(WriteAnswer),
 }
 
-impl ToAnswer<'_, '_> {
+impl PendingAnswer<'_, '_> {
     /// Answers the connection. Earlier requests are answered at the pace `before`, later ones at
     /// the pace `after`.
-    pub fn carry_out<H: Replying>(
+    pub fn carry_out<H: ReplyHost>(
         self,
         responder: &Responder<'_>,
         client: &mut ClientConnection<H::Note>,
         before: Pace,
         after: impl FnOnce() -> Pace,
         host: &mut H,
-    ) -> Answered {
+    ) -> AnswerOutcome {
         match self {
-            Self::LeftOver => {
+            Self::Deferred => {
                 responder.drain(client, before, host);
-                Answered::LeftOver
+                AnswerOutcome::Deferred
             }
-            Self::Sync => Answered::Sync(responder.answer_sync(client, before, after, host)),
+            Self::Sync => AnswerOutcome::Sync(responder.answer_sync(client, before, after, host)),
             Self::Write(applied) => {
-                Answered::Write(responder.answer_write(client, applied, after, host))
+                AnswerOutcome::Write(responder.answer_write(client, applied, after, host))
             }
         }
     }
 }
 
 /// Answers the oldest `sync` of a connection, while the tree is held.
-pub fn answer_sync<H: Delivering>(host: &mut H, tree: &Tree, connection: &Arc<H::Connection>) {
-    match host.answer(tree, connection, ToAnswer::Sync) {
+pub fn answer_sync<H: DeliveryHost>(host: &mut H, tree: &Tree, connection: &Arc<H::Connection>) {
+    match host.answer(tree, connection, PendingAnswer::Sync) {
         // The connection disagrees with the leader. This is only valid for a closed connection.
-        Answered::Sync(None) => connection.close(),
-        _ => host.touched(connection),
+        AnswerOutcome::Sync(None) => connection.close(),
+        _ => host.mark_touched(connection),
     }
 }
 
 /// Delivers an applied transaction while the tree is held exclusively: first the events, then the
 /// reply to the client and the reads that waited for it, then the end of a session. Each event is
 /// encoded once, into `frame`, and copied to every watcher that may see it.
-pub fn deliver<H: Delivering>(
+pub fn deliver<H: DeliveryHost>(
     host: &mut H,
     frame: &mut Vec<u8>,
     tree: &Tree,
@@ -112,17 +113,18 @@ pub fn deliver<H: Delivering>(
         deliver_event(host, frame, tree, event);
     }
     if let Some(connection) = origin
-        && let Answered::Write(answer) = host.answer(tree, connection, ToAnswer::Write(&applied))
+        && let AnswerOutcome::Write(answer) =
+            host.answer(tree, connection, PendingAnswer::Write(&applied))
     {
         match answer {
             WriteAnswer::Forgotten => {}
-            WriteAnswer::Replied { .. } => host.touched(connection),
+            WriteAnswer::Replied { .. } => host.mark_touched(connection),
             WriteAnswer::Session {
                 session, new_style, ..
             } => {
                 answer_handshake(host.registry(), &**connection, session, new_style);
                 // Requests cannot wait after a handshake.
-                host.touched(connection);
+                host.mark_touched(connection);
             }
             WriteAnswer::Moved(_) | WriteAnswer::OutOfTurn => connection.close(),
         }
@@ -132,11 +134,11 @@ pub fn deliver<H: Delivering>(
     }
 }
 
-fn deliver_event<H: Delivering>(host: &mut H, frame: &mut Vec<u8>, tree: &Tree, event: Event) {
-    host.fired(&event);
+fn deliver_event<H: DeliveryHost>(host: &mut H, frame: &mut Vec<u8>, tree: &Tree, event: Event) {
+    host.note_fired(&event);
     frame.clear();
     push_event_frame(frame, event.event_type, event.path, event.zxid);
-    for connection in host.registry().each_of(&event.watchers) {
+    for connection in host.registry().open_connections(&event.watchers) {
         let may_see = |identities: &[_]| tree.may_see(event.acl.as_deref(), identities);
         if connection.with_client(|client| may_see(&client.identities)) {
             host.push_event(&connection, frame);
@@ -146,13 +148,13 @@ fn deliver_event<H: Delivering>(host: &mut H, frame: &mut Vec<u8>, tree: &Tree, 
 
 /// Ends a session's connection. If the client closed the session, the reply is sent first; if the
 /// session expired, nothing is sent.
-fn end_session<H: Delivering>(
+fn end_session<H: DeliveryHost>(
     host: &mut H,
     session: SessionId,
     asked_by: Option<&Arc<H::Connection>>,
 ) {
     if let Some(connection) = asked_by {
-        host.touched(connection);
+        host.mark_touched(connection);
     }
     let served_by = host.registry().of_session(session);
     let is_other = |served: &Arc<_>| !asked_by.is_some_and(|asked| Arc::ptr_eq(asked, served));

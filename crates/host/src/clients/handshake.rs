@@ -5,12 +5,12 @@ use std::sync::Arc;
 use proto::SessionId;
 use proto::connect::ConnectRequest;
 use replica::{
-    ClientRequest, ComingBack, Handshake, HandshakeRefusal, HandshakeRules, NewSession, Renewal,
-    RenewalStep, Service, State as _,
+    ClientRequest, Handshake, HandshakeRefusal, HandshakeRules, NewSession, Renewal, RenewalStep,
+    Service, SessionReconnect, State as _,
 };
 
 use super::registry::Registry;
-use super::serving::Connected;
+use super::status::SharedConnection;
 use crate::ServerState;
 
 /// Outcome of a handshake.
@@ -31,7 +31,7 @@ pub enum SessionStep {
 ///
 /// # Errors
 /// If the client is refused. The connection then ends without an answer.
-pub fn judge_handshake<C: Connected>(
+pub fn judge_handshake<C: SharedConnection>(
     rules: &HandshakeRules,
     request: &ConnectRequest,
     state: &ServerState,
@@ -40,7 +40,7 @@ pub fn judge_handshake<C: Connected>(
 ) -> Result<Handshake, HandshakeRefusal> {
     let handshake = rules.judge(request, &state.tree(), registry.passwords())?;
     if rules.service == Service::ReadOnly {
-        connection.serving().set_read_only();
+        connection.status().set_read_only();
     }
     Ok(handshake)
 }
@@ -50,7 +50,7 @@ pub fn judge_handshake<C: Connected>(
 /// if the password is correct.
 ///
 /// Source: ZooKeeperServer.processConnectRequest.
-pub fn begin_session<C: Connected>(
+pub fn begin_session<C: SharedConnection>(
     state: &ServerState,
     registry: &Registry<C>,
     connection: &C,
@@ -73,7 +73,7 @@ pub fn begin_session<C: Connected>(
 
 fn request_session(
     state: &ServerState,
-    connection: &impl Connected,
+    connection: &impl SharedConnection,
     new: NewSession,
     received_ms: u64,
     now_ms: i64,
@@ -83,22 +83,22 @@ fn request_session(
         client.identities.clone()
     });
     let session = state.new_session(new, now_ms);
-    new.request(session, connection.serving().ticket(), identities)
+    new.request(session, connection.status().ticket(), identities)
 }
 
-fn renew_session<C: Connected>(
+fn renew_session<C: SharedConnection>(
     state: &ServerState,
     registry: &Registry<C>,
     connection: &C,
-    back: ComingBack,
+    back: SessionReconnect,
     now_ms: i64,
 ) -> SessionStep {
     if back.is_owner() {
         registry.close_session(back.session);
     }
-    let serving = connection.serving();
-    let is_cut = || serving.is_closed();
-    let session = match back.decide(serving.ticket(), state, now_ms, is_cut) {
+    let status = connection.status();
+    let is_cut = || status.is_closed();
+    let session = match back.decide(status.ticket(), state, now_ms, is_cut) {
         RenewalStep::AskLeader(renewal) => return SessionStep::AskLeader(renewal),
         RenewalStep::Nothing => return SessionStep::Nothing,
         RenewalStep::Renewed => Some((back.session, back.timeout_ms)),
@@ -110,7 +110,7 @@ fn renew_session<C: Connected>(
 
 /// Sends the leader's answer to a returning client. Returns the client's connection, which the
 /// caller wakes, or `None` if the connection has ended.
-pub fn answer_renewal<C: Connected>(
+pub fn answer_renewal<C: SharedConnection>(
     registry: &Registry<C>,
     renewal: &Renewal,
     is_valid: bool,
@@ -124,18 +124,18 @@ pub fn answer_renewal<C: Connected>(
 /// Sends the connection its session with the timeout in ms. Without a session, refuses the client
 /// and ends the connection. `new_style` states whether the client sent the read-only byte and
 /// expects it back.
-pub fn answer_handshake<C: Connected>(
+pub fn answer_handshake<C: SharedConnection>(
     registry: &Registry<C>,
     connection: &C,
     session: Option<(SessionId, i32)>,
     new_style: bool,
 ) {
-    let serving = connection.serving();
+    let status = connection.status();
     if let Some((id, timeout_ms)) = session {
-        registry.bind(serving, id);
-        serving.set_session(id, timeout_ms);
+        registry.bind(status, id);
+        status.set_session(id, timeout_ms);
     }
-    let read_only = new_style.then_some(serving.is_read_only());
+    let read_only = new_style.then_some(status.is_read_only());
     connection
         .with_client(|client| client.answer_handshake(session, registry.passwords(), read_only));
 }

@@ -8,14 +8,14 @@ mod delivery;
 mod handshake;
 mod registry;
 mod service;
-mod serving;
+mod status;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Connection, Guarded};
-pub use delivery::{Answered, Delivering, ToAnswer, answer_sync, deliver};
+pub use connection::{Connection, LockedState};
+pub use delivery::{AnswerOutcome, DeliveryHost, PendingAnswer, answer_sync, deliver};
 pub use handshake::{
     SessionStep, answer_handshake, answer_renewal, begin_session, judge_handshake,
 };
 pub use registry::Registry;
-pub use serving::{Connected, Serving};
+pub use status::{ConnectionStatus, SharedConnection};

@@ -10,7 +10,7 @@ use replica::{Service, Ticket};
 use tree::WatcherId;
 
 use super::service::ServiceSwitch;
-use super::serving::{Connected, Serving};
+use super::status::{ConnectionStatus, SharedConnection};
 
 /// All connections of a server. Its lock is held only for lookups, and no other lock is acquired
 /// meanwhile.
@@ -41,7 +41,7 @@ impl<C> Default for Registry<C> {
     }
 }
 
-impl<C: Connected> Registry<C> {
+impl<C: SharedConnection> Registry<C> {
     /// Creates a registry without connections. `passwords` are the rules for the passwords of the
     /// server's sessions.
     pub fn with_passwords(passwords: Passwords) -> Self {
@@ -58,19 +58,19 @@ impl<C: Connected> Registry<C> {
 
     /// Registers a connection.
     pub fn insert(&self, connection: Arc<C>) {
-        let id = connection.serving().id;
+        let id = connection.status().id;
         self.inner.lock().connections.insert(id, connection);
     }
 
     /// Removes an ended connection. Returns whether the registry contained it.
     pub fn remove(&self, connection: &C) -> bool {
         let mut inner = self.inner.lock();
-        let serving = connection.serving();
-        if inner.connections.remove(&serving.id).is_none() {
+        let status = connection.status();
+        if inner.connections.remove(&status.id).is_none() {
             return false;
         }
-        let session = serving.session();
-        if inner.by_session.get(&session) == Some(&serving.id) {
+        let session = status.session();
+        if inner.by_session.get(&session) == Some(&status.id) {
             inner.by_session.remove(&session);
         }
         true
@@ -83,8 +83,8 @@ impl<C: Connected> Registry<C> {
     }
 
     /// Makes a connection the one that serves `session`.
-    pub(super) fn bind(&self, serving: &Serving, session: SessionId) {
-        self.inner.lock().by_session.insert(session, serving.id);
+    pub(super) fn bind(&self, status: &ConnectionStatus, session: SessionId) {
+        self.inner.lock().by_session.insert(session, status.id);
     }
 
     /// Returns the connection that serves `session`.
@@ -96,7 +96,7 @@ impl<C: Connected> Registry<C> {
 
     /// Returns the connections in `ids` that are still open. They are collected so that the lock is
     /// not held while their outboxes are filled.
-    pub(super) fn each_of(&self, ids: &[WatcherId]) -> Vec<Arc<C>> {
+    pub(super) fn open_connections(&self, ids: &[WatcherId]) -> Vec<Arc<C>> {
         let inner = self.inner.lock();
         ids.iter()
             .filter_map(|id| inner.connections.get(id))
@@ -107,7 +107,7 @@ impl<C: Connected> Registry<C> {
     /// Returns all current connections, oldest first.
     pub fn all(&self) -> Vec<Arc<C>> {
         let mut all: Vec<_> = self.inner.lock().connections.values().cloned().collect();
-        all.sort_unstable_by_key(|connection| connection.serving().id.0);
+        all.sort_unstable_by_key(|connection| connection.status().id.0);
         all
     }
 

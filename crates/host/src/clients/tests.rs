@@ -20,15 +20,15 @@ use crate::ServerState;
 const SESSION: SessionId = SessionId(77);
 
 struct Connection {
-    serving: Serving,
+    status: ConnectionStatus,
     client: Mutex<ClientConnection<()>>,
 }
 
-impl Connected for Connection {
+impl SharedConnection for Connection {
     type Note = ();
 
-    fn serving(&self) -> &Serving {
-        &self.serving
+    fn status(&self) -> &ConnectionStatus {
+        &self.status
     }
 
     fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<()>) -> T) -> T {
@@ -57,7 +57,7 @@ impl Server {
 
     fn connect(&self, number: u64) -> Arc<Connection> {
         let connection = Arc::new(Connection {
-            serving: Serving::new(WatcherId(number)),
+            status: ConnectionStatus::new(WatcherId(number)),
             client: Mutex::new(ClientConnection::new([].into())),
         });
         self.registry.insert(connection.clone());
@@ -89,7 +89,7 @@ impl Server {
             outcome: &Outcome::Error(ErrorCode::Ok),
             events,
             op: OpCode::CloseSession,
-            origin: origin.map(|connection| connection.serving.ticket()),
+            origin: origin.map(|connection| connection.status.ticket()),
             is_counted: false,
             large_bytes: LargeBytes::NONE,
             is_last: true,
@@ -100,7 +100,7 @@ impl Server {
     }
 }
 
-impl Delivering for Server {
+impl DeliveryHost for Server {
     type Connection = Connection;
 
     fn registry(&self) -> &Registry<Connection> {
@@ -109,27 +109,27 @@ impl Delivering for Server {
 
     fn push_event(&mut self, connection: &Arc<Connection>, frame: &[u8]) {
         assert!(!frame.is_empty());
-        self.seen.push((connection.serving.id.0, "event"));
+        self.seen.push((connection.status.id.0, "event"));
     }
 
     fn answer(
         &mut self,
         _: &Tree,
         connection: &Arc<Connection>,
-        what: ToAnswer<'_, '_>,
-    ) -> Answered {
-        assert!(matches!(what, ToAnswer::Write(_)));
-        self.seen.push((connection.serving.id.0, "reply"));
-        Answered::Write(WriteAnswer::OutOfTurn)
+        what: PendingAnswer<'_, '_>,
+    ) -> AnswerOutcome {
+        assert!(matches!(what, PendingAnswer::Write(_)));
+        self.seen.push((connection.status.id.0, "reply"));
+        AnswerOutcome::Write(WriteAnswer::OutOfTurn)
     }
 
-    fn touched(&mut self, _: &Arc<Connection>) {}
+    fn mark_touched(&mut self, _: &Arc<Connection>) {}
 }
 
 #[test]
 fn events_precede_the_reply_and_a_wrong_answer_ends_the_connection() {
     let mut server = Server::new();
-    let (asked, watches) = (server.serve(1), server.connect(2));
+    let (requester, watches) = (server.serve(1), server.connect(2));
     let mut events = vec![Event {
         event_type: EventType::NodeCreated,
         path: "/a".into(),
@@ -138,11 +138,11 @@ fn events_precede_the_reply_and_a_wrong_answer_ends_the_connection() {
         watchers: vec![WatcherId(2), WatcherId(1), WatcherId(9)],
     }];
     let paths = None;
-    server.apply(Txn::CloseSession { paths }, &mut events, Some(&asked));
+    server.apply(Txn::CloseSession { paths }, &mut events, Some(&requester));
     assert_eq!(server.seen, [(2, "event"), (1, "event"), (1, "reply")]);
     assert!(events.is_empty());
     // The connection is closed because its answer was out of order.
-    assert!(asked.serving.is_closed() && !watches.serving.is_closed());
+    assert!(requester.status.is_closed() && !watches.status.is_closed());
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn the_end_of_a_session_ends_the_connection_that_serves_it() {
     let mut server = Server::new();
     let (earlier, serves) = (server.serve(1), server.serve(2));
     server.apply(Txn::CloseSession { paths: None }, &mut Vec::new(), None);
-    assert!(serves.serving.is_closed());
-    assert!(!earlier.serving.is_closed(), "it serves nobody any more");
+    assert!(serves.status.is_closed());
+    assert!(!earlier.status.is_closed(), "it serves nobody any more");
     assert!(server.registry.remove(&serves) && !server.registry.remove(&serves));
     assert!(server.registry.of_session(SESSION).is_none());
     assert_eq!(server.registry.len(), 1);
@@ -194,10 +194,10 @@ fn a_returning_client_cuts_its_old_connection_and_waits_for_the_leader() {
         judge_handshake(&rules, &request, &server.state, &server.registry, &*back).unwrap();
     let begun = begin_session(&server.state, &server.registry, &*back, handshake, 0, 0);
     assert!(matches!(begun, SessionStep::AskLeader(renewal) if renewal.session == SESSION));
-    assert!(before.serving.is_closed() && !back.serving.is_closed());
-    assert_eq!(back.serving.session(), SessionId::NONE);
+    assert!(before.status.is_closed() && !back.status.is_closed());
+    assert_eq!(back.status.session(), SessionId::NONE);
     answer_handshake(&server.registry, &*back, Some((SESSION, 4000)), true);
-    assert_eq!(back.serving.session(), SESSION);
+    assert_eq!(back.status.session(), SESSION);
     let serves = server.registry.of_session(SESSION);
     assert!(serves.is_some_and(|serves| Arc::ptr_eq(&serves, &back)));
 }

@@ -34,7 +34,9 @@ pub(super) fn keep_tree<D: Disk>(
         DurableReader::still(&tree, state.generation())
     };
     let name = format!("{PREFIX}{:x}", reader.zxid().0);
-    let dirs: DataDirs = history.dirs().beside(&**disk, PREFIX, &name, KEPT_MAX)?;
+    let dirs: DataDirs = history
+        .dirs()
+        .create_sibling(&**disk, PREFIX, &name, KEPT_MAX)?;
     let mut snapshot = NewSnapshot::new(disk.clone(), dirs, SETTINGS, reader)?;
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     let replaced = |_| StorageError::Directory {

@@ -16,18 +16,18 @@ use storage::{Committed, Disk, StorageError};
 pub use group::LogGroup;
 use kept_tree::keep_tree;
 
-use crate::snapshot::work::Wanted;
+use crate::snapshot::work::SnapshotReason;
 
 /// The next work for the disk.
 #[derive(Debug)]
-pub enum ToDisk {
+pub enum DiskCommand {
     /// Append these records and sync the log.
     Group(LogGroup),
     /// Execute another order.
     Order(DiskOrder),
 }
 
-impl ToDisk {
+impl DiskCommand {
     /// Returns the records of a group; `None` for other work.
     pub fn group(&self) -> Option<&LogGroup> {
         match self {
@@ -40,7 +40,7 @@ impl ToDisk {
 /// Work for the disk that has not been removed yet, in the order of requests.
 #[derive(Debug, Default)]
 pub struct DiskQueue {
-    waiting: VecDeque<ToDisk>,
+    waiting: VecDeque<DiskCommand>,
     /// Records appended after all waiting work.
     pub group: LogGroup,
 }
@@ -51,32 +51,32 @@ impl DiskQueue {
     pub fn order(&mut self, order: DiskOrder, next: impl FnOnce() -> LogGroup) {
         if !self.group.is_empty() {
             let group = std::mem::replace(&mut self.group, next());
-            self.waiting.push_back(ToDisk::Group(group));
+            self.waiting.push_back(DiskCommand::Group(group));
         }
-        self.waiting.push_back(ToDisk::Order(order));
+        self.waiting.push_back(DiskCommand::Order(order));
     }
 
     /// Returns the waiting records, oldest first.
     pub fn groups(&self) -> impl Iterator<Item = &LogGroup> {
-        let waiting = self.waiting.iter().filter_map(ToDisk::group);
+        let waiting = self.waiting.iter().filter_map(DiskCommand::group);
         waiting.chain([&self.group])
     }
 
     /// Removes and returns the next work, unless it is the newest group.
-    pub fn take_waiting(&mut self) -> Option<ToDisk> {
+    pub fn take_waiting(&mut self) -> Option<DiskCommand> {
         self.waiting.pop_front()
     }
 
     /// Removes and returns the next work.
-    pub fn take(&mut self) -> Option<ToDisk> {
+    pub fn take(&mut self) -> Option<DiskCommand> {
         self.take_waiting().or_else(|| {
             let group = std::mem::take(&mut self.group);
-            (!group.is_empty()).then_some(ToDisk::Group(group))
+            (!group.is_empty()).then_some(DiskCommand::Group(group))
         })
     }
 
     /// Puts back work that was removed.
-    pub fn put_back(&mut self, next: ToDisk) {
+    pub fn put_back(&mut self, next: DiskCommand) {
         self.waiting.push_front(next);
     }
 
@@ -88,17 +88,17 @@ impl DiskQueue {
 
 /// Results of an executed order.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct OrderResults {
     /// Input for the replica.
-    pub told: Option<Input>,
+    pub input: Option<Input>,
     /// Snapshot to be written.
-    pub snapshot: Option<Wanted>,
+    pub snapshot: Option<SnapshotReason>,
 }
 
-impl From<Input> for Done {
+impl From<Input> for OrderResults {
     fn from(input: Input) -> Self {
         Self {
-            told: Some(input),
+            input: Some(input),
             snapshot: None,
         }
     }
@@ -154,27 +154,27 @@ pub fn carry_out<D: Disk>(
     state: &impl State,
     write_members: impl FnOnce(&MemberFile) -> io::Result<()>,
     loaded: impl FnOnce(&RecoveredTree),
-) -> Result<Done, DiskFailure> {
+) -> Result<OrderResults, DiskFailure> {
     Ok(match order {
         DiskOrder::SaveAcceptedEpoch(epoch) => {
             history.save_accepted_epoch(epoch)?;
-            Done::from(Input::AcceptedEpochSaved(epoch))
+            OrderResults::from(Input::AcceptedEpochSaved(epoch))
         }
         DiskOrder::SaveCurrentEpoch(epoch) => {
             history.save_current_epoch(epoch)?;
-            Done::from(Input::CurrentEpochSaved(epoch))
+            OrderResults::from(Input::CurrentEpochSaved(epoch))
         }
         DiskOrder::SaveMembers { file, is_required } => match write_members(&file) {
-            Ok(()) => Done::default(),
+            Ok(()) => OrderResults::default(),
             Err(error) => {
                 tracing::error!(err = %error, "cannot write the member list");
                 if is_required {
                     return Err(DiskFailure::Members(error));
                 }
-                Done::default()
+                OrderResults::default()
             }
         },
-        DiskOrder::Reload { keep } => Done::from(match history.reload(keep)? {
+        DiskOrder::Reload { keep } => OrderResults::from(match history.reload(keep)? {
             Reloaded::NotCut(error) => {
                 tracing::error!(zxid = ?keep, err = %error, "cannot truncate the log to the zxid that the leader requires");
                 let end = state.tree().last_zxid();
@@ -195,13 +195,13 @@ pub fn carry_out<D: Disk>(
                 Err(error) => tracing::error!(err = %error, "cannot save the diverging tree"),
             }
             let is_kept = kept.is_ok();
-            Done::from(Input::TreeKept { is_kept })
+            OrderResults::from(Input::TreeKept { is_kept })
         }
         DiskOrder::TakeOver { last, of } => {
             history.cut_for_snapshot(last)?;
-            Done {
-                told: None,
-                snapshot: Some(Wanted::Synchronised(of)),
+            OrderResults {
+                input: None,
+                snapshot: Some(SnapshotReason::Synchronised(of)),
             }
         }
     })
@@ -248,19 +248,19 @@ mod tests {
         assert_eq!(groups, [vec![1, 2], vec![3]]);
         assert!(!queue.is_at_group());
         let first = queue.take_waiting();
-        let Some(ToDisk::Order(DiskOrder::SaveAcceptedEpoch(Epoch(1)))) = first else {
+        let Some(DiskCommand::Order(DiskOrder::SaveAcceptedEpoch(Epoch(1)))) = first else {
             panic!("{first:?}");
         };
         let group = queue.take();
-        let taken = group.as_ref().and_then(ToDisk::group).map(zxids);
+        let taken = group.as_ref().and_then(DiskCommand::group).map(zxids);
         assert_eq!(taken, Some(vec![1, 2]));
         queue.put_back(group.unwrap());
-        assert!(matches!(queue.take_waiting(), Some(ToDisk::Group(_))));
-        assert!(matches!(queue.take_waiting(), Some(ToDisk::Order(_))));
+        assert!(matches!(queue.take_waiting(), Some(DiskCommand::Group(_))));
+        assert!(matches!(queue.take_waiting(), Some(DiskCommand::Order(_))));
         // Only waiting work is removed, so the group to which records may be added remains.
         assert!(queue.is_at_group() && queue.take_waiting().is_none());
         let last = queue.take();
-        let last = last.as_ref().and_then(ToDisk::group).map(zxids);
+        let last = last.as_ref().and_then(DiskCommand::group).map(zxids);
         assert_eq!(last, Some(vec![3]));
         assert!(queue.take().is_none());
     }

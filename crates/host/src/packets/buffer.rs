@@ -108,7 +108,7 @@ impl PacketBuffer {
 
     /// Creates a buffer for an unknown peer. The first packet, a short introduction, has separate
     /// limits.
-    pub fn of_stranger(first: Limits, behind: Limits, is_foreign: fn(&[u8]) -> bool) -> Self {
+    pub fn of_unknown_peer(first: Limits, behind: Limits, is_foreign: fn(&[u8]) -> bool) -> Self {
         Self {
             limits_behind: Some(behind),
             ..Self::new(first, is_foreign)
@@ -116,7 +116,7 @@ impl PacketBuffer {
     }
 
     /// Returns whether the peer has not introduced itself yet.
-    pub fn is_of_stranger(&self) -> bool {
+    pub fn is_unknown_peer(&self) -> bool {
         self.limits_behind.is_some()
     }
 
@@ -144,7 +144,7 @@ impl PacketBuffer {
         let mut packets = Vec::new();
         let before = self.bytes.len();
         loop {
-            match self.take_one() {
+            match self.take_packet() {
                 Ok(Some(packet)) => {
                     let ends = is_last(&packet);
                     packets.push(packet);
@@ -163,7 +163,7 @@ impl PacketBuffer {
         Batch { packets, bytes }
     }
 
-    fn take_one<P>(&mut self) -> Result<Option<P>, PacketFault>
+    fn take_packet<P>(&mut self) -> Result<Option<P>, PacketFault>
     where
         P: TryFrom<QuorumPacket, Error = DecodeError>,
     {

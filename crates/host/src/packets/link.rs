@@ -11,7 +11,7 @@ use replica::{Input, LeaderEvent, LearnerEvent, Port};
 use tree::{Tree, TreeSettings};
 use zab::leader::LinkId;
 
-use super::{Batch, Opening, PacketBuffer};
+use super::{Batch, PacketBuffer, TreeDetector};
 use crate::learners::read_tree;
 
 /// Identity of a connection to another member.
@@ -81,7 +81,7 @@ pub struct LinkReader {
     of: LinkName,
     /// Received bytes.
     pub buffer: PacketBuffer,
-    opening: Opening,
+    tree_detector: TreeDetector,
 }
 
 /// A leader's tree.
@@ -98,11 +98,11 @@ pub struct ReceivedTree {
 impl LinkReader {
     /// Creates a reader for a new connection.
     pub fn new(of: LinkName, buffer: PacketBuffer) -> Self {
-        let opening = Opening::default();
+        let tree_detector = TreeDetector::default();
         Self {
             of,
             buffer,
-            opening,
+            tree_detector,
         }
     }
 
@@ -119,14 +119,14 @@ impl LinkReader {
         }
         match self.of {
             LinkName::Learner(port, link) => {
-                let (packets, bytes) = some(self.buffer.take(&mut |_| false))?;
+                let (packets, bytes) = non_empty(self.buffer.take(&mut |_| false))?;
                 let event = LearnerEvent::Packets { link, packets };
                 Some((Input::Learner(port, event), bytes))
             }
             LinkName::Leader(attempt) => {
-                let opening = &mut self.opening;
-                let is_last = &mut |packet: &LeaderPacket| opening.ends_packets(packet);
-                let (packets, bytes) = some(self.buffer.take(is_last))?;
+                let tree_detector = &mut self.tree_detector;
+                let is_last = &mut |packet: &LeaderPacket| tree_detector.ends_packets(packet);
+                let (packets, bytes) = non_empty(self.buffer.take(is_last))?;
                 Some((of_leader(attempt, LeaderEvent::Packets(packets)), bytes))
             }
         }
@@ -134,7 +134,7 @@ impl LinkReader {
 
     /// Returns whether a tree is next. Receive it after the replica requests it.
     pub fn is_at_tree(&self) -> bool {
-        self.opening.is_at_tree()
+        self.tree_detector.is_at_tree()
     }
 
     /// Reads the next tree and its signature. `fill` appends received bytes and returns their
@@ -148,38 +148,38 @@ impl LinkReader {
         limits: Limits,
         settings: Arc<TreeSettings>,
     ) -> Result<ReceivedTree, String> {
-        let zxid = self.opening.take_tree().unwrap_or(Zxid::ZERO);
-        let mut body = Body {
+        let zxid = self.tree_detector.take_tree().unwrap_or(Zxid::ZERO);
+        let mut body = TreeBytes {
             buffer: self.buffer.bytes(),
             fill,
-            handed: 0,
+            returned: 0,
             last: BytesMut::new(),
         };
         let (tree, bytes) = read_tree(&mut body, zxid, limits, settings)?;
-        body.put_back_behind(bytes);
+        body.put_back_after(bytes);
         body.take_signature()?;
         Ok(ReceivedTree { zxid, tree, bytes })
     }
 }
 
-fn some<P>(batch: Batch<P>) -> Option<(Vec<P>, usize)> {
+fn non_empty<P>(batch: Batch<P>) -> Option<(Vec<P>, usize)> {
     let Batch { packets, bytes } = batch;
     (!packets.is_empty()).then_some((packets, bytes))
 }
 
 /// Reader that returns the bytes of a tree.
-struct Body<'a, F> {
+struct TreeBytes<'a, F> {
     buffer: &'a mut BytesMut,
     fill: F,
-    handed: u64,
+    returned: u64,
     /// Bytes of the last read.
     last: BytesMut,
 }
 
-impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> Body<'_, F> {
+impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> TreeBytes<'_, F> {
     /// Puts back the bytes read after `end`.
-    fn put_back_behind(&mut self, end: u64) {
-        let unread = usize::try_from(self.handed.saturating_sub(end)).unwrap_or(usize::MAX);
+    fn put_back_after(&mut self, end: u64) {
+        let unread = usize::try_from(self.returned.saturating_sub(end)).unwrap_or(usize::MAX);
         let mut last = std::mem::take(&mut self.last);
         last.advance(last.len().saturating_sub(unread));
         last.unsplit(std::mem::take(self.buffer));
@@ -215,7 +215,7 @@ impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> Body<'_, F> {
     }
 }
 
-impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> io::Read for Body<'_, F> {
+impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> io::Read for TreeBytes<'_, F> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.buffer.is_empty() {
             self.last.clear();
@@ -226,7 +226,7 @@ impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> io::Read for Body<'_, F> {
         if let Some(out) = out.get_mut(..len) {
             out.copy_from_slice(&self.last);
         }
-        self.handed += len as u64;
+        self.returned += len as u64;
         Ok(len)
     }
 }

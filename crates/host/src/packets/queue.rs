@@ -102,7 +102,7 @@ pub struct PacketQueue {
     bytes: usize,
     packets: usize,
     /// Allowance above the bound, for the sync plan and for packets that arrive while it is
-    /// written. It shrinks with the written bytes. See [`PacketQueue::note_taken`].
+    /// written. It shrinks with the written bytes. See [`PacketQueue::note_written_bytes`].
     history_bytes: usize,
     /// Whether packets still belong to the sync plan, which ends with NEWLEADER.
     is_history: bool,
@@ -267,7 +267,7 @@ impl PacketQueue {
         };
         let next = match item {
             Item::Packets(packets) => {
-                self.note_taken(packets.bytes.len());
+                self.note_written_bytes(packets.bytes.len());
                 self.packets -= packets.count;
                 let waited_ms = now_ms().saturating_sub(packets.since_ms);
                 let mut written = std::mem::replace(buffer, packets.bytes);
@@ -342,7 +342,7 @@ impl PacketQueue {
     /// bound. The allowance must not shrink by all written bytes, because a large sync plan takes
     /// seconds to write, and the proposals made meanwhile would disconnect a learner that is
     /// catching up.
-    fn note_taken(&mut self, len: usize) {
+    fn note_written_bytes(&mut self, len: usize) {
         self.bytes -= len;
         // A snapshot takes time, and packets wait after it meanwhile.
         if self.snapshots_due == 0 {

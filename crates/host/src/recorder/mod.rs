@@ -8,8 +8,8 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use history::{
-    CatchUp, FromLog, HistoryError, Keeper, Origin, Recording, SnapshotAt, Taken, Znodes,
-    take_applied,
+    CatchUp, CatchUpResult, HistoryError, HistoryStorage, Origin, Recording, SnapshotAt,
+    TakeResult, Znodes, take_applied,
 };
 use jute::Limits;
 use proto::txn::TxnRecord;
@@ -57,7 +57,7 @@ pub struct Recorder<D> {
 /// Number of transactions that are read before other work gets its turn.
 const TURN: usize = 65_536;
 
-type ZnodesOf<K> = <<K as Keeper>::History as Recording>::Znodes;
+type ZnodesOf<K> = <<K as HistoryStorage>::History as Recording>::Znodes;
 
 impl<D: Disk> Recorder<D> {
     /// Creates a recorder for the member with these files.
@@ -77,7 +77,7 @@ impl<D: Disk> Recorder<D> {
     ///
     /// # Errors
     /// If the change history is unusable, or if files cannot be read.
-    pub fn open<K: Keeper>(
+    pub fn open<K: HistoryStorage>(
         &self,
         keeper: &K,
         committed: Zxid,
@@ -102,7 +102,7 @@ impl<D: Disk> Recorder<D> {
         txns: impl IntoIterator<Item = (R, O)>,
     ) -> Result<(), FillError> {
         for (record, origin) in txns {
-            if take_applied(history, record.borrow(), origin.borrow())? == Taken::Missing {
+            if take_applied(history, record.borrow(), origin.borrow())? == TakeResult::Missing {
                 self.is_behind = true;
                 break;
             }
@@ -122,7 +122,7 @@ impl<D: Disk> Recorder<D> {
     ///
     /// # Errors
     /// If files cannot be read or written, or the change history belongs to another ensemble.
-    pub fn catch_up<K: Keeper>(
+    pub fn catch_up<K: HistoryStorage>(
         &mut self,
         history: &mut K::History,
         keeper: &K,
@@ -203,9 +203,9 @@ impl<D: Disk> Recorder<D> {
                 return Ok(LogReading::Up);
             };
             match catching_up.take(history, &txn?.record)? {
-                FromLog::More => {}
-                FromLog::End => return Ok(LogReading::Up),
-                FromLog::Gap => return Ok(LogReading::Gap),
+                CatchUpResult::More => {}
+                CatchUpResult::End => return Ok(LogReading::Up),
+                CatchUpResult::Gap => return Ok(LogReading::Gap),
             }
         }
         Ok(LogReading::Partly)
@@ -233,7 +233,7 @@ impl<D: Disk> Recorder<D> {
 
     /// Returns the oldest usable snapshot after `after` and up to `upto`. The log must continue
     /// after the snapshot without a gap.
-    fn snapshot<K: Keeper>(
+    fn snapshot<K: HistoryStorage>(
         &self,
         keeper: &K,
         after: Zxid,
@@ -246,7 +246,7 @@ impl<D: Disk> Recorder<D> {
         files.retain(|file| file.zxid > after && file.zxid >= seam && file.zxid <= upto);
         let mut unreadable = None;
         for file in files {
-            if !self.goes_on_from(&file)? {
+            if !self.continues_log_from(&file)? {
                 continue;
             }
             match self.znodes(keeper, &file, upto) {
@@ -258,7 +258,7 @@ impl<D: Disk> Recorder<D> {
         unreadable.map_or(Ok(None), |error| Err(error.into()))
     }
 
-    fn goes_on_from(&self, file: &SnapshotFile) -> Result<bool, FillError> {
+    fn continues_log_from(&self, file: &SnapshotFile) -> Result<bool, FillError> {
         let mut txns = read_txns_from(&*self.disk, &self.dirs, file.zxid.next(), self.limits)?;
         Ok(match txns.next() {
             None => true,
@@ -269,7 +269,7 @@ impl<D: Disk> Recorder<D> {
 
     /// Reads a snapshot. Returns `None` if it contains parts of transactions that are not known to
     /// be committed.
-    fn znodes<K: Keeper>(
+    fn znodes<K: HistoryStorage>(
         &self,
         keeper: &K,
         file: &SnapshotFile,
@@ -302,13 +302,13 @@ impl<D: Disk> Recorder<D> {
 }
 
 /// Visitor that collects the znodes of a snapshot.
-struct Filling<'a, K: Keeper> {
+struct Filling<'a, K: HistoryStorage> {
     keeper: &'a K,
     znodes: ZnodesOf<K>,
     failure: Option<HistoryError>,
 }
 
-impl<K: Keeper> State for Filling<'_, K> {
+impl<K: HistoryStorage> State for Filling<'_, K> {
     fn begin(&mut self) {
         match self.keeper.baseline() {
             Ok(znodes) => self.znodes = znodes,

@@ -63,7 +63,7 @@ impl Recording for Zxids {
 /// A keeper without stored change histories.
 struct Memory;
 
-impl Keeper for Memory {
+impl HistoryStorage for Memory {
     type History = Zxids;
 
     fn open(&self) -> history::Result<Zxids> {

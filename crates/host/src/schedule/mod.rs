@@ -5,7 +5,7 @@
 //! | Which thread runs the core? | [`Schedule::runner_of_message`], [`Schedule::runner_after_sync`] | [`Runner`] |
 //! | Which thread syncs the log? | [`Schedule::syncer`], [`Schedule::flush_group`], [`Schedule::sync_due`] | [`Syncer`] |
 //! | Which thread writes to a socket? | [`Schedule::writer_to_clients`], [`Schedule::writer_to_members`] | [`Writer`] |
-//! | Which member is written to first? | [`Schedule::place_of_member`] | [`FlushOrder`] |
+//! | Which member is written to first? | [`Schedule::flush_order_of_member`] | [`FlushOrder`] |
 //! | When is a flush carried out? | [`Schedule::flush`] | [`FlushAt`] |
 //!
 //! The schedule is pure: threads, locks and clocks belong to the host. A host reports facts to it,
@@ -297,10 +297,10 @@ impl Schedule {
         }
     }
 
-    /// Returns the position of a member in a flush. `has_asked_last` states whether it sent the
-    /// latest requests. A single writer at that member waits only for the commit.
-    pub fn place_of_member(has_asked_last: bool) -> FlushOrder {
-        if has_asked_last {
+    /// Returns the position of a member in a flush. `is_latest_requester` states whether it sent
+    /// the latest requests. A single writer at that member waits only for the commit.
+    pub fn flush_order_of_member(is_latest_requester: bool) -> FlushOrder {
+        if is_latest_requester {
             FlushOrder::First
         } else {
             FlushOrder::Later

@@ -10,7 +10,7 @@ use recovery::{DurableReader, NewSnapshot, SnapshotSettings};
 use replica::{Input, State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
-use crate::Wanted;
+use crate::SnapshotReason;
 
 /// Number of tree bytes that a snapshot encodes under one shared lock, for a file or for a learner.
 /// The number is small (about 50 us of work), because the thread may lose the processor while it
@@ -48,7 +48,7 @@ pub struct WrittenSnapshot {
     /// Time at which the snapshot began, ms.
     pub begun_ms: i64,
     /// Report for the replica.
-    pub told: Option<Input>,
+    pub input: Option<Input>,
 }
 
 impl<D: Disk> StateSnapshot<D> {
@@ -64,19 +64,19 @@ impl<D: Disk> StateSnapshot<D> {
         disk: Arc<D>,
         dirs: DataDirs,
         settings: SnapshotSettings,
-        wanted: Wanted,
+        wanted: SnapshotReason,
         begun_ms: i64,
     ) -> Result<Option<Self>, StorageError> {
         let tree = state.tree();
         let (zxid, generation) = (tree.last_zxid(), state.generation());
         let mut of = None;
         let reader = match wanted {
-            Wanted::Due | Wanted::Asked => {
+            SnapshotReason::Due | SnapshotReason::Operator => {
                 let reader = DurableReader::established(&tree, generation);
                 reader.map_err(|error| error.to_string())
             }
-            Wanted::First => Ok(DurableReader::still(&tree, generation)),
-            Wanted::Synchronised(ordered) => {
+            SnapshotReason::First => Ok(DurableReader::still(&tree, generation)),
+            SnapshotReason::Synchronised(ordered) => {
                 of = Some(ordered);
                 let reader = DurableReader::taken_over(&tree, generation, ordered.generation);
                 reader.map_err(|_| "the role that requested the snapshot has ended".to_owned())
@@ -128,7 +128,7 @@ impl<D: Disk> StateSnapshot<D> {
             snapshot.read(&tree, state.generation(), bytes, chunk)
         };
         let Ok(more) = more else {
-            self.say_given_up();
+            self.log_abandoned();
             return Ok(SnapshotProgress::GivenUp);
         };
         snapshot.write(chunk)?;
@@ -154,20 +154,20 @@ impl<D: Disk> StateSnapshot<D> {
             self.snapshot.trailer(&tree, state.generation())
         };
         let Ok(trailer) = trailer else {
-            self.say_given_up();
+            self.log_abandoned();
             return Ok(None);
         };
         let (zxid, of) = (self.zxid(), self.of);
-        let told = of.map(|Synchronised { attempt, .. }| Input::SnapshotWritten { attempt, zxid });
+        let input = of.map(|Synchronised { attempt, .. }| Input::SnapshotWritten { attempt, zxid });
         Ok(Some(WrittenSnapshot {
             zxid,
             path: self.snapshot.finish(trailer, of.is_some())?,
             begun_ms: self.begun_ms,
-            told,
+            input,
         }))
     }
 
-    fn say_given_up(&self) {
+    fn log_abandoned(&self) {
         let zxid = self.zxid();
         tracing::info!(%zxid, "snapshot cancelled because it would contain uncommitted transactions");
     }

@@ -17,13 +17,13 @@ pub struct SnapshotWork<D: Disk> {
     dirs: DataDirs,
     settings: SnapshotSettings,
     due: Arc<Mutex<DueSnapshots>>,
-    waiting: VecDeque<Wanted>,
-    snapshot: Option<(Wanted, StateSnapshot<D>)>,
+    waiting: VecDeque<SnapshotReason>,
+    snapshot: Option<(SnapshotReason, StateSnapshot<D>)>,
 }
 
 /// Reason for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum SnapshotReason {
     /// The number of transactions logged since the last snapshot is large enough, according to
     /// [`DueSnapshots::begin`]. The snapshot is deferred while the tree is not established.
     Due,
@@ -32,7 +32,7 @@ pub enum Wanted {
     /// A learner needs the snapshot to continue, because it replaces the server's own log.
     Synchronised(Synchronised),
     /// An operator requested the snapshot. It is refused while the tree is not established.
-    Asked,
+    Operator,
 }
 
 impl<D: Disk> SnapshotWork<D> {
@@ -59,12 +59,12 @@ impl<D: Disk> SnapshotWork<D> {
     }
 
     /// Requests a snapshot of the tree at the time when its turn comes.
-    pub fn ask(&mut self, wanted: Wanted) {
+    pub fn request_snapshot(&mut self, wanted: SnapshotReason) {
         self.waiting.push_back(wanted);
     }
 
     /// Returns the snapshot that is being written or is next; `None` if the queue is empty.
-    pub fn next(&self) -> Option<Wanted> {
+    pub fn next(&self) -> Option<SnapshotReason> {
         let writing = self.snapshot.as_ref().map(|(wanted, _)| *wanted);
         writing.or_else(|| self.waiting.front().copied())
     }
@@ -91,7 +91,7 @@ impl<D: Disk> SnapshotWork<D> {
         now_ms: impl Fn() -> i64,
     ) -> Result<Option<WrittenSnapshot>, StorageError> {
         let mut written = None;
-        self.ask(Wanted::First);
+        self.request_snapshot(SnapshotReason::First);
         while self.next().is_some() {
             written = self.step(state, BYTES_AT_ONCE, &now_ms, || ())?;
         }
@@ -139,14 +139,14 @@ impl<D: Disk> SnapshotWork<D> {
         };
         let mut due = self.due.lock();
         match (&written, wanted) {
-            (Some(_), Wanted::Due) => due.end(),
-            (None, Wanted::Due) => {
+            (Some(_), SnapshotReason::Due) => due.end(),
+            (None, SnapshotReason::Due) => {
                 due.defer();
                 // The replica resumes a deferred snapshot after it has established the tree. If the
                 // tree is established by now, that may have happened before this snapshot was
                 // deferred.
                 if state.generation().is_established() && due.resume(now_ms()) {
-                    self.waiting.push_back(Wanted::Due);
+                    self.waiting.push_back(SnapshotReason::Due);
                 }
             }
             _ => {}

@@ -48,12 +48,14 @@ pub(super) fn svg(growth: &Growth, names: &[String], file: &str) -> Result<Strin
 
 fn draw(growth: &Growth, names: &[String], text: &mut String) -> Result<(), String> {
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    root.fill(&WHITE).map_err(said)?;
+    root.fill(&WHITE).map_err(draw_error)?;
     let title = match names {
         [one] => format!("{}: {one}", growth.axis.name),
         names => format!("{}: {} (dashed)", growth.axis.name, names.join(", and ")),
     };
-    let below = root.titled(&title, ("sans-serif", 18)).map_err(said)?;
+    let below = root
+        .titled(&title, ("sans-serif", 18))
+        .map_err(draw_error)?;
     for (area, (figure, label)) in below.split_evenly((2, 2)).iter().zip(PANELS) {
         let curves = drawn(growth, figure);
         if let (Some(x), Some(y)) = (range(&curves, |(x, _)| x), range(&curves, |(_, y)| y)) {
@@ -70,10 +72,10 @@ fn draw(growth: &Growth, names: &[String], text: &mut String) -> Result<(), Stri
             panel.draw(x, y, &curves)?;
         }
     }
-    root.present().map_err(said)
+    root.present().map_err(draw_error)
 }
 
-fn said(error: impl Display) -> String {
+fn draw_error(error: impl Display) -> String {
     error.to_string()
 }
 
@@ -139,33 +141,33 @@ impl Panel<'_, '_> {
             .x_label_area_size(36)
             .y_label_area_size(56)
             .build_cartesian_2d(x.log_scale(), y.log_scale())
-            .map_err(said)?;
+            .map_err(draw_error)?;
         let mut mesh = chart.configure_mesh();
         mesh.x_desc(self.unit)
             .label_style(FONT)
             .disable_mesh()
             .x_label_formatter(&|value| short(*value))
             .y_label_formatter(&|value| short(*value));
-        mesh.draw().map_err(said)?;
+        mesh.draw().map_err(draw_error)?;
         for curve in curves {
             let (colour, style) = (curve.colour, curve.colour.stroke_width(2));
             let points = curve.points.iter().copied();
             if curve.is_second {
                 let line = DashedLineSeries::new(points.clone(), 6, 5, style);
-                chart.draw_series(line).map_err(said)?;
+                chart.draw_series(line).map_err(draw_error)?;
             } else {
                 let line = LineSeries::new(points.clone(), style);
-                let line = chart.draw_series(line).map_err(said)?;
+                let line = chart.draw_series(line).map_err(draw_error)?;
                 line.label(curve.name)
                     .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
             }
             let dots = points.map(|point| Circle::new(point, 3, colour.filled()));
-            chart.draw_series(dots).map_err(said)?;
+            chart.draw_series(dots).map_err(draw_error)?;
         }
         if self.has_names {
             let mut labels = chart.configure_series_labels();
             let labels = labels.position(SeriesLabelPosition::UpperLeft);
-            labels.label_font(FONT).draw().map_err(said)?;
+            labels.label_font(FONT).draw().map_err(draw_error)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use proto::{ErrorCode, Id, OpCode, SessionId};
 use tree::Outcome;
 use tree::auth::{host_address, in_java_order, user_name};
 
-use super::asked::{Asked, Modes};
+use super::request::{AuditedRequest, Modes};
 
 /// Level of a line, which depends on the success of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,20 +46,20 @@ pub struct Caller {
 /// Appends the lines for a request that became this transaction with this outcome.
 pub fn lines_of(
     caller: &Caller,
-    asked: &Asked,
+    request: &AuditedRequest,
     (txn, outcome): (&Txn, &Outcome),
     lines: &mut Vec<Line>,
 ) {
     let is_refused = matches!(txn, Txn::Error { .. });
     let failed = is_refused || outcome.error() != ErrorCode::Ok;
-    let (operation, path, mode, acl) = match asked {
-        Asked::One {
+    let (operation, path, mode, acl) = match request {
+        AuditedRequest::One {
             operation,
             path,
             mode,
             acl,
         } => (operation, path, *mode, acl.as_deref()),
-        Asked::Multi(modes) => {
+        AuditedRequest::Multi(modes) => {
             return match txn {
                 Txn::Multi(txns) => of_multi(caller, modes, txns, outcome, lines),
                 _ => lines.push(failure_of_multi(caller)),

@@ -5,20 +5,21 @@
 //!     operation=create<TAB>znode=/a<TAB>znode_type=persistent<TAB>result=success                       (one line)
 //! ```
 //!
-//! [`Asked`] contains the data of a request that its line needs. [`lines_of`] creates the lines
-//! after the request was executed. [`AuditLog`] queues them. The writer of the file adds the date.
+//! [`AuditedRequest`] contains the data of a request that its line needs. [`lines_of`] creates the
+//! lines after the request was executed. [`AuditLog`] queues them. The writer of the file adds the
+//! date.
 //!
 //! Source: AuditHelper, AuditEvent, ZKAuditProvider, and the pattern of conf/logback.xml.
 
-mod asked;
 mod line;
 mod queue;
+mod request;
 
-pub use asked::Asked;
 pub use line::{
     Caller, Level, Line, line_of_undecodable, lines_of, lines_of_close, server_start, server_stop,
 };
 pub use queue::{AuditLog, DatedLine, QUEUE_BYTES_MAX};
+pub use request::AuditedRequest;
 
 /// Name of the logger, as the pattern `%c{2}` shortens it.
 pub const LOGGER: &str = "o.a.z.a.Slf4jAuditLogger";

@@ -29,9 +29,9 @@ fn create(op: OpCode, path: &str, flags: i32) -> WriteRequest {
     }
 }
 
-fn texts(asked: &Asked, txn: &Txn, outcome: &Outcome) -> Vec<String> {
+fn texts(request: &AuditedRequest, txn: &Txn, outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
-    lines_of(&caller(), asked, (txn, outcome), &mut lines);
+    lines_of(&caller(), request, (txn, outcome), &mut lines);
     lines.into_iter().map(|line| line.text).collect()
 }
 
@@ -39,10 +39,10 @@ const NODE_EXISTS: Outcome = Outcome::Error(ErrorCode::NodeExists);
 
 #[test]
 fn client_text_cannot_forge_a_line_or_a_key() {
-    let asked = Asked::of(&create(OpCode::Create, "/a\nb", 0)).unwrap();
+    let request = AuditedRequest::of(&create(OpCode::Create, "/a\nb", 0)).unwrap();
     let txn = Txn::error(ErrorCode::NodeExists);
     assert_eq!(
-        texts(&asked, &txn, &NODE_EXISTS),
+        texts(&request, &txn, &NODE_EXISTS),
         [
             "session=0x10000\tuser=a\\tresult=x\\n,127.0.0.1\tip=127.0.0.1\toperation=create\t\
              znode=/a\\nb\tznode_type=persistent\tresult=failure"
@@ -52,7 +52,7 @@ fn client_text_cannot_forge_a_line_or_a_key() {
 
 #[test]
 fn a_container_deleted_by_a_client_has_the_line_of_a_delete() {
-    let asked = Asked::of(&WriteRequest::DeleteContainer { path: "/c".into() }).unwrap();
+    let request = AuditedRequest::of(&WriteRequest::DeleteContainer { path: "/c".into() }).unwrap();
     let deleted = Txn::DeleteContainer { path: "/c".into() };
     let refused = (
         Txn::error(ErrorCode::NoAuth),
@@ -62,7 +62,7 @@ fn a_container_deleted_by_a_client_has_the_line_of_a_delete() {
         ((deleted, Outcome::Error(ErrorCode::Ok)), "success"),
         (refused, "failure"),
     ] {
-        let lines = texts(&asked, &txn, &outcome);
+        let lines = texts(&request, &txn, &outcome);
         let end = format!("operation=delete\tznode=/c\tresult={result}");
         assert!(lines.len() == 1 && lines[0].ends_with(&end), "{lines:?}");
     }
@@ -75,7 +75,7 @@ fn a_multi_shows_the_kinds_that_java_finds() {
         create(OpCode::CreateTtl, "/t", 5),
         create(OpCode::Create2, "/e", 1),
     ];
-    let asked = Asked::of(&WriteRequest::Multi(Ok(writes))).unwrap();
+    let request = AuditedRequest::of(&WriteRequest::Multi(Ok(writes))).unwrap();
     let created = |path: &str| {
         Txn::Create2(proto::txn::CreateTxn {
             path: path.into(),
@@ -92,7 +92,7 @@ fn a_multi_shows_the_kinds_that_java_finds() {
     let txn = Txn::Multi(vec![created("/s-01"), created("/t"), created("/e"), check]);
     let done = Outcome::Done { op: OpCode::Create };
     let outcome = Outcome::Multi(vec![done; 4]);
-    let lines = texts(&asked, &txn, &outcome);
+    let lines = texts(&request, &txn, &outcome);
     let ends: Vec<&str> = lines
         .iter()
         .map(|line| line.split_once("operation=create\tznode=").unwrap().1)
@@ -109,21 +109,21 @@ fn a_multi_shows_the_kinds_that_java_finds() {
 
 #[test]
 fn requests_that_java_cannot_decode_have_no_line() {
-    assert!(Asked::of(&create(OpCode::Create, "/a", 99)).is_none());
+    assert!(AuditedRequest::of(&create(OpCode::Create, "/a", 99)).is_none());
     let no_list = SetAclRequest {
         path: Some("/a".into()),
         acl: None,
         version: -1,
     };
-    assert!(Asked::of(&WriteRequest::SetAcl(no_list)).is_none());
+    assert!(AuditedRequest::of(&WriteRequest::SetAcl(no_list)).is_none());
     let writes = vec![create(OpCode::Create, "/a", 99)];
-    let asked = Asked::of(&WriteRequest::Multi(Ok(writes))).unwrap();
+    let request = AuditedRequest::of(&WriteRequest::Multi(Ok(writes))).unwrap();
     let txn = Txn::Multi(vec![Txn::error(ErrorCode::BadArguments)]);
     let outcome = Outcome::Multi(vec![Outcome::Error(ErrorCode::BadArguments)]);
-    assert!(texts(&asked, &txn, &outcome).is_empty());
+    assert!(texts(&request, &txn, &outcome).is_empty());
     // The request was refused before its operations were executed.
     let txn = Txn::error(ErrorCode::SessionExpired);
-    let refused = texts(&asked, &txn, &Outcome::Error(ErrorCode::SessionExpired));
+    let refused = texts(&request, &txn, &Outcome::Error(ErrorCode::SessionExpired));
     assert!(refused[0].ends_with("operation=multiOperation\tresult=failure"));
 }
 
@@ -133,9 +133,9 @@ fn a_null_path_has_no_key() {
         path: None,
         version: -1,
     };
-    let asked = Asked::of(&WriteRequest::Delete(delete)).unwrap();
+    let request = AuditedRequest::of(&WriteRequest::Delete(delete)).unwrap();
     let txn = Txn::error(ErrorCode::MarshallingError);
-    let lines = texts(&asked, &txn, &Outcome::Error(ErrorCode::MarshallingError));
+    let lines = texts(&request, &txn, &Outcome::Error(ErrorCode::MarshallingError));
     assert!(lines[0].ends_with("operation=delete\tresult=failure"));
 }
 

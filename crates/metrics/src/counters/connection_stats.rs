@@ -127,7 +127,7 @@ impl ConnectionStats {
     }
 
     /// Records an answered read or write.
-    pub fn asked(&self, is_write: bool) {
+    pub fn note_request(&self, is_write: bool) {
         let cell = if is_write { &self.writes } else { &self.reads };
         add(cell, 1);
     }

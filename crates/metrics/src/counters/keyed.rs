@@ -72,7 +72,7 @@ impl<T: Tally> Keyed<T> {
 
     /// Adds a value for `key`.
     pub fn record(&self, key: &str, value: u64) {
-        let mut tallies = self.0.mine().lock();
+        let mut tallies = self.0.own_shard().lock();
         if let Some(tally) = tallies.get_mut(key) {
             tally.record(value);
         } else if tallies.len() < KEYS_MAX {
@@ -82,7 +82,7 @@ impl<T: Tally> Keyed<T> {
 
     /// Adds the values of `tally` for `key`.
     pub fn merge(&self, key: &str, tally: &T) {
-        let mut tallies = self.0.mine().lock();
+        let mut tallies = self.0.own_shard().lock();
         if let Some(known) = tallies.get_mut(key) {
             known.merge(tally);
         } else if tallies.len() < KEYS_MAX {

@@ -87,8 +87,8 @@ impl Metrics {
 
     /// Records an auth packet with the scheme `ensemble`: whether it was accepted, and whether it
     /// was compared with configured names. Source: EnsembleAuthenticationProvider.
-    pub fn ensemble_named(&self, is_let_in: bool, is_compared: bool) {
-        match (is_let_in, is_compared) {
+    pub fn ensemble_named(&self, is_accepted: bool, is_compared: bool) {
+        match (is_accepted, is_compared) {
             (false, _) => self.ensemble_auth_fail.inc(),
             (true, true) => self.ensemble_auth_success.inc(),
             (true, false) => self.ensemble_auth_skip.inc(),
@@ -141,21 +141,21 @@ impl Metrics {
     }
 
     /// Records that `request` became `txn`. Counts refusals caused by a quota.
-    pub fn became(&self, request: &WriteRequest, txn: &Txn) {
+    pub fn note_txn(&self, request: &WriteRequest, txn: &Txn) {
         match (request, txn) {
             // Either all parts are errors or none of them is.
             (WriteRequest::Multi(Ok(requests)), Txn::Multi(parts))
                 if matches!(parts.first(), Some(Txn::Error { .. })) =>
             {
                 let pairs = requests.iter().zip(parts);
-                pairs.for_each(|(request, txn)| self.refused(request, txn));
+                pairs.for_each(|(request, txn)| self.note_refused_txn(request, txn));
             }
-            (_, Txn::Error { .. }) => self.refused(request, txn),
+            (_, Txn::Error { .. }) => self.note_refused_txn(request, txn),
             _ => {}
         }
     }
 
-    fn refused(&self, request: &WriteRequest, txn: &Txn) {
+    fn note_refused_txn(&self, request: &WriteRequest, txn: &Txn) {
         let is_quota =
             matches!(txn, Txn::Error { code } if *code == ErrorCode::QuotaExceeded.code());
         let namespace = request.path().and_then(|path| namespace(path));

@@ -155,7 +155,7 @@ impl Percentiles {
         if times == 0 {
             return;
         }
-        let cell = self.0.mine().get_or_init(Box::default);
+        let cell = self.0.own_shard().get_or_init(Box::default);
         cell.total.record(value, times);
         cell.buckets[bucket_of(value)].fetch_add(times, Ordering::Relaxed);
     }

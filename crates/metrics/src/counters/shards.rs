@@ -23,7 +23,7 @@ impl<T: Default> Shards<T> {
     }
 
     /// Returns the shard of the calling thread.
-    pub(crate) fn mine(&self) -> &T {
+    pub(crate) fn own_shard(&self) -> &T {
         &self.0[thread_number() & (self.0.len() - 1)]
     }
 
@@ -54,7 +54,7 @@ impl Counter {
 
     /// Adds `n`. Wraps on overflow.
     pub fn add(&self, n: u64) {
-        self.0.mine().fetch_add(n, Ordering::Relaxed);
+        self.0.own_shard().fetch_add(n, Ordering::Relaxed);
     }
 
     /// Adds one.

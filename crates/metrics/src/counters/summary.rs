@@ -240,7 +240,7 @@ impl Summary {
     /// Adds a value that occurred `times` times, at the cost of adding one value.
     pub fn record_many(&self, value: u64, times: u64) {
         if times > 0 {
-            self.0.mine().record(value, times);
+            self.0.own_shard().record(value, times);
         }
     }
 
@@ -293,7 +293,7 @@ impl BufferStats {
     /// Records the sizes of several packets.
     pub(crate) fn record_all(&self, sizes: Sizes) {
         self.last.store(i64::from(sizes.last), Ordering::Relaxed);
-        let extremes = self.extremes.mine();
+        let extremes = self.extremes.own_shard();
         extremes.record(u64::from(sizes.min));
         extremes.record(u64::from(sizes.max));
     }

@@ -19,7 +19,7 @@ pub(super) fn stat(view: &dyn View, mode: Mode, out: &mut String) -> fmt::Result
     head(mode, out)?;
     writeln!(out, "Clients:")?;
     for connection in view.connections() {
-        brief(&connection, out)?;
+        write_common_part(&connection, out)?;
         writeln!(out, ")")?;
     }
     writeln!(out)?;
@@ -57,9 +57,9 @@ fn totals(view: &dyn View, mode: Mode, out: &mut String) -> fmt::Result {
 
 pub(super) fn cons(view: &dyn View, out: &mut String) -> fmt::Result {
     for connection in view.connections() {
-        brief(&connection, out)?;
+        write_common_part(&connection, out)?;
         if connection.session != SessionId::NONE {
-            full(&connection, out)?;
+            write_session_part(&connection, out)?;
         }
         writeln!(out, ")")?;
     }
@@ -67,7 +67,7 @@ pub(super) fn cons(view: &dyn View, out: &mut String) -> fmt::Result {
 }
 
 /// Writes the part that every connection has. The parenthesis remains open.
-fn brief(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
+fn write_common_part(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
     let ConnectionInfo {
         peer,
         interest,
@@ -84,7 +84,7 @@ fn brief(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
 }
 
 /// Writes the additional part for a connection with a session.
-fn full(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
+fn write_session_part(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
     let ConnectionInfo {
         session,
         timeout_ms,

@@ -15,10 +15,10 @@ const LINE_BYTES_MAX: usize = 2 << 10;
 
 /// Buffer of the newest lines. Each write should consist of whole lines.
 #[derive(Debug)]
-pub struct RecentLog(Mutex<Kept>);
+pub struct RecentLog(Mutex<RecentLines>);
 
 #[derive(Debug)]
-struct Kept {
+struct RecentLines {
     lines: VecDeque<String>,
     /// Number of older lines that were dropped.
     lost: u64,
@@ -29,7 +29,7 @@ pub static RECENT_LOG: RecentLog = RecentLog::new();
 
 impl RecentLog {
     const fn new() -> Self {
-        Self(Mutex::new(Kept {
+        Self(Mutex::new(RecentLines {
             lines: VecDeque::new(),
             lost: 0,
         }))

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_found_by_its_name() {
-        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let (report, told) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name("waits) (S 1".to_owned());
         let thread = thread.spawn(move || told.recv()).expect("a thread");
         // A thread sets its own name after its start.
@@ -100,7 +100,7 @@ mod tests {
             std::thread::yield_now();
         };
         assert!(found.id > 0 && found.cpu_ms < 60_000, "{found:?}");
-        drop(tell);
+        drop(report);
         assert!(thread.join().expect("its end").is_err());
     }
 

@@ -43,11 +43,11 @@ pub struct SlowRequests {
     /// Minimum duration of a slow request, ms. [`u64::MAX`] disables the recording.
     threshold_ms: u64,
     has_unwritten: AtomicBool,
-    kept: Mutex<Kept>,
+    slowest: Mutex<SlowestRequests>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct SlowestRequests {
     newest: VecDeque<SlowRequest>,
     count: u64,
     /// Requests whose log lines are pending.
@@ -65,7 +65,7 @@ impl SlowRequests {
         Self {
             threshold_ms: threshold_ms.map_or(u64::MAX, u64::from),
             has_unwritten: AtomicBool::new(false),
-            kept: Mutex::default(),
+            slowest: Mutex::default(),
         }
     }
 
@@ -92,20 +92,20 @@ impl SlowRequests {
             path.truncate(end);
             path.push('…');
         }
-        let mut kept = self.kept.lock();
-        kept.count += 1;
+        let mut slowest = self.slowest.lock();
+        slowest.count += 1;
         let second = request.at_ms.div_euclid(1000);
-        if kept.second != second {
-            (kept.second, kept.lines) = (second, 0);
+        if slowest.second != second {
+            (slowest.second, slowest.lines) = (second, 0);
         }
-        if kept.lines < LINES_PER_SECOND {
-            kept.lines += 1;
-            kept.due.push(request.clone());
+        if slowest.lines < LINES_PER_SECOND {
+            slowest.lines += 1;
+            slowest.due.push(request.clone());
         } else {
-            kept.left_out += 1;
+            slowest.left_out += 1;
         }
-        kept.newest.push_front(request);
-        kept.newest.truncate(KEPT_MAX);
+        slowest.newest.push_front(request);
+        slowest.newest.truncate(KEPT_MAX);
         self.has_unwritten.store(true, Relaxed);
     }
 
@@ -115,10 +115,10 @@ impl SlowRequests {
             return;
         }
         let (due, left_out) = {
-            let mut kept = self.kept.lock();
+            let mut slowest = self.slowest.lock();
             self.has_unwritten.store(false, Relaxed);
-            let due = std::mem::take(&mut kept.due);
-            (due, std::mem::take(&mut kept.left_out))
+            let due = std::mem::take(&mut slowest.due);
+            (due, std::mem::take(&mut slowest.left_out))
         };
         for request in due {
             let SlowRequest {
@@ -143,8 +143,8 @@ impl SlowRequests {
 
     /// Returns the requests, newest first, and their total number.
     pub fn newest(&self) -> (Vec<SlowRequest>, u64) {
-        let kept = self.kept.lock();
-        (kept.newest.iter().cloned().collect(), kept.count)
+        let slowest = self.slowest.lock();
+        (slowest.newest.iter().cloned().collect(), slowest.count)
     }
 }
 
@@ -179,12 +179,12 @@ mod tests {
         for number in 0..count {
             slow.note(request(10, number, "/a"));
         }
-        let due = slow.kept.lock().due.len();
+        let due = slow.slowest.lock().due.len();
         assert_eq!(due, LINES_PER_SECOND as usize);
         slow.write();
         // The next second has its own limit on lines.
         slow.note(request(10, 1500, "/b"));
-        assert_eq!(slow.kept.lock().due.len(), 1);
+        assert_eq!(slow.slowest.lock().due.len(), 1);
         let (newest, all) = slow.newest();
         assert_eq!((newest.len(), all), (KEPT_MAX, count.unsigned_abs() + 1));
         assert_eq!(newest[0].path.as_deref(), Some("/b"));

@@ -68,20 +68,20 @@ pub struct Traces {
     every: NonZeroU32,
     /// Number of writes in progress that are not on disk yet.
     unsynced: AtomicUsize,
-    kept: Mutex<Kept>,
+    open_traces: Mutex<OpenTraces>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct OpenTraces {
     /// Writes in progress, in zxid order.
-    open: VecDeque<Open>,
+    open: VecDeque<OpenTrace>,
     finished: Vec<WriteTrace>,
     left_out: u64,
 }
 
 /// A write in progress.
 #[derive(Debug)]
-struct Open {
+struct OpenTrace {
     zxid: Zxid,
     appended_ns: u64,
     /// Start and end of the write's sync.
@@ -89,7 +89,7 @@ struct Open {
     applied: Option<WriteTrace>,
 }
 
-impl Open {
+impl OpenTrace {
     fn take_finished(&mut self) -> Option<WriteTrace> {
         let (sync_begun_ns, synced_ns) = self.synced_ns?;
         let mut trace = self.applied.take()?;
@@ -102,7 +102,7 @@ impl Open {
     }
 }
 
-impl Kept {
+impl OpenTraces {
     fn finish(&mut self, trace: WriteTrace) {
         if self.finished.len() < FINISHED_MAX {
             self.finished.push(trace);
@@ -136,28 +136,28 @@ impl Traces {
         Self {
             every,
             unsynced: AtomicUsize::new(0),
-            kept: Mutex::default(),
+            open_traces: Mutex::default(),
         }
     }
 
     /// Returns whether a write is sampled.
-    pub fn picks(&self, zxid: Zxid) -> bool {
+    pub fn is_sampled(&self, zxid: Zxid) -> bool {
         zxid.counter().is_multiple_of(self.every.get())
     }
 
     /// Records that a sampled write was passed to the log.
     pub fn appended(&self, zxid: Zxid, now_ns: u64) {
-        let mut kept = self.kept.lock();
-        if kept.open.len() == OPEN_MAX {
-            kept.open.pop_front();
+        let mut open_traces = self.open_traces.lock();
+        if open_traces.open.len() == OPEN_MAX {
+            open_traces.open.pop_front();
         }
-        kept.open.push_back(Open {
+        open_traces.open.push_back(OpenTrace {
             zxid,
             appended_ns: now_ns,
             synced_ns: None,
             applied: None,
         });
-        self.unsynced.store(kept.unsynced(), Relaxed);
+        self.unsynced.store(open_traces.unsynced(), Relaxed);
     }
 
     /// Returns whether a sampled write waits for its sync.
@@ -167,35 +167,38 @@ impl Traces {
 
     /// Records that the log is on disk up to `upto`, with the start and end of the sync.
     pub fn synced(&self, upto: Zxid, begun_and_ended_ns: (u64, u64)) {
-        let mut kept = self.kept.lock();
-        for open in &mut kept.open {
+        let mut open_traces = self.open_traces.lock();
+        for open in &mut open_traces.open {
             if open.zxid <= upto {
                 open.synced_ns.get_or_insert(begun_and_ended_ns);
             }
         }
-        kept.take_finished_of_open();
-        self.unsynced.store(kept.unsynced(), Relaxed);
+        open_traces.take_finished_of_open();
+        self.unsynced.store(open_traces.unsynced(), Relaxed);
     }
 
     /// Records that a sampled write was applied. `trace` contains all data except the times in the
     /// log.
     pub fn applied(&self, trace: WriteTrace) {
-        let mut kept = self.kept.lock();
+        let mut open_traces = self.open_traces.lock();
         let zxid = trace.header.zxid;
-        match kept.open.iter_mut().find(|open| open.zxid == zxid) {
+        match open_traces.open.iter_mut().find(|open| open.zxid == zxid) {
             Some(open) => {
                 open.applied = Some(trace);
-                kept.take_finished_of_open();
+                open_traces.take_finished_of_open();
             }
             // The write was not logged, or was replaced by a newer one.
-            None => kept.finish(trace),
+            None => open_traces.finish(trace),
         }
     }
 
     /// Returns the traces that were finished since the last call, and the number of dropped ones.
     pub fn take_finished(&self) -> (Vec<WriteTrace>, u64) {
-        let mut kept = self.kept.lock();
-        (mem::take(&mut kept.finished), mem::take(&mut kept.left_out))
+        let mut open_traces = self.open_traces.lock();
+        (
+            mem::take(&mut open_traces.finished),
+            mem::take(&mut open_traces.left_out),
+        )
     }
 }
 
@@ -228,10 +231,10 @@ mod tests {
     #[test]
     fn members_sample_the_same_writes() {
         let traces = of_every(10);
-        let picked = |zxid| traces.picks(Zxid(zxid));
+        let picked = |zxid| traces.is_sampled(Zxid(zxid));
         assert!(picked(0x1_0000_000a) && picked(0x7_0000_0014));
         assert!(!picked(0x1_0000_000b));
-        assert!(of_every(1).picks(Zxid(0x1_0000_000b)));
+        assert!(of_every(1).is_sampled(Zxid(0x1_0000_000b)));
     }
 
     #[test]
@@ -277,7 +280,7 @@ mod tests {
         for zxid in (1..).take(2 * OPEN_MAX) {
             traces.appended(Zxid(zxid), 1);
         }
-        assert_eq!(traces.kept.lock().open.len(), OPEN_MAX);
+        assert_eq!(traces.open_traces.lock().open.len(), OPEN_MAX);
         for zxid in (10_000..).take(FINISHED_MAX + 3) {
             traces.applied(trace(zxid, 9));
         }

@@ -60,7 +60,7 @@ fn title(kind: Kind) -> &'static str {
     }
 }
 
-fn who(shown_by: ShownBy) -> &'static str {
+fn shown_by_text(shown_by: ShownBy) -> &'static str {
     match shown_by {
         ShownBy::Every => "every server",
         ShownBy::Member => "members of an ensemble",
@@ -83,7 +83,7 @@ fn document() -> String {
             writeln!(text, "\n## {}\n\n{head}", title(metric.kind)).expect("written to memory");
         }
         let role = if names_roles {
-            format!(" {} |", who(metric.shown_by))
+            format!(" {} |", shown_by_text(metric.shown_by))
         } else {
             String::new()
         };

@@ -20,7 +20,7 @@ pub struct Gauges<'a> {
     /// Counters of the server.
     pub server: ServerFigures,
     /// Current resources of the server.
-    pub state: State,
+    pub state: ServerGauges,
     /// File descriptors of the process.
     pub descriptors: Descriptors,
     /// Quotas and their usage.
@@ -29,7 +29,7 @@ pub struct Gauges<'a> {
 
 /// Current resources of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct State {
+pub struct ServerGauges {
     /// Number of requests in progress.
     pub outstanding_requests: u64,
     /// Number of open client connections, including connections for four-letter words.

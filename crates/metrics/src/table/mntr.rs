@@ -19,7 +19,7 @@ pub fn figures(
     reading: &Reading,
     each: &mut dyn FnMut(&str, Number) -> fmt::Result,
 ) -> fmt::Result {
-    let mut line = Line {
+    let mut line = MntrWriter {
         metric: metric.name,
         name: String::new(),
         each,
@@ -48,13 +48,13 @@ const PERCENTILES: [(&str, f64); 4] = [
     ("p999_", 0.999),
 ];
 
-struct Line<'a> {
+struct MntrWriter<'a> {
     metric: &'static str,
     name: String,
     each: &'a mut dyn FnMut(&str, Number) -> fmt::Result,
 }
 
-impl Line<'_> {
+impl MntrWriter<'_> {
     fn figure(&mut self, statistic: &str, key: &str, figure: impl Into<Number>) -> fmt::Result {
         self.name.clear();
         self.name.push_str(statistic);

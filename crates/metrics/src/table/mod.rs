@@ -19,7 +19,7 @@ pub(crate) mod rows;
 pub(crate) mod text;
 mod unfed;
 
-pub use gauges::{Gauges, NamespaceQuota, Number, State};
+pub use gauges::{Gauges, NamespaceQuota, Number, ServerGauges};
 pub use read::read_all;
 pub use rows::{Kind, Metric, Metrics, Reading, ShownBy, TABLE};
 pub use text::Decimal;

@@ -16,9 +16,9 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Filter for the requested families.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted(Option<BTreeSet<String>>);
+pub struct FamilyFilter(Option<BTreeSet<String>>);
 
-impl Wanted {
+impl FamilyFilter {
     /// Creates the filter from the values of the parameter `name[]`. If there are none, all
     /// families are requested.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
@@ -42,14 +42,14 @@ pub struct Export<'a> {
 
 impl Export<'_> {
     /// Formats the metrics, each family with its kind and its values.
-    pub fn print(&self, wanted: &Wanted) -> String {
+    pub fn print(&self, wanted: &FamilyFilter) -> String {
         let mut out = String::with_capacity(TEXT_BYTES);
         // Writing to a `String` cannot fail.
         let _ = self.write(wanted, &mut out);
         out
     }
 
-    fn write(&self, wanted: &Wanted, out: &mut String) -> fmt::Result {
+    fn write(&self, wanted: &FamilyFilter, out: &mut String) -> fmt::Result {
         for (metric, reading) in self.readings.iter().filter(|(of, _)| wanted.has(of.name)) {
             family(metric.name, kind(metric.kind), out)?;
             write_reading(metric.name, reading, out)?;
@@ -241,7 +241,7 @@ mod tests {
         (metric.expect("in the table"), reading)
     }
 
-    fn print(readings: &[(&'static Metric, Reading)], wanted: &Wanted) -> String {
+    fn print(readings: &[(&'static Metric, Reading)], wanted: &FamilyFilter) -> String {
         let export = Export {
             readings,
             process: None,
@@ -269,7 +269,7 @@ mod tests {
                 Reading::Summaries([("app".to_owned(), moments)].into()),
             ),
         ];
-        let text = print(&readings, &Wanted::default());
+        let text = print(&readings, &FamilyFilter::default());
         let ours = text.find("# HELP zoarium").expect("our own");
         assert_eq!(
             &text[..ours],
@@ -328,12 +328,15 @@ mod tests {
             reading("znode_count", Reading::Number(14_i64.into())),
             reading("watch_count", Reading::Number(1_i64.into())),
         ];
-        let wanted = Wanted::new(["znode_count".to_owned(), "nosuch".to_owned()]);
+        let wanted = FamilyFilter::new(["znode_count".to_owned(), "nosuch".to_owned()]);
         let text = print(&readings, &wanted);
         assert_eq!(
             text,
             "# HELP znode_count znode_count\n# TYPE znode_count gauge\nznode_count 14.0\n"
         );
-        assert_eq!(print(&readings, &Wanted::new(["nosuch".to_owned()])), "");
+        assert_eq!(
+            print(&readings, &FamilyFilter::new(["nosuch".to_owned()])),
+            ""
+        );
     }
 }

@@ -156,7 +156,7 @@ macro_rules! metrics {
                 ];
                 let shown = TABLE.iter().zip(readings);
                 let shown = shown.filter_map(|(metric, reading)| Some((metric, reading?)));
-                shown.filter(|(metric, reading)| !metric.is_own() || reading.tells()).collect()
+                shown.filter(|(metric, reading)| !metric.is_own() || reading.has_values()).collect()
             }
         }
     };
@@ -171,7 +171,7 @@ impl Metric {
 
 impl Reading {
     /// Returns whether a counter or an advanced summary has counted anything.
-    fn tells(&self) -> bool {
+    fn has_values(&self) -> bool {
         match self {
             Self::Number(number) => *number != Number::Integer(0),
             Self::Percentiles(distribution) => distribution.moments().count > 0,

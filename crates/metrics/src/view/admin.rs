@@ -8,7 +8,7 @@ use proto::{Id, Sid, Zxid};
 use tree::Tree;
 
 use super::View;
-use super::usage::{ClientInfo, Sums};
+use super::usage::{ClientInfo, UsageSums};
 use crate::requests::slow::SlowRequests;
 
 /// View of the server for admin commands.
@@ -44,7 +44,7 @@ pub trait AdminView: View {
     /// Returns whether the ACL of `/` grants all permissions to everybody. Such an ACL does not
     /// make anyone an administrator.
     fn is_open_to_world(&self) -> bool {
-        self.tree().read().may_do_anything(&[])
+        self.tree().read().has_all_permissions(&[])
     }
 
     /// Returns the tree, which contains the ACLs for authorization.
@@ -54,7 +54,7 @@ pub trait AdminView: View {
     fn clients(&self) -> Vec<ClientInfo>;
 
     /// Returns the usage of ended connections.
-    fn departed(&self) -> Sums;
+    fn closed_usage(&self) -> UsageSums;
 
     /// Returns the newest slow requests.
     fn slow_requests(&self) -> &SlowRequests;

@@ -16,7 +16,7 @@ use tree::{EphemeralOwners, WatchSummary, WatchedPaths, Watchers};
 use crate::counters::{ConnectionFigures, ServerStats};
 use crate::process::environment::Environment;
 use crate::role::{LeaderFigures, RoleView};
-use crate::table::gauges::{NamespaceQuota, State};
+use crate::table::gauges::{NamespaceQuota, ServerGauges};
 use crate::table::rows::Metrics;
 
 use configuration::VERSION_DIR;
@@ -44,7 +44,7 @@ pub trait View {
     fn metrics(&self) -> &Metrics;
 
     /// Returns the current resources of the server.
-    fn state(&self) -> State;
+    fn state(&self) -> ServerGauges;
 
     /// Returns the zxid of the last applied transaction.
     fn last_zxid(&self) -> Zxid;

@@ -57,7 +57,7 @@ impl Usage {
     }
 
     /// Returns the usage of an ended connection, which no longer holds resources.
-    fn departed(figures: &ConnectionFigures) -> Self {
+    fn of_connection(figures: &ConnectionFigures) -> Self {
         Self {
             reads: figures.reads,
             writes: figures.writes,
@@ -109,7 +109,7 @@ impl ClientInfo {
             watches: self.watches,
             ephemerals: self.ephemerals,
             max_latency_ms: figures.max_latency_ms,
-            ..Usage::departed(figures)
+            ..Usage::of_connection(figures)
         }
     }
 
@@ -133,21 +133,21 @@ pub fn names(identities: &[Id]) -> Vec<String> {
 
 /// Usage of ended connections.
 #[derive(Debug, Default)]
-pub struct Departed(Mutex<Sums>);
+pub struct ClosedConnectionUsage(Mutex<UsageSums>);
 
 /// Sum over all ended connections.
 #[derive(Debug, Clone, Default)]
-pub struct Sums {
+pub struct UsageSums {
     /// Sums by address.
     pub by_address: Rows<IpAddr>,
     /// Sums by identity. A connection with several identities is counted for each of them.
     pub by_identity: Rows<String>,
 }
 
-impl Departed {
+impl ClosedConnectionUsage {
     /// Records the end of a connection.
     pub fn note(&self, address: IpAddr, identities: &[Id], figures: &ConnectionFigures) {
-        let usage = Usage::departed(figures);
+        let usage = Usage::of_connection(figures);
         if usage.requests() == 0 {
             return;
         }
@@ -160,13 +160,13 @@ impl Departed {
     }
 
     /// Returns the sums.
-    pub fn get(&self) -> Sums {
+    pub fn get(&self) -> UsageSums {
         self.0.lock().clone()
     }
 
     /// Removes all sums. `crst` also resets the counters of connections.
     pub fn reset(&self) {
-        *self.0.lock() = Sums::default();
+        *self.0.lock() = UsageSums::default();
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
     fn figures(reads: u64, received_bytes: u64) -> ConnectionFigures {
         let stats = crate::counters::ConnectionStats::new(0);
         stats.bytes_received(received_bytes);
-        (0..reads).for_each(|_| stats.asked(false));
+        (0..reads).for_each(|_| stats.note_request(false));
         stats.get()
     }
 
@@ -262,15 +262,15 @@ mod tests {
 
     #[test]
     fn the_latest_keys_are_listed_and_the_rest_is_summed() {
-        let departed = Departed::default();
+        let closed_usage = ClosedConnectionUsage::default();
         let count = 5 * DEPARTED_MAX;
         for number in 0..count {
             let address = Ipv4Addr::from_bits(u32::try_from(number).expect("small"));
-            departed.note(address.into(), &[], &figures(1, 10));
+            closed_usage.note(address.into(), &[], &figures(1, 10));
         }
         // A connection without requests is not counted as a client.
-        departed.note(Ipv4Addr::LOCALHOST.into(), &[], &figures(0, 4));
-        let (rows, mut sum) = departed.get().by_address.into_parts();
+        closed_usage.note(Ipv4Addr::LOCALHOST.into(), &[], &figures(0, 4));
+        let (rows, mut sum) = closed_usage.get().by_address.into_parts();
         let rows: Vec<_> = rows.collect();
         assert!(
             (DEPARTED_MAX..=2 * DEPARTED_MAX).contains(&rows.len()),
@@ -284,10 +284,13 @@ mod tests {
         );
         rows.into_iter().for_each(|(_, usage)| sum += usage);
         assert_eq!((sum.requests(), sum.received_bytes), (5000, 50_000));
-        let (anyone, _) = departed.get().by_identity.into_parts();
+        let (anyone, _) = closed_usage.get().by_identity.into_parts();
         let anyone: Vec<_> = anyone.collect();
         assert_eq!((anyone.len(), anyone[0].1.reads), (1, 5000));
-        departed.reset();
-        assert_eq!(departed.get().by_address.into_parts().1, Usage::default());
+        closed_usage.reset();
+        assert_eq!(
+            closed_usage.get().by_address.into_parts().1,
+            Usage::default()
+        );
     }
 }

@@ -53,7 +53,7 @@ const NAMES_MAX: usize = 3;
 
 /// Result of the check of one directory.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct DirectoryCheck {
     pub(crate) findings: Vec<Finding>,
     /// Whether the files can be read.
     pub(crate) is_usable: bool,
@@ -62,37 +62,37 @@ pub(crate) struct Look {
 }
 
 /// Checks `dataDir` or `dataLogDir`.
-pub(crate) fn look(dir: &Path) -> Look {
-    let mut look = Look {
+pub(crate) fn check_directory(dir: &Path) -> DirectoryCheck {
+    let mut check = DirectoryCheck {
         findings: Vec::new(),
         is_usable: true,
         has_history: false,
     };
     if let Some(found) = fault_of(dir) {
-        look.is_usable = false;
-        look.findings.push(found);
-        return look;
+        check.is_usable = false;
+        check.findings.push(found);
+        return check;
     }
     let within = dir.join("version-2");
     let has_version = within.is_dir();
-    look.note_strangers(dir, BESIDE, !has_version);
+    check.note_strangers(dir, BESIDE, !has_version);
     if !has_version {
-        return look;
+        return check;
     }
     let files = match names(&within) {
         Ok(files) => files,
         Err(error) => {
-            look.refuse(&within, format!("the directory cannot be read: {error}"));
-            return look;
+            check.refuse(&within, format!("the directory cannot be read: {error}"));
+            return check;
         }
     };
-    look.has_history = files.iter().any(|name| is_history(name));
-    look.note_strangers(&within, WITHIN, !look.has_history);
-    look.check_rights(dir, &within, &files);
-    look
+    check.has_history = files.iter().any(|name| is_history(name));
+    check.note_strangers(&within, WITHIN, !check.has_history);
+    check.check_rights(dir, &within, &files);
+    check
 }
 
-impl Look {
+impl DirectoryCheck {
     fn refuse(&mut self, path: &Path, problem: String) {
         self.is_usable = false;
         let found = Finding::new(finding::PERMISSIONS, Severity::Blocker, problem);
@@ -106,7 +106,7 @@ impl Look {
         let strangers: Vec<String> = names(dir)
             .unwrap_or_default()
             .into_iter()
-            .filter(|name| !known.contains(&name.as_str()) && !is_ours(name))
+            .filter(|name| !known.contains(&name.as_str()) && !is_known_file(name))
             .collect();
         if strangers.is_empty() {
             return;
@@ -296,7 +296,7 @@ fn is_history(name: &str) -> bool {
 
 /// Returns whether the file may be next to the data. Permits logs and snapshots (even those that
 /// were set aside), temporary files of a server, and files that users and tools often store there.
-fn is_ours(name: &str) -> bool {
+fn is_known_file(name: &str) -> bool {
     let parsed = FileName::parse(name);
     ["log", "snapshot"].contains(&parsed.prefix)
         || SET_ASIDE.contains(&parsed.prefix)

@@ -11,7 +11,9 @@ use config::{Config, Origin};
 use datadir::Survey;
 use proto::Zxid;
 use server::StartError;
-use storage::{DataDirs, Empty, ReadOnly, RealDisk, StorageError, list_logs, list_snapshots};
+use storage::{
+    DataDirs, EmptyDirectory, ReadOnly, RealDisk, StorageError, list_logs, list_snapshots,
+};
 
 use crate::processes::Processes;
 use crate::{finding, limits};
@@ -89,19 +91,22 @@ pub(crate) fn examine(
     ports_are_own: bool,
 ) -> (Vec<Finding>, Option<DataSummary>) {
     let mut findings = holders(config, processes, ports_are_own);
-    if let Err(error) = server::ahead::check_directories(config) {
+    if let Err(error) = server::start_checks::check_directories(config) {
         findings.push(of_storage(&error, config));
         return (findings, None);
     }
     let dirs = directories(config);
-    let looks: Vec<_> = dirs.iter().map(|dir| directory::look(dir)).collect();
-    let is_usable = looks.iter().all(|look| look.is_usable);
-    let has_files = looks.iter().any(|look| look.has_history);
-    findings.extend(looks.into_iter().flat_map(|look| look.findings));
+    let looks: Vec<_> = dirs
+        .iter()
+        .map(|dir| directory::check_directory(dir))
+        .collect();
+    let is_usable = looks.iter().all(|check| check.is_usable);
+    let has_files = looks.iter().any(|check| check.has_history);
+    findings.extend(looks.into_iter().flat_map(|check| check.findings));
     if !is_usable {
         return (findings, None);
     }
-    if !has_files || !matches!(server::ahead::is_untrusted(config), Ok(false)) {
+    if !has_files || !matches!(server::start_checks::is_untrusted(config), Ok(false)) {
         findings.push(without_history(config));
         return (findings, None);
     }
@@ -111,7 +116,7 @@ pub(crate) fn examine(
         findings.push(of_storage(&error, config));
         return (findings, None);
     }
-    let mut summary = match counted(&unlocked) {
+    let mut summary = match count_data(&unlocked) {
         Ok(summary) => summary,
         Err(error) => {
             findings.push(of_storage(&error, config));
@@ -120,7 +125,7 @@ pub(crate) fn examine(
     };
     findings.extend(directory::space(config, &summary));
     match read(config, processes, &mut summary) {
-        Ok(survey) => findings.extend(judged(
+        Ok(survey) => findings.extend(judge_recovery(
             config,
             &survey,
             &mut summary,
@@ -128,7 +133,7 @@ pub(crate) fn examine(
         )),
         Err(error) => findings.push(of_storage(&error, config)),
     }
-    findings.push(described(config, &summary));
+    findings.push(describe_data(config, &summary));
     (findings, Some(summary))
 }
 
@@ -173,7 +178,7 @@ fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<F
 /// files were set aside.
 fn without_history(config: &Config) -> Finding {
     let place = Some(Origin::file(&config.data_dir));
-    let empty = match server::ahead::check_empty(config) {
+    let empty = match server::start_checks::check_empty(config) {
         Ok(empty) => empty,
         Err(StartError::Storage(error)) => return of_storage(&error, config),
         Err(error) => {
@@ -182,19 +187,23 @@ fn without_history(config: &Config) -> Finding {
         }
     };
     let (id, problem, way_out) = match empty {
-        Empty::Untrusted if matches!(server::ahead::is_untrusted(config), Ok(true)) => (
-            finding::UNTRUSTED,
-            "the files in this directory were set aside as damaged at an earlier start, so this \
+        EmptyDirectory::Untrusted
+            if matches!(server::start_checks::is_untrusted(config), Ok(true)) =>
+        {
+            (
+                finding::UNTRUSTED,
+                "the files in this directory were set aside as damaged at an earlier start, so this \
              member starts without a vote and loads its leader's data",
-            "start this member while the other members serve clients",
-        ),
-        Empty::Untrusted => (
+                "start this member while the other members serve clients",
+            )
+        }
+        EmptyDirectory::Untrusted => (
             finding::NEW,
             "the directory is empty, and db.autocreate=false forbids a new database, so this member \
              starts without a vote and loads its leader's data",
             "restore the data, or create the empty file `initialize` in dataLogDir for a new database",
         ),
-        Empty::Trusted => (
+        EmptyDirectory::Trusted => (
             finding::NEW,
             "the directory does not contain data, so the server would start with an empty tree",
             "if you expect data, check dataDir and dataLogDir",
@@ -205,7 +214,7 @@ fn without_history(config: &Config) -> Finding {
         .way_out(way_out)
 }
 
-fn counted(dirs: &DataDirs) -> Result<DataSummary, StorageError> {
+fn count_data(dirs: &DataDirs) -> Result<DataSummary, StorageError> {
     let disk = ReadOnly(RealDisk);
     let snapshots = list_snapshots(&disk, &dirs.snap)?;
     let logs = list_logs(&disk, &dirs.log)?;
@@ -254,16 +263,16 @@ fn read(
 
 /// Reads the data directory as a start does. With `makes_tree`, also builds the tree in memory.
 fn survey(config: &Config, makes_tree: bool) -> Result<Survey, StorageError> {
-    server::ahead::check_marker(config)?;
+    server::start_checks::check_marker(config)?;
     let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
     let (recovery, tree) = (
-        server::ahead::recovery_settings(config),
-        Arc::new(server::ahead::tree_settings(config)),
+        server::start_checks::recovery_settings(config),
+        Arc::new(server::start_checks::tree_settings(config)),
     );
     datadir::survey(&ReadOnly(RealDisk), &dirs, &recovery, tree, makes_tree)
 }
 
-fn judged(
+fn judge_recovery(
     config: &Config,
     survey: &Survey,
     summary: &mut DataSummary,
@@ -288,7 +297,9 @@ fn judged(
         findings.push(Finding::new(finding::EPOCH_FILES, Severity::Warning, problem).at(place()));
     }
     let unrecognised = survey.unrecognised_ttls;
-    if let Err(error) = server::ahead::check_data(config, unrecognised, survey.recovered.empty) {
+    if let Err(error) =
+        server::start_checks::check_data(config, unrecognised, survey.recovered.empty)
+    {
         findings.push(unrecognised_ttls(config, &error));
     }
     if let Some((file, torn)) = &survey.recovered.torn_tail {
@@ -354,7 +365,7 @@ fn unrecognised_ttls(config: &Config, error: &StartError) -> Finding {
     )
 }
 
-fn described(config: &Config, summary: &DataSummary) -> Finding {
+fn describe_data(config: &Config, summary: &DataSummary) -> Finding {
     let files = |count: usize, word| number(count as u64, word);
     let (snapshots, logs) = (
         files(summary.snapshots, "snapshot"),
@@ -420,18 +431,19 @@ fn of_storage(error: &StorageError, config: &Config) -> Finding {
         StorageError::Io { path, .. } => (finding::UNREADABLE, path),
         _ => (finding::UNREADABLE, &config.data_dir),
     };
-    let (severity, way_out) = if error.is_damage() && server::ahead::sets_damage_aside(config) {
-        (
-            Severity::Warning,
-            "start this member last, when all other members are intact: it will set its files \
+    let (severity, way_out) =
+        if error.is_damage() && server::start_checks::moves_corrupt_data_aside(config) {
+            (
+                Severity::Warning,
+                "start this member last, when all other members are intact: it will set its files \
              aside, start without a vote, and load its leader's data",
-        )
-    } else {
-        (
-            Severity::Blocker,
-            "copy the files, and then follow the instructions in the message",
-        )
-    };
+            )
+        } else {
+            (
+                Severity::Blocker,
+                "copy the files, and then follow the instructions in the message",
+            )
+        };
     Finding::new(id, severity, error.to_string())
         .at(Some(Origin::file(path)))
         .way_out(way_out)

@@ -34,7 +34,7 @@ pub(crate) fn examine(config: &Config, addresses: &Addresses) -> Vec<Finding> {
             }
         }
     }
-    for (sid, other) in twice(ensemble) {
+    for (sid, other) in members_with_shared_address(ensemble) {
         let problem = format!("this member has the address of server.{other}");
         let found = at(sid, finding::MEMBER_TWICE, Severity::Warning, problem);
         findings.push(found.way_out("give every member a different host or different ports"));
@@ -104,7 +104,7 @@ fn own_address(
 }
 
 /// Returns the members that share an address with another member.
-fn twice(ensemble: &Ensemble) -> Vec<(Sid, Sid)> {
+fn members_with_shared_address(ensemble: &Ensemble) -> Vec<(Sid, Sid)> {
     let mut seen: BTreeMap<(String, u16), Sid> = BTreeMap::new();
     let mut found = BTreeMap::new();
     for member in ensemble.membership.members.values() {

@@ -19,7 +19,7 @@ const MEMBER: &str = "server.";
 
 /// Port, with the setting that requires it.
 #[derive(Debug)]
-struct Wanted {
+struct RequiredPort {
     key: String,
     ip: IpAddr,
     port: u16,
@@ -39,27 +39,27 @@ pub(crate) struct Ports {
 
 /// Checks every port without listening on it.
 pub(crate) fn examine(config: &Config, processes: &Processes, addresses: &Addresses) -> Ports {
-    let wanted = wanted(config, addresses);
-    let is_held_by_holder = |one: &Wanted| {
+    let wanted = required_ports(config, addresses);
+    let is_held_by_holder = |one: &RequiredPort| {
         let holder = processes.listener(one.ip, one.port);
         holder.is_ok_and(|holder| processes.holders.contains(holder))
     };
     let is_own = wanted.iter().any(is_held_by_holder);
-    let mut findings = same_twice(config, &wanted);
+    let mut findings = duplicate_ports(config, &wanted);
     for one in &wanted {
-        findings.extend(tried(config, one, processes));
+        findings.extend(try_bind(config, one, processes));
     }
     Ports { findings, is_own }
 }
 
-fn wanted(config: &Config, addresses: &Addresses) -> Vec<Wanted> {
+fn required_ports(config: &Config, addresses: &Addresses) -> Vec<RequiredPort> {
     let ip_of = |host: &str| ip_of(host, addresses);
     let mut wanted = Vec::new();
     let mut add = |key: &str, ip: IpAddr, port: u16, is_needed| {
         if port != 0 {
             let is_member = key.starts_with(MEMBER);
             let key = key.to_owned();
-            wanted.push(Wanted {
+            wanted.push(RequiredPort {
                 key,
                 ip,
                 port,
@@ -125,10 +125,10 @@ fn place(config: &Config, key: &str) -> Option<Origin> {
     given.map_or_else(dynamic_file, |given| given.origin.clone())
 }
 
-fn same_twice(config: &Config, wanted: &[Wanted]) -> Vec<Finding> {
+fn duplicate_ports(config: &Config, wanted: &[RequiredPort]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, one) in wanted.iter().enumerate() {
-        let overlaps = |other: &&Wanted| {
+        let overlaps = |other: &&RequiredPort| {
             let is_everywhere = one.ip.is_unspecified() || other.ip.is_unspecified();
             one.port == other.port && (is_everywhere || one.ip == other.ip)
         };
@@ -142,7 +142,7 @@ fn same_twice(config: &Config, wanted: &[Wanted]) -> Vec<Finding> {
     findings
 }
 
-fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding> {
+fn try_bind(config: &Config, one: &RequiredPort, processes: &Processes) -> Option<Finding> {
     let found = |id, severity, problem: String| {
         let found = Finding::new(id, severity, problem);
         found.at(place(config, &one.key)).key(&one.key)
@@ -162,7 +162,7 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
     };
     let at = SocketAddr::new(one.ip, port);
     match error.kind() {
-        io::ErrorKind::AddrInUse => Some(taken(one, processes, found, needed)),
+        io::ErrorKind::AddrInUse => Some(port_in_use(one, processes, found, needed)),
         io::ErrorKind::PermissionDenied => Some(
             found(finding::PORT_PRIVILEGED, needed, format!("the user that runs preflight is not permitted to use port {port}"))
                 .way_out("grant CAP_NET_BIND_SERVICE to the server, or choose another port"),
@@ -179,8 +179,8 @@ fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding
 
 /// Returns the finding for a port that is in use. The server that is to be replaced may use its
 /// ports.
-fn taken(
-    one: &Wanted,
+fn port_in_use(
+    one: &RequiredPort,
     processes: &Processes,
     found: impl Fn(&'static str, Severity, String) -> Finding,
     needed: Severity,

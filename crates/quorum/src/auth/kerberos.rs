@@ -15,7 +15,7 @@ use transport::canonical_host;
 use transport::sasl::gssapi::{Accepted, Acceptor, Initiator, TOKEN_BYTES_MAX, off_thread};
 
 use super::packet::{IN_PROGRESS, SUCCESS, expect_magic, read_rest, write, write_nothing};
-use super::{AuthError, Dialled, Refusal};
+use super::{AuthError, DialledServer, Refusal};
 
 /// Placeholder for the host of the remote server. Source: SecurityUtils.getServerPrincipal.
 const HOST: &str = "/_HOST";
@@ -50,7 +50,7 @@ impl Hosts {
     }
 
     /// Returns the service principal of a server to which this server has connected.
-    pub(super) async fn service_of(&self, dialled: Dialled<'_>) -> String {
+    pub(super) async fn service_of(&self, dialled: DialledServer<'_>) -> String {
         let Some(service) = self.service_principal.strip_suffix(HOST) else {
             return self.service_principal.clone();
         };
@@ -190,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn the_service_host_comes_from_the_member_list() {
         let service = async |principal: &str, sid, host| {
-            let dialled = Dialled { sid, host };
+            let dialled = DialledServer { sid, host };
             hosts(principal).service_of(dialled).await
         };
         let (one, three) = (Some(Sid(1)), Some(Sid(3)));

@@ -74,9 +74,9 @@ fn put_head(packet: &mut Vec<u8>, status: i32, len: i32) {
 }
 
 /// Reader over bytes that have already been received. Reading removes them.
-pub(super) struct Come<'a>(pub(super) &'a mut Vec<u8>);
+pub(super) struct ReceivedBytes<'a>(pub(super) &'a mut Vec<u8>);
 
-impl AsyncRead for Come<'_> {
+impl AsyncRead for ReceivedBytes<'_> {
     fn poll_read(
         self: std::pin::Pin<&mut Self>,
         _: &mut std::task::Context<'_>,

@@ -5,7 +5,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
 
-const SOMEBODY: Dialled<'_> = Dialled {
+const SOMEBODY: DialledServer<'_> = DialledServer {
     sid: None,
     host: "localhost",
 };

@@ -9,8 +9,8 @@ use replica::elections::{ElectionEffect, ElectionInput};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use super::connections::{Connections, Undecided};
-use super::dial::Call;
+use super::connections::{Connections, UndecidedConnection};
+use super::dial::DialRequest;
 use super::event::{BindError, InputPermit, MeshEvent, MeshSink};
 use super::input::{Input, ListenerContext};
 use super::limits::INPUTS_MAX;
@@ -19,7 +19,7 @@ use super::settings::MeshSettings;
 
 /// Message from the handle.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum MeshCommand {
     Carry(ElectionEffect),
     #[cfg(test)]
     Stop,
@@ -28,7 +28,7 @@ pub(super) enum Order {
 pub(super) struct Actor {
     settings: Arc<MeshSettings>,
     connections: Connections,
-    orders: mpsc::UnboundedReceiver<Order>,
+    orders: mpsc::UnboundedReceiver<MeshCommand>,
     inputs: mpsc::Receiver<Input>,
     /// Permits that limit the number of inputs that the core has not handled yet. Further inputs
     /// wait in the channel.
@@ -42,7 +42,7 @@ impl Actor {
     pub(super) fn new(
         settings: MeshSettings,
         sink: MeshSink,
-        orders: mpsc::UnboundedReceiver<Order>,
+        orders: mpsc::UnboundedReceiver<MeshCommand>,
     ) -> Self {
         let settings = Arc::new(settings);
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
@@ -70,9 +70,9 @@ impl Actor {
                 biased;
                 order = self.orders.recv() => match order {
                     #[cfg(test)]
-                    Some(Order::Stop) => break,
+                    Some(MeshCommand::Stop) => break,
                     None => break,
-                    Some(Order::Carry(effect)) => self.carry_out(effect).await,
+                    Some(MeshCommand::Carry(effect)) => self.carry_out(effect).await,
                 },
                 // This branch receives an input only if the core can accept it.
                 taken = next_input(&self.permits, &mut self.inputs) => {
@@ -101,7 +101,7 @@ impl Actor {
                 at,
                 own,
                 is_member,
-            } => self.connections.dial(Call {
+            } => self.connections.dial(DialRequest {
                 sid,
                 at,
                 own,
@@ -117,7 +117,7 @@ impl Actor {
                 notification,
             } => self.connections.write(connection, notification),
             // The oracle uses no connection.
-            ElectionEffect::AskOracle => {}
+            ElectionEffect::QueryOracle => {}
         }
     }
 
@@ -131,7 +131,9 @@ impl Actor {
             } => {
                 tracing::debug!(%peer, sid = %hello.sid, "election connection");
                 let peer = Some(peer);
-                let connection = self.connections.number(Undecided { stream, peer, rest });
+                let connection =
+                    self.connections
+                        .add_undecided(UndecidedConnection { stream, peer, rest });
                 ElectionInput::Hello { connection, hello }
             }
             Input::Dialled {
@@ -141,7 +143,9 @@ impl Actor {
             } => {
                 self.connections.forget_unreachable(sid);
                 let (peer, rest) = (None, Vec::new());
-                let connection = self.connections.number(Undecided { stream, peer, rest });
+                let connection =
+                    self.connections
+                        .add_undecided(UndecidedConnection { stream, peer, rest });
                 ElectionInput::Dialled { sid, connection }
             }
             Input::Dialled {
@@ -150,15 +154,15 @@ impl Actor {
                 result: Err(error),
             } => {
                 if is_member {
-                    self.connections.tell_unreachable(sid, &error);
+                    self.connections.log_unreachable(sid, &error);
                 }
                 let is_refusal = error.is_refusal();
                 ElectionInput::NotReached { sid, is_refusal }
             }
-            Input::Heard {
+            Input::ReceivedNotification {
                 connection,
                 notification,
-            } => ElectionInput::Heard {
+            } => ElectionInput::ReceivedNotification {
                 connection,
                 notification,
             },
@@ -171,7 +175,7 @@ impl Actor {
     }
 
     fn listen(&mut self, own: &[Endpoint]) {
-        for place in listener::places(own, self.settings.listen_on_all_ips) {
+        for place in listener::listen_addresses(own, self.settings.listen_on_all_ips) {
             self.listeners
                 .spawn(listener::listen(place, self.context.clone()));
         }

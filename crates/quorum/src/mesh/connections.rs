@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use transport::Stream;
 
-use super::dial::{Call, DialError};
+use super::dial::{DialError, DialRequest};
 use super::input::{Input, ListenerContext};
 use super::link::{Link, LinkEnd};
 
@@ -19,8 +19,8 @@ use super::link::{Link, LinkEnd};
 pub(super) struct Connections {
     context: ListenerContext,
     last: u64,
-    undecided: BTreeMap<ConnectionId, Undecided>,
-    kept: BTreeMap<ConnectionId, Kept>,
+    undecided: BTreeMap<ConnectionId, UndecidedConnection>,
+    kept: BTreeMap<ConnectionId, KeptConnection>,
     /// Unreachable servers, each with the last reported reason.
     unreachable: BTreeMap<Sid, String>,
     tasks: JoinSet<()>,
@@ -28,7 +28,7 @@ pub(super) struct Connections {
 
 /// Connection that the core will keep or close.
 #[derive(Debug)]
-pub(super) struct Undecided {
+pub(super) struct UndecidedConnection {
     pub(super) stream: Stream,
     /// Address of an incoming connection. `None` for an outgoing one.
     pub(super) peer: Option<SocketAddr>,
@@ -37,7 +37,7 @@ pub(super) struct Undecided {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptConnection {
     sid: Sid,
     task: AbortHandle,
     outgoing: watch::Sender<Option<Notification>>,
@@ -56,7 +56,7 @@ impl Connections {
     }
 
     /// Opens a connection. [`Input::Dialled`] reports the result of the attempt.
-    pub(super) fn dial(&mut self, call: Call) {
+    pub(super) fn dial(&mut self, call: DialRequest) {
         let inputs = self.context.inputs.clone();
         self.tasks.spawn(async move {
             let result = call.dial().await;
@@ -74,7 +74,7 @@ impl Connections {
 
     /// Reports that a server is unreachable, only once per reason until the server is reached
     /// again.
-    pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
+    pub(super) fn log_unreachable(&mut self, sid: Sid, error: &DialError) {
         let reason = error.to_string();
         if self.unreachable.get(&sid) == Some(&reason) {
             return tracing::debug!(%sid, err = %error, "still cannot connect to a server for an election");
@@ -89,14 +89,14 @@ impl Connections {
     }
 
     /// Assigns a number to a connection that the core will keep or close.
-    pub(super) fn number(&mut self, undecided: Undecided) -> ConnectionId {
+    pub(super) fn add_undecided(&mut self, undecided: UndecidedConnection) -> ConnectionId {
         self.last += 1;
         let connection = ConnectionId(self.last);
         self.undecided.insert(connection, undecided);
         connection
     }
 
-    /// Starts reading and writing. [`Input::Heard`] reports received messages.
+    /// Starts reading and writing. [`Input::ReceivedNotification`] reports received messages.
     pub(super) fn keep(&mut self, connection: ConnectionId, sid: Sid) {
         let Some(undecided) = self.undecided.remove(&connection) else {
             return;
@@ -110,7 +110,7 @@ impl Connections {
             context: self.context.clone(),
         };
         let task = self.tasks.spawn(link.run(undecided.stream));
-        let kept = Kept {
+        let kept = KeptConnection {
             sid,
             task,
             outgoing,
@@ -131,13 +131,13 @@ impl Connections {
             kept.task.abort();
         }
         if let Some(undecided) = self.undecided.remove(&connection) {
-            self.tell_close(undecided.peer, reason);
+            self.log_close(undecided.peer, reason);
         }
     }
 
     /// Handles the end of a connection, unless the connection was already closed.
     pub(super) fn handle_end(&mut self, connection: ConnectionId, end: &LinkEnd) {
-        let Some(Kept { sid, .. }) = self.kept.remove(&connection) else {
+        let Some(KeptConnection { sid, .. }) = self.kept.remove(&connection) else {
             return;
         };
         match end {
@@ -163,7 +163,7 @@ impl Connections {
         self.tasks.shutdown().await;
     }
 
-    fn tell_close(&self, peer: Option<SocketAddr>, reason: CloseReason) {
+    fn log_close(&self, peer: Option<SocketAddr>, reason: CloseReason) {
         let peer = peer.map(|peer| peer.to_string()).unwrap_or_default();
         let complaint = match reason {
             CloseReason::OwnSid => {

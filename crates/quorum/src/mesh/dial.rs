@@ -12,11 +12,11 @@ use transport::{Stream, connect_first, resolve, resolve_all};
 
 use super::limits::{HANG_UP_WAIT, TRIES_MAX};
 use super::settings::MeshSettings;
-use crate::auth::{AuthError, Dialled};
+use crate::auth::{AuthError, DialledServer};
 
 /// Parameters of an outgoing connection.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct DialRequest {
     /// Server to dial.
     pub(super) sid: Sid,
     /// Possible addresses of the server, best first.
@@ -66,7 +66,7 @@ impl DialError {
     }
 }
 
-impl Call {
+impl DialRequest {
     /// Connects and writes the hello. If the other server must call back, waits until that server
     /// has closed the connection.
     ///
@@ -108,7 +108,7 @@ impl Call {
         };
         let write = timeout(limit, write).await;
         write.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-        let dialled = Dialled {
+        let dialled = DialledServer {
             sid: Some(self.sid),
             host: hosts.last().copied().unwrap_or_default(),
         };
@@ -125,7 +125,7 @@ impl Call {
         let limit = self.settings.connect_timeout;
         let mut own = Vec::new();
         for endpoint in &self.own {
-            own.push(placed(endpoint, limit).await);
+            own.push(announced_address(endpoint, limit).await);
         }
         let addresses = if self.settings.multi_address {
             HelloAddresses::Many(own)
@@ -157,7 +157,7 @@ async fn wait_for_end(stream: &mut Stream) -> io::Result<()> {
 /// server's name, because other hosts may not know the new address yet if the server has just
 /// moved. If the name resolves to a loopback or wildcard address (for example, in the hosts file of
 /// this machine), the name itself is announced, because other hosts can resolve it.
-async fn placed(own: &Endpoint, limit: Duration) -> Endpoint {
+async fn announced_address(own: &Endpoint, limit: Duration) -> Endpoint {
     let found = resolve(&own.host, own.port, limit).await;
     let found = found.unwrap_or_default();
     let first = found.first().map(|address| address.ip().to_canonical());
@@ -193,11 +193,14 @@ mod tests {
             ("192.0.2.1", "192.0.2.1"),
             ("host.invalid", "host.invalid"),
         ] {
-            assert_eq!(placed(&endpoint(host, 7), LIMIT).await, endpoint(told, 7));
+            assert_eq!(
+                announced_address(&endpoint(host, 7), LIMIT).await,
+                endpoint(told, 7)
+            );
         }
     }
     /// Returns a call from server 1 to this server.
-    fn call(sid: i64, port: u16) -> Call {
+    fn call(sid: i64, port: u16) -> DialRequest {
         let settings = MeshSettings {
             me: Sid(1),
             connect_timeout: LIMIT,
@@ -210,7 +213,7 @@ mod tests {
             connector: Connector::plain(),
             auth: Arc::default(),
         };
-        Call {
+        DialRequest {
             sid: Sid(sid),
             at: vec![endpoint("127.0.0.1", port)],
             own: vec![endpoint("127.0.0.1", 1)],

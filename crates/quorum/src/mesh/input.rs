@@ -34,7 +34,7 @@ pub(super) enum Input {
         result: Result<Stream, DialError>,
     },
     /// A message has been received.
-    Heard {
+    ReceivedNotification {
         connection: ConnectionId,
         notification: Notification,
     },

@@ -84,17 +84,17 @@ impl Link {
     async fn receive(&self, mut reader: impl AsyncRead + Unpin) -> LinkEnd {
         loop {
             match read_frame(&mut reader, self.context.settings.read_timeout).await {
-                Ok(frame) => self.hand_in(frame).await,
+                Ok(frame) => self.deliver(frame).await,
                 Err(end) => return end,
             }
         }
     }
 
-    async fn hand_in(&self, frame: Vec<u8>) {
+    async fn deliver(&self, frame: Vec<u8>) {
         match Notification::decode(frame.into()) {
             Ok(notification) => {
                 let connection = self.connection;
-                let heard = Input::Heard {
+                let heard = Input::ReceivedNotification {
                     connection,
                     notification,
                 };

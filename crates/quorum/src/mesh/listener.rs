@@ -10,7 +10,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use transport::tls::looks_like_tls;
-use transport::{Accepting, FilesKept, Listener, Stream, accept_each, bind_everywhere, resolve};
+use transport::{
+    Accepting, Listener, ReservedDescriptors, Stream, accept_each, bind_everywhere, resolve,
+};
 
 use super::event::BindError;
 use super::input::{Input, ListenerContext};
@@ -21,7 +23,7 @@ use crate::limits::RESOLVE_TIMEOUT;
 
 /// Returns the addresses to listen on: the addresses of this server, or only their ports on all
 /// addresses.
-pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
+pub(super) fn listen_addresses(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
     let mut places = Vec::new();
     for endpoint in own {
         let place = if on_all_ips {
@@ -101,7 +103,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
     let accepting = Accepting {
         of: "elections",
         options: context.settings.socket_options(),
-        files_kept: FilesKept::ByMembers,
+        reserved_descriptors: ReservedDescriptors::ByMembers,
     };
     let mut greetings = JoinSet::new();
     let mut oldest_first: VecDeque<(SocketAddr, AbortHandle)> = VecDeque::new();
@@ -122,7 +124,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
 
 /// Reason why a connection is closed before its server has been identified.
 #[derive(Debug, thiserror::Error)]
-enum Unknown {
+enum HelloRefusal {
     /// The peer sent no hello. Port scanners and health checks do this.
     #[error("the peer closed the connection before its hello arrived")]
     Left,
@@ -143,11 +145,11 @@ enum Unknown {
 async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
     let mut stream = match context.settings.acceptor.establish(stream, peer).await {
         Ok(stream) => stream,
-        Err(refused) => return refused.tell("elections", peer, &context.log_limiter),
+        Err(refused) => return refused.log("elections", peer, &context.log_limiter),
     };
     let limit = context.settings.read_timeout;
-    let read = timeout(limit, introduced(&mut stream, &context.settings)).await;
-    match read.unwrap_or(Err(Unknown::Silent)) {
+    let read = timeout(limit, admit_hello(&mut stream, &context.settings)).await;
+    match read.unwrap_or(Err(HelloRefusal::Silent)) {
         Ok((hello, rest)) => {
             let input = Input::Hello {
                 stream,
@@ -158,7 +160,7 @@ async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
             // An error means that the server is stopping.
             let _ = context.inputs.send(input).await;
         }
-        Err(Unknown::Left) => tracing::debug!(%peer, "election connection without a hello"),
+        Err(HelloRefusal::Left) => tracing::debug!(%peer, "election connection without a hello"),
         Err(error) => {
             log_limiter::limited!(in context.log_limiter => warn, %peer, err = %error, "election connection closed");
         }
@@ -166,27 +168,27 @@ async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
 }
 
 /// Returns the hello of an admitted server, and the bytes after it.
-async fn introduced(
+async fn admit_hello(
     stream: &mut Stream,
     settings: &MeshSettings,
-) -> Result<(Hello, Vec<u8>), Unknown> {
+) -> Result<(Hello, Vec<u8>), HelloRefusal> {
     let (hello, rest) = read_hello(stream).await?;
     let rest = settings.auth.admit(stream, rest).await?;
     Ok((hello, rest))
 }
 
 /// Reads the hello. Returns it with the bytes that follow it.
-async fn read_hello(stream: &mut Stream) -> Result<(Hello, Vec<u8>), Unknown> {
+async fn read_hello(stream: &mut Stream) -> Result<(Hello, Vec<u8>), HelloRefusal> {
     let mut bytes = Vec::with_capacity(Hello::BYTES_MAX);
     loop {
         if looks_like_tls(&bytes) {
-            return Err(Unknown::Tls);
+            return Err(HelloRefusal::Tls);
         }
         if let Some((hello, len)) = Hello::decode(&bytes)? {
             return Ok((hello, bytes.split_off(len)));
         }
         if stream.read_buf(&mut bytes).await? == 0 {
-            return Err(Unknown::Left);
+            return Err(HelloRefusal::Left);
         }
     }
 }
@@ -203,9 +205,9 @@ mod tests {
     #[test]
     fn on_all_addresses_a_port_is_bound_once() {
         let own = [endpoint("a", 1), endpoint("b", 1), endpoint("b", 2)];
-        assert_eq!(places(&own, false), own);
+        assert_eq!(listen_addresses(&own, false), own);
         let everywhere = [endpoint("0.0.0.0", 1), endpoint("0.0.0.0", 2)];
-        assert_eq!(places(&own, true), everywhere);
+        assert_eq!(listen_addresses(&own, true), everywhere);
     }
 
     #[tokio::test]

@@ -35,12 +35,12 @@ pub use event::{BindError, InputPermit, MeshEvent, MeshSink};
 pub(crate) use oracle::OracleFile;
 pub(crate) use settings::MeshSettings;
 
-use actor::{Actor, Order};
+use actor::{Actor, MeshCommand};
 
 /// Handle for the election connections. Dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct Mesh {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<MeshCommand>,
     task: JoinHandle<()>,
 }
 
@@ -55,14 +55,14 @@ impl Mesh {
     /// Sends an effect to the mesh, from any thread. After the end of the mesh, effects are
     /// ignored.
     pub(crate) fn carry_out(&self, effect: ElectionEffect) {
-        let _ = self.orders.send(Order::Carry(effect));
+        let _ = self.orders.send(MeshCommand::Carry(effect));
     }
 
     /// Closes all connections and the port, and waits until they are closed. Only tests need this,
     /// because they start another mesh on the same port. A server just drops its mesh.
     #[cfg(test)]
     pub(crate) async fn stop(mut self) {
-        let _ = self.orders.send(Order::Stop);
+        let _ = self.orders.send(MeshCommand::Stop);
         if let Err(error) = (&mut self.task).await {
             tracing::error!(err = %error, "the election mesh panicked");
         }

@@ -31,7 +31,7 @@ impl OracleFile {
 
     /// Returns whether the oracle permits this server to continue alone. An unreadable file does
     /// not permit it.
-    pub(crate) async fn ask(&mut self) -> bool {
+    pub(crate) async fn query(&mut self) -> bool {
         let path = self.path.clone();
         let reading = self
             .reading
@@ -60,7 +60,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("oracle");
         let mut oracle = OracleFile::new(path.clone());
-        assert!(!oracle.ask().await, "there is no file");
+        assert!(!oracle.query().await, "there is no file");
         for (text, grants) in [
             ("1", true),
             ("0", false),
@@ -69,7 +69,7 @@ mod tests {
             (" 1", false),
         ] {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(oracle.ask().await, grants, "{text:?}");
+            assert_eq!(oracle.query().await, grants, "{text:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use transport::tls::Connector;
-use transport::{Patience, ReadHalf, SocketOptions, Stream, connect_patiently};
+use transport::{DialRetries, ReadHalf, SocketOptions, Stream, connect_patiently};
 use tree::TreeSettings;
 
 use super::error::PeerError;
@@ -20,13 +20,13 @@ use super::event::{PeerEvent, PeerSink, ReadAhead};
 use super::outbox::{Outbox, PacketBatch, write_packets};
 use super::reader::PacketReader;
 use super::receive::{Receiving, receive};
-use crate::auth::{Dialled, QuorumAuth};
+use crate::auth::{DialledServer, QuorumAuth};
 
 /// Configuration of the learner's side.
 #[derive(Clone)]
 pub(crate) struct LearnerSettings {
     /// Limits of the attempts to reach the leader.
-    pub(crate) dial: Patience,
+    pub(crate) dial: DialRetries,
     /// Maximum size of a string or buffer in a packet or snapshot, in bytes.
     pub(crate) limits: Limits,
     /// Maximum time without progress while sending to a leader (`initLimit`).
@@ -38,15 +38,15 @@ pub(crate) struct LearnerSettings {
     /// Connector for connections to the leader.
     pub(crate) connector: Connector,
     /// Source of work after each call to the core.
-    pub(crate) left_work: LeftWork,
+    pub(crate) deferred_work: DeferredWork,
 }
 
 /// Function that removes and returns the work that the core has deferred to the task that delivers
 /// the leader's packets. The work waits for the disk.
-pub type LeftWork = Arc<dyn Fn() -> Option<Box<dyn FnOnce() + Send>> + Send + Sync>;
+pub type DeferredWork = Arc<dyn Fn() -> Option<Box<dyn FnOnce() + Send>> + Send + Sync>;
 
 /// Reading side of a connection to the leader.
-struct Reading {
+struct LeaderReader {
     reader: PacketReader<ReadHalf>,
     read_ahead: ReadAhead,
 }
@@ -56,13 +56,13 @@ struct Reading {
 /// Its methods hold locks only briefly and never wait otherwise.
 #[derive(Debug)]
 pub(crate) struct LeaderConnection {
-    line: Arc<Line>,
+    line: Arc<ConnectionTasks>,
     /// Packets that were sent since the last flush.
     staged: PacketBatch,
 }
 
 /// State that both tasks share.
-struct Line {
+struct ConnectionTasks {
     attempt: u64,
     outbox: Outbox,
     closing: watch::Sender<bool>,
@@ -98,7 +98,7 @@ impl Dialer {
         leader: Vec<HostPort>,
         pause: Duration,
     ) -> LeaderConnection {
-        let line = Arc::new(Line {
+        let line = Arc::new(ConnectionTasks {
             attempt,
             outbox: Outbox::of_leader(),
             closing: watch::Sender::new(false),
@@ -177,7 +177,7 @@ impl Drop for LeaderConnection {
     }
 }
 
-impl Line {
+impl ConnectionTasks {
     async fn run(self: Arc<Self>, leader: Vec<HostPort>) {
         let (patience, options) = (&self.settings.dial, SocketOptions::default());
         let connector = &self.settings.connector;
@@ -197,7 +197,7 @@ impl Line {
     }
 
     async fn log_in(&self, mut stream: Stream, at: &[HostPort]) -> Result<Stream, PeerError> {
-        let dialled = Dialled {
+        let dialled = DialledServer {
             sid: None,
             host: at.first().map_or("", |at| at.host.as_str()),
         };
@@ -232,11 +232,11 @@ impl Line {
         });
         let reader = PacketReader::of_leader(self.attempt, input, self.settings.limits);
         let read_ahead = ReadAhead::new();
-        self.spawn_reading(Reading { reader, read_ahead });
+        self.spawn_reading(LeaderReader { reader, read_ahead });
     }
 
     /// Reads in a new task until the connection ends.
-    fn spawn_reading(self: Arc<Self>, reading: Reading) {
+    fn spawn_reading(self: Arc<Self>, reading: LeaderReader) {
         tokio::spawn(async move {
             let mut closing = self.closing.subscribe();
             tokio::select! {
@@ -253,9 +253,9 @@ impl Line {
 
     /// Delivers packets and the snapshot. Returns the event for the end of the connection. Returns
     /// `None` if another task continues reading because this task had to wait for the disk.
-    async fn read(self: Arc<Self>, reading: Reading) -> Option<PeerEvent> {
+    async fn read(self: Arc<Self>, reading: LeaderReader) -> Option<PeerEvent> {
         let name = self.name();
-        let Reading {
+        let LeaderReader {
             mut reader,
             read_ahead,
         } = reading;
@@ -277,8 +277,9 @@ impl Line {
             };
             let permit = read_ahead.take(bytes).await;
             (self.sink)(PeerEvent::packets(input, permit));
-            if let Some(work) = (self.settings.left_work)() {
-                self.clone().spawn_reading(Reading { reader, read_ahead });
+            if let Some(work) = (self.settings.deferred_work)() {
+                self.clone()
+                    .spawn_reading(LeaderReader { reader, read_ahead });
                 blocking::in_place(work);
                 return None;
             }
@@ -317,7 +318,7 @@ impl Line {
     }
 }
 
-impl std::fmt::Debug for Line {
+impl std::fmt::Debug for ConnectionTasks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "attempt {}", self.attempt)
     }

@@ -38,7 +38,7 @@ mod receive;
 #[cfg(test)]
 mod tests;
 
-pub use connection::LeftWork;
+pub use connection::DeferredWork;
 pub(crate) use connection::{Dialer, LeaderConnection, LearnerSettings};
 pub(crate) use error::PeerError;
 pub(crate) use event::ReadAheadPermit;

@@ -25,7 +25,7 @@ const BOUNDS: QueueBounds = QueueBounds {
 
 /// Output that waits for another member.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Waiting {
+pub(super) struct QueuedOutput {
     pub(super) packets: u64,
     pub(super) bytes: u64,
 }
@@ -36,7 +36,7 @@ pub(super) struct Outbox {
     queue: Mutex<PacketQueue>,
     /// Writer for the core. `None` before the connection exists, after its end, and if only the
     /// writer task can write.
-    at_once: Mutex<Option<TcpWriter>>,
+    direct_writer: Mutex<Option<TcpWriter>>,
     /// Signal for new output.
     filled: Notify,
     /// Signal that output has been removed from the queue.
@@ -59,7 +59,7 @@ impl Outbox {
     fn new(queue: PacketQueue) -> Self {
         Self {
             queue: Mutex::new(queue),
-            at_once: Mutex::new(None),
+            direct_writer: Mutex::new(None),
             filled: Notify::new(),
             drained: Notify::new(),
             created: Instant::now(),
@@ -72,16 +72,16 @@ impl Outbox {
     }
 
     /// Permits direct writes without the writer task, until the returned value is dropped.
-    pub(super) fn write_at_once(&self, to: Option<TcpWriter>) -> AtOnce<'_> {
-        *self.at_once.lock() = to;
-        AtOnce(self)
+    pub(super) fn write_at_once(&self, to: Option<TcpWriter>) -> DirectWrite<'_> {
+        *self.direct_writer.lock() = to;
+        DirectWrite(self)
     }
 
     /// Writes packets directly if they are next in the order, and queues the bytes that the socket
     /// does not accept immediately. Otherwise returns `false`, and the caller must queue the
     /// packets.
     pub(super) fn try_write(&self, batch: &PacketBatch) -> bool {
-        let Some(to) = self.at_once.lock().clone() else {
+        let Some(to) = self.direct_writer.lock().clone() else {
             return false;
         };
         if !self.queue.lock().begin_write(batch) {
@@ -129,21 +129,21 @@ impl Outbox {
     }
 
     /// Waits until packets have been queued since the last call.
-    pub(super) async fn filled(&self) {
+    pub(super) async fn wait_for_packets(&self) {
         self.filled.notified().await;
     }
 
     /// Waits until fewer than `bytes` wait.
-    pub(super) async fn drained_below(&self, bytes: usize) {
+    pub(super) async fn wait_below(&self, bytes: usize) {
         while self.queue.lock().bytes() >= bytes {
             self.drained.notified().await;
         }
     }
 
     /// Returns the waiting output.
-    pub(super) fn waiting(&self) -> Waiting {
+    pub(super) fn waiting(&self) -> QueuedOutput {
         let queue = self.queue.lock();
-        Waiting {
+        QueuedOutput {
             packets: queue.packets() as u64,
             bytes: queue.bytes() as u64,
         }
@@ -151,12 +151,12 @@ impl Outbox {
 }
 
 /// Guard that permits direct writes without the writer of an [`Outbox`] until it is dropped.
-pub(super) struct AtOnce<'a>(&'a Outbox);
+pub(super) struct DirectWrite<'a>(&'a Outbox);
 
-impl Drop for AtOnce<'_> {
+impl Drop for DirectWrite<'_> {
     fn drop(&mut self) {
         // The connection must end even if other owners still hold the outbox.
-        self.0.at_once.lock().take();
+        self.0.direct_writer.lock().take();
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
         match outbox.take(&mut buffer) {
             Some(NextWrite::Write { .. }) => write_all(stream, &buffer, stall).await?,
             Some(NextWrite::Snapshot(_) | NextWrite::End) => return Ok(()),
-            None => outbox.filled().await,
+            None => outbox.wait_for_packets().await,
         }
     }
 }

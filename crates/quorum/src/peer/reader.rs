@@ -34,7 +34,7 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
         let first = Limits {
             field_bytes_max: limits::INTRODUCTION_BYTES_MAX,
         };
-        let buffer = PacketBuffer::of_stranger(first, limits, looks_like_tls);
+        let buffer = PacketBuffer::of_unknown_peer(first, limits, looks_like_tls);
         let link = LinkReader::new(learner, buffer);
         Self { stream, link }
     }
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
     }
 
     async fn fill(&mut self) -> io::Result<usize> {
-        let wanted = if self.link.buffer.is_of_stranger() {
+        let wanted = if self.link.buffer.is_unknown_peer() {
             limits::INTRODUCTION_BYTES_MAX
         } else {
             limits::PEER_READ_BYTES

@@ -6,7 +6,7 @@ use jute::{Encode, Limits};
 use proto::request::ReadRequest;
 use proto::txn::Txn;
 use proto::{ErrorCode, Id, OpCode, SessionId, Xid, Zxid};
-use tree::{Caller, SharedWatches, Tree, Unanswered, WatcherId};
+use tree::{Caller, ReadFailure, SharedWatches, Tree, WatcherId};
 
 use super::frames::{CONNECT_RESPONSE_BYTES, REPLY_BYTES_MAX, push_event_frame, push_frame};
 use super::identities::Identities;
@@ -61,7 +61,7 @@ impl Pace {
 
 /// Progress of the answers to waiting requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drained {
+pub enum DrainOutcome {
     /// The remaining requests wait for transactions or for the leader.
     All,
     /// The outbox should be written, or the tree released, before the next answer.
@@ -73,7 +73,7 @@ pub enum Drained {
 }
 
 /// Callbacks to the host while requests of a connection are answered.
-pub trait Replying {
+pub trait ReplyHost {
     /// The host's data about a waiting read.
     type Note;
 
@@ -81,20 +81,20 @@ pub trait Replying {
     fn sessions(&self) -> impl DerefMut<Target = Sessions>;
 
     /// Reports that a reply of this size, including its length field, was appended to the outbox.
-    fn replied(&mut self, _asked: RequestHead, _zxid: Zxid, _err: ErrorCode, _bytes: usize) {}
+    fn note_reply(&mut self, _asked: RequestHead, _zxid: Zxid, _err: ErrorCode, _bytes: usize) {}
 
     /// Reports that an event of this size was appended to the outbox.
-    fn event_pushed(&mut self, _bytes: usize) {}
+    fn note_event(&mut self, _bytes: usize) {}
 
     /// Reports a read and the body of its reply.
-    fn has_read(&mut self, _request: &ReadRequest, _body: &[u8]) {}
+    fn note_read(&mut self, _request: &ReadRequest, _body: &[u8]) {}
 
     /// Reports that a request is refused and does not become a transaction.
-    fn refuses(&mut self, _op: OpCode, _err: ErrorCode, _identities: &Identities) {}
+    fn note_refusal(&mut self, _op: OpCode, _err: ErrorCode, _identities: &Identities) {}
 
     /// Reports that a read is refused because its reply has become too long to be sent between two
     /// writes.
-    fn refuses_long(&mut self, _asked: RequestHead, _bytes: usize) {}
+    fn note_long_refusal(&mut self, _asked: RequestHead, _bytes: usize) {}
 }
 
 /// Outcome for a connection's oldest request when its transaction is applied.
@@ -105,7 +105,7 @@ pub enum WriteAnswer {
     /// The request is answered.
     Replied {
         /// The answered request.
-        asked: RequestHead,
+        head: RequestHead,
         /// Number of requests that waited after the answered one.
         waiting: usize,
         /// Number of these waiting requests that are also answered.
@@ -114,7 +114,7 @@ pub enum WriteAnswer {
     /// The handshake must be answered with the new session and its timeout in ms, or refused.
     Session {
         /// The client's handshake.
-        asked: RequestHead,
+        head: RequestHead,
         /// The new session.
         session: Option<(SessionId, i32)>,
         /// Whether the client sent the read-only byte.
@@ -134,10 +134,10 @@ impl Responder<'_> {
     /// # Errors
     /// If the reply exceeds `room`. The error is the reply's size in bytes, and the outbox is
     /// unchanged.
-    pub(super) fn read<H: Replying>(
+    pub(super) fn read<H: ReplyHost>(
         &self,
         client: &mut ClientConnection<H::Note>,
-        asked: RequestHead,
+        head: RequestHead,
         request: &ReadRequest,
         identities: &[Id],
         room: usize,
@@ -146,9 +146,9 @@ impl Responder<'_> {
         let zxid = self.tree.last_zxid();
         // The answer to a ping has the reserved xid, whatever the request's xid was.
         let is_ping = matches!(request, ReadRequest::Ping);
-        let asked = RequestHead {
-            xid: if is_ping { Xid::PING } else { asked.xid },
-            ..asked
+        let head = RequestHead {
+            xid: if is_ping { Xid::PING } else { head.xid },
+            ..head
         };
         if let ReadRequest::SetWatches(request) = request {
             let bytes = tree::set_watches_bytes_max(request);
@@ -162,9 +162,9 @@ impl Responder<'_> {
             for (event_type, path) in missed {
                 let start = client.outbox.len();
                 push_event_frame(&mut client.outbox, event_type, path, Zxid(-1));
-                host.event_pushed(client.outbox.len() - start);
+                host.note_event(client.outbox.len() - start);
             }
-            self.reply(client, asked, zxid, host, |_| set);
+            self.reply(client, head, zxid, host, |_| set);
             return Ok(());
         }
         let caller = Caller {
@@ -175,17 +175,17 @@ impl Responder<'_> {
         let start = client.outbox.len();
         let mut body = start;
         let mut too_long = None;
-        let err = push_frame(&mut client.outbox, asked.xid, zxid, |out| {
+        let err = push_frame(&mut client.outbox, head.xid, zxid, |out| {
             body = out.len();
             let answered = self
                 .tree
                 .read_within(room, request, &caller, self.watches, out);
             answered.or_else(|unanswered| match unanswered {
-                Unanswered::Error(code) => Err(code),
-                Unanswered::TooLong { bytes } if bytes > REPLY_BYTES_MAX => {
+                ReadFailure::Error(code) => Err(code),
+                ReadFailure::TooLong { bytes } if bytes > REPLY_BYTES_MAX => {
                     Err(ErrorCode::MarshallingError)
                 }
-                Unanswered::TooLong { bytes } => {
+                ReadFailure::TooLong { bytes } => {
                     too_long = Some(bytes);
                     Ok(())
                 }
@@ -195,30 +195,30 @@ impl Responder<'_> {
             client.outbox.truncate(start);
             return Err(bytes);
         }
-        host.replied(asked, zxid, err, client.outbox.len() - start);
+        host.note_reply(head, zxid, err, client.outbox.len() - start);
         if err == ErrorCode::Ok {
-            host.has_read(request, client.outbox.get(body..).unwrap_or_default());
+            host.note_read(request, client.outbox.get(body..).unwrap_or_default());
         }
         Ok(())
     }
 
     /// Answers the requests at the head of the queue that do not wait for a transaction, at this
     /// pace.
-    pub fn drain<H: Replying>(
+    pub fn drain<H: ReplyHost>(
         &self,
         client: &mut ClientConnection<H::Note>,
         pace: Pace,
         host: &mut H,
-    ) -> Drained {
+    ) -> DrainOutcome {
         let mut left = pace.replies;
-        while let Some(next) = client.next_left_over() {
+        while let Some(next) = client.next_deferred() {
             let is_slow = matches!(&next.work, QueuedWork::Read { is_slow: true, .. });
             let is_due = left > 0 && client.outbox.len() < pace.outbox_bytes;
             if !is_due {
-                return Drained::Some;
+                return DrainOutcome::Some;
             }
             if is_slow && !pace.answers_slow {
-                return Drained::Slow;
+                return DrainOutcome::Slow;
             }
             left -= 1;
             let Some(queued) = client.dequeue() else {
@@ -226,26 +226,26 @@ impl Responder<'_> {
             };
             if let Some((queued, bytes)) = self.answer(client, queued, pace, host) {
                 client.requeue(queued);
-                return Drained::TooLong(bytes);
+                return DrainOutcome::TooLong(bytes);
             }
             if is_slow && !pace.refuses {
                 left = 0;
             }
         }
-        Drained::All
+        DrainOutcome::All
     }
 
     /// Answers one queued request that does not wait for a transaction. If its reply is too long
     /// for this pace, returns the request and the size of the reply instead.
-    fn answer<H: Replying>(
+    fn answer<H: ReplyHost>(
         &self,
         client: &mut ClientConnection<H::Note>,
         queued: Queued<H::Note>,
         pace: Pace,
         host: &mut H,
     ) -> Option<(Queued<H::Note>, usize)> {
-        let Queued { asked, work } = &queued;
-        let (asked, zxid) = (*asked, self.tree.last_zxid());
+        let Queued { head, work } = &queued;
+        let (head, zxid) = (*head, self.tree.last_zxid());
         match work {
             QueuedWork::Read {
                 request,
@@ -262,33 +262,33 @@ impl Responder<'_> {
                     WaitingRead::Decoded(request) => request,
                     WaitingRead::Encoded(op, body) => {
                         let Some(read) = decode_again(*op, body, self.field_limits) else {
-                            self.reply(client, asked, zxid, host, |_| Err(UNDECODABLE));
+                            self.reply(client, head, zxid, host, |_| Err(UNDECODABLE));
                             return None;
                         };
                         decoded = read;
                         &decoded
                     }
                 };
-                match self.read(client, asked, request, identities, room, host) {
+                match self.read(client, head, request, identities, room, host) {
                     Err(bytes) if pace.refuses => {
-                        host.refuses_long(asked, bytes);
-                        self.reply(client, asked, zxid, host, |_| Err(ErrorCode::ThrottledOp));
+                        host.note_long_refusal(head, bytes);
+                        self.reply(client, head, zxid, host, |_| Err(ErrorCode::ThrottledOp));
                     }
                     Err(bytes) => return Some((queued, bytes)),
                     Ok(()) => {}
                 }
             }
-            QueuedWork::Sync { path } => self.reply(client, asked, zxid, host, |out| {
+            QueuedWork::Sync { path } => self.reply(client, head, zxid, host, |out| {
                 path.encode(out);
                 Ok(())
             }),
             QueuedWork::Refuse(err) => {
-                host.refuses(asked.op, *err, &client.identities);
-                self.reply(client, asked, zxid, host, |_| Err(*err));
+                host.note_refusal(head.op, *err, &client.identities);
+                self.reply(client, head, zxid, host, |_| Err(*err));
             }
             QueuedWork::CloseLocal => {
                 host.sessions().remove(self.session);
-                self.reply(client, asked, zxid, host, |_| Ok(()));
+                self.reply(client, head, zxid, host, |_| Ok(()));
                 client.end();
             }
             QueuedWork::Write { .. }
@@ -303,7 +303,7 @@ impl Responder<'_> {
     /// requests that do not wait for a transaction, at the pace `behind`. Earlier deferred requests
     /// must be answered before the transaction is applied. If the request ended the session, the
     /// connection ends after the reply.
-    pub fn answer_write<H: Replying>(
+    pub fn answer_write<H: ReplyHost>(
         &self,
         client: &mut ClientConnection<H::Note>,
         applied: &Applied<'_>,
@@ -322,28 +322,28 @@ impl Responder<'_> {
         answer
     }
 
-    fn answer_oldest<H: Replying>(
+    fn answer_oldest<H: ReplyHost>(
         &self,
         client: &mut ClientConnection<H::Note>,
         applied: &Applied<'_>,
         host: &mut H,
     ) -> WriteAnswer {
-        let Some(Queued { asked, work }) = client.dequeue() else {
+        let Some(Queued { head, work }) = client.dequeue() else {
             return WriteAnswer::Forgotten;
         };
         let waiting = client.waiting();
         let (outcome, header) = (applied.outcome, &applied.record.header);
         match (work, outcome.error()) {
             (QueuedWork::WriteInVain(err), _) => {
-                self.reply(client, asked, header.zxid, host, |_| Err(err));
+                self.reply(client, head, header.zxid, host, |_| Err(err));
                 WriteAnswer::Replied {
-                    asked,
+                    head,
                     waiting,
                     answered: 0,
                 }
             }
             (QueuedWork::Handshake { new_style }, err) => {
-                host.replied(asked, header.zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
+                host.note_reply(head, header.zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
                 let session = match applied.record.txn {
                     Txn::CreateSession { timeout_ms } if err == ErrorCode::Ok => {
                         Some((header.session, timeout_ms))
@@ -351,14 +351,14 @@ impl Responder<'_> {
                     _ => None,
                 };
                 WriteAnswer::Session {
-                    asked,
+                    head,
                     session,
                     new_style,
                 }
             }
-            (QueuedWork::Write { .. }, ErrorCode::SessionMoved) => WriteAnswer::Moved(asked),
+            (QueuedWork::Write { .. }, ErrorCode::SessionMoved) => WriteAnswer::Moved(head),
             (QueuedWork::Write { .. }, err) => {
-                self.reply(client, asked, header.zxid, host, |out| match err {
+                self.reply(client, head, header.zxid, host, |out| match err {
                     ErrorCode::Ok => {
                         outcome.encode_body(applied.op, out);
                         Ok(())
@@ -366,7 +366,7 @@ impl Responder<'_> {
                     err => Err(err),
                 });
                 WriteAnswer::Replied {
-                    asked,
+                    head,
                     waiting,
                     answered: 0,
                 }
@@ -378,7 +378,7 @@ impl Responder<'_> {
     /// Answers this connection's oldest sync. Deferred requests before the sync are answered at the
     /// pace `before`, waiting requests after it at the pace `after`. Returns `None` if the oldest
     /// request is not a sync. The connection must then end.
-    pub fn answer_sync<H: Replying>(
+    pub fn answer_sync<H: ReplyHost>(
         &self,
         client: &mut ClientConnection<H::Note>,
         before: Pace,
@@ -387,33 +387,33 @@ impl Responder<'_> {
     ) -> Option<RequestHead> {
         self.drain(client, before, host);
         let Some(Queued {
-            asked,
+            head,
             work: QueuedWork::ForwardedSync { path },
         }) = client.dequeue()
         else {
             return None;
         };
         let zxid = self.tree.last_zxid();
-        self.reply(client, asked, zxid, host, |out| {
+        self.reply(client, head, zxid, host, |out| {
             path.encode(out);
             Ok(())
         });
         self.drain(client, after(), host);
-        Some(asked)
+        Some(head)
     }
 
     /// Appends a reply and reports it to the host.
-    pub(super) fn reply<H: Replying>(
+    pub(super) fn reply<H: ReplyHost>(
         &self,
         client: &mut ClientConnection<H::Note>,
-        asked: RequestHead,
+        head: RequestHead,
         zxid: Zxid,
         host: &mut H,
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), ErrorCode>,
     ) {
         let start = client.outbox.len();
-        let err = push_frame(&mut client.outbox, asked.xid, zxid, body);
-        tracing::trace!(xid = %asked.xid, op = asked.op.name(), %zxid, err = %err, "answered");
-        host.replied(asked, zxid, err, client.outbox.len() - start);
+        let err = push_frame(&mut client.outbox, head.xid, zxid, body);
+        tracing::trace!(xid = %head.xid, op = head.op.name(), %zxid, err = %err, "answered");
+        host.note_reply(head, zxid, err, client.outbox.len() - start);
     }
 }

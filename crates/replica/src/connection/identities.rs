@@ -22,7 +22,10 @@ pub const IDENTITY_BYTES_MAX: usize = 16 << 10;
 pub struct TooManyIdentities;
 
 /// Returns `held` plus the identities in `added` that it does not contain.
-pub(super) fn joined(held: &[Id], added: Vec<Id>) -> Result<Identities, TooManyIdentities> {
+pub(super) fn merge_identities(
+    held: &[Id],
+    added: Vec<Id>,
+) -> Result<Identities, TooManyIdentities> {
     let mut identities = held.to_vec();
     for id in added {
         if !identities.contains(&id) {

@@ -20,25 +20,25 @@
 //! ([`Responder::answer_write`]) or an answered sync ([`Responder::answer_sync`]). Replies and
 //! events are encoded into the outbox during this hold, so an event always precedes the reply that
 //! would reveal its change. Budgets, sockets and metrics belong to the host, which receives reports
-//! through [`Replying`] and [`Taking`].
+//! through [`ReplyHost`] and [`RequestHost`].
 
 mod answering;
 mod frames;
-mod holding;
 mod identities;
 mod queue;
 mod request;
-mod taking;
+mod request_host;
+mod resource_counts;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unordered;
 
-pub use answering::{Drained, Pace, Replying, Responder, WriteAnswer};
+pub use answering::{DrainOutcome, Pace, ReplyHost, Responder, WriteAnswer};
 pub use frames::{CONNECT_RESPONSE_BYTES, REPLY_BYTES_MAX, push_event_frame};
-pub use holding::Holding;
 pub use identities::{IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities, TooManyIdentities};
 pub use queue::{
     ClientConnection, Queued, QueuedWork, REPLIES_BEFORE_WRITE_BYTES, RequestHead, WaitingRead,
 };
-pub use request::{FrameFault, Incoming, LIST_SHORT, RequestKind, decode_into};
-pub use taking::{ConnectionNote, ConnectionRules, Resume, SaslAnswer, Taking};
+pub use request::{FrameFault, IncomingRequest, LIST_SHORT, RequestKind, decode_into};
+pub use request_host::{ConnectionNote, ConnectionRules, RequestHost, Resume, SaslAnswer};
+pub use resource_counts::ResourceCounts;

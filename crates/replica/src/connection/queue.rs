@@ -54,7 +54,7 @@ pub struct RequestHead {
 #[derive(Debug)]
 pub struct Queued<N> {
     /// Fields for the reply.
-    pub asked: RequestHead,
+    pub head: RequestHead,
     /// Event for which the request waits.
     pub work: QueuedWork<N>,
 }
@@ -153,36 +153,36 @@ impl<N> ClientConnection<N> {
     /// # Errors
     /// If the identities would exceed a limit. The connection is then unchanged.
     pub fn add_identities(&mut self, added: Vec<Id>) -> Result<(), TooManyIdentities> {
-        self.identities = identities::joined(&self.identities, added)?;
+        self.identities = identities::merge_identities(&self.identities, added)?;
         Ok(())
     }
 
     /// Appends a request to the queue.
-    pub fn enqueue(&mut self, asked: RequestHead, work: QueuedWork<N>) {
-        self.queued_bytes += asked.frame_bytes;
+    pub fn enqueue(&mut self, head: RequestHead, work: QueuedWork<N>) {
+        self.queued_bytes += head.frame_bytes;
         self.expected_bytes += work.expected_bytes();
         if work.waits_for_replica() {
-            self.longest_write = self.longest_write.max(asked.frame_bytes);
+            self.longest_write = self.longest_write.max(head.frame_bytes);
         }
-        self.queue.push_back(Queued { asked, work });
+        self.queue.push_back(Queued { head, work });
     }
 
     /// Queues a new session, answered once its transaction is applied. `new_style` states whether
     /// the client sent the read-only byte and expects it back.
     pub fn await_session(&mut self, received_ms: u64, new_style: bool) {
-        let asked = RequestHead {
+        let head = RequestHead {
             xid: Xid(0),
             op: OpCode::CreateSession,
             received_ms,
             frame_bytes: 0,
         };
-        self.enqueue(asked, QueuedWork::Handshake { new_style });
+        self.enqueue(head, QueuedWork::Handshake { new_style });
     }
 
     /// Removes the oldest request from the queue so that it can be answered.
     pub(super) fn dequeue(&mut self) -> Option<Queued<N>> {
         let queued = self.queue.pop_front()?;
-        self.queued_bytes -= queued.asked.frame_bytes;
+        self.queued_bytes -= queued.head.frame_bytes;
         self.expected_bytes -= queued.work.expected_bytes();
         if self.queue.is_empty() {
             self.longest_write = 0;
@@ -192,7 +192,7 @@ impl<N> ClientConnection<N> {
 
     /// Puts back a removed request that cannot be answered yet.
     pub(super) fn requeue(&mut self, queued: Queued<N>) {
-        self.queued_bytes += queued.asked.frame_bytes;
+        self.queued_bytes += queued.head.frame_bytes;
         self.expected_bytes += queued.work.expected_bytes();
         self.queue.push_front(queued);
     }
@@ -242,19 +242,19 @@ impl<N> ClientConnection<N> {
     }
 
     /// Returns the oldest request, if it does not wait for a transaction.
-    pub(super) fn next_left_over(&self) -> Option<&Queued<N>> {
+    pub(super) fn next_deferred(&self) -> Option<&Queued<N>> {
         let next = self.queue.front();
         next.filter(|queued| !queued.work.waits_for_replica())
     }
 
     /// Returns whether the oldest request was deferred and does not wait for a transaction.
-    pub fn has_left_over(&self) -> bool {
-        self.next_left_over().is_some()
+    pub fn has_deferred(&self) -> bool {
+        self.next_deferred().is_some()
     }
 
     /// Returns whether the replies to queued reads are so long that no further write may be queued
     /// yet.
-    pub fn holds_up_writes(&self) -> bool {
+    pub fn must_delay_writes(&self) -> bool {
         self.expected_bytes > REPLIES_BEFORE_WRITE_BYTES
     }
 
@@ -262,7 +262,6 @@ impl<N> ClientConnection<N> {
     /// Later requests are ignored, and the outbox is still sent.
     pub fn is_closing(&self) -> bool {
         let newest = self.queue.back();
-        self.ends_after_flush
-            || newest.is_some_and(|queued| queued.asked.op == OpCode::CloseSession)
+        self.ends_after_flush || newest.is_some_and(|queued| queued.head.op == OpCode::CloseSession)
     }
 }

@@ -17,7 +17,7 @@ pub const LIST_SHORT: usize = 64;
 
 /// A decoded frame, and the host's data until the request is handled.
 #[derive(Debug)]
-pub struct Incoming<X> {
+pub struct IncomingRequest<X> {
     /// Number that the client gave the request.
     pub xid: Xid,
     /// Decoded request.
@@ -98,7 +98,7 @@ impl RequestKind {
 /// If the frame must end the connection: it is too short for a header, or its credentials or token
 /// cannot be decoded.
 pub fn decode_into<X>(
-    incoming: &mut VecDeque<Incoming<X>>,
+    incoming: &mut VecDeque<IncomingRequest<X>>,
     frame: Bytes,
     field_limits: Limits,
     extra: X,
@@ -121,7 +121,7 @@ pub fn decode_into<X>(
         _ => RequestKind::UnknownOp(header.op),
     };
     let is_write = kind.is_write();
-    incoming.push_back(Incoming {
+    incoming.push_back(IncomingRequest {
         xid: header.xid,
         kind,
         body,

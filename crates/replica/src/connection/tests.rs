@@ -43,12 +43,12 @@ struct TestHost {
     submitted: Vec<ClientRequest>,
     synced: Vec<i32>,
     /// Maximum amount that the client may occupy.
-    bound: Option<Holding>,
+    bound: Option<ResourceCounts>,
     /// Whether requests are late.
     is_late: bool,
 }
 
-impl Replying for TestHost {
+impl ReplyHost for TestHost {
     type Note = ();
 
     fn sessions(&self) -> impl DerefMut<Target = Sessions> {
@@ -56,7 +56,7 @@ impl Replying for TestHost {
     }
 }
 
-impl Taking for TestHost {
+impl RequestHost for TestHost {
     type Extra = ();
 
     fn begin(&mut self, _: &RequestKind, (): ()) {}
@@ -69,7 +69,7 @@ impl Taking for TestHost {
         self.submitted.push(request);
     }
 
-    fn may_hold(&mut self, held: Holding, more: Holding) -> bool {
+    fn permits_resources(&mut self, held: ResourceCounts, more: ResourceCounts) -> bool {
         let bound = self.bound.expect("it is asked for where there is a bound");
         held.watches + more.watches <= bound.watches
             && held.ephemerals + more.ephemerals <= bound.ephemerals
@@ -117,7 +117,7 @@ impl Fixture {
     }
 
     /// Handles these frames.
-    fn hear(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> Resume {
+    fn handle_frames(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> Resume {
         let mut incoming = VecDeque::new();
         for frame in frames {
             decode_into(&mut incoming, frame, testkit::LIMITS, ()).unwrap();
@@ -128,7 +128,7 @@ impl Fixture {
             enforced_schemes: None,
             eager_acl_check: false,
             is_late: self.host.is_late,
-            bounds_holding: self.host.bound.is_some(),
+            bounds_resources: self.host.bound.is_some(),
             watch_bytes_max: WATCH_BYTES_MAX,
         };
         let responder = responder(&self.tree, &self.watches);
@@ -170,13 +170,13 @@ impl Fixture {
         responder.answer_write(&mut self.client, &applied, || behind, &mut self.host)
     }
 
-    fn drain(&mut self, pace: Pace) -> Drained {
+    fn drain(&mut self, pace: Pace) -> DrainOutcome {
         let responder = responder(&self.tree, &self.watches);
         responder.drain(&mut self.client, pace, &mut self.host)
     }
 
     /// Returns the numbers and errors of the frames in the outbox.
-    fn told(&mut self) -> Vec<(i32, i32)> {
+    fn replies(&mut self) -> Vec<(i32, i32)> {
         let outbox = std::mem::take(&mut self.client.outbox);
         let mut rest = &*outbox;
         let mut told = Vec::new();
@@ -257,8 +257,8 @@ fn a_read_after_a_write_sees_that_write_and_not_the_next() {
         create(5, "/b", keep),
         get(6, "/b"),
     ];
-    fixture.hear(frames, PACE);
-    assert_eq!(fixture.told(), [(1, NO_NODE)]);
+    fixture.handle_frames(frames, PACE);
+    assert_eq!(fixture.replies(), [(1, NO_NODE)]);
     let answer = fixture.apply(1, None);
     assert!(matches!(
         answer,
@@ -268,9 +268,9 @@ fn a_read_after_a_write_sees_that_write_and_not_the_next() {
             ..
         }
     ));
-    assert_eq!(fixture.told(), [(2, 0), (3, 0), (4, NO_NODE)]);
+    assert_eq!(fixture.replies(), [(2, 0), (3, 0), (4, NO_NODE)]);
     fixture.apply(2, None);
-    assert_eq!(fixture.told(), [(5, 0), (6, 0)]);
+    assert_eq!(fixture.replies(), [(5, 0), (6, 0)]);
     assert_eq!(
         (fixture.client.waiting(), fixture.client.queued_bytes()),
         (0, 0)
@@ -280,9 +280,9 @@ fn a_read_after_a_write_sees_that_write_and_not_the_next() {
 #[test]
 fn a_sync_is_answered_in_order_and_later_reads_after_it() {
     let mut fixture = Fixture::new();
-    fixture.hear([sync(1), get(2, "/a"), sync(3), get(4, "/a")], PACE);
+    fixture.handle_frames([sync(1), get(2, "/a"), sync(3), get(4, "/a")], PACE);
     assert_eq!(fixture.host.synced, [1, 3]);
-    assert_eq!(fixture.told(), []);
+    assert_eq!(fixture.replies(), []);
     let none = Pace { replies: 0, ..PACE };
     let told = [vec![(1, 0)], vec![(2, NO_NODE), (3, 0), (4, NO_NODE)]];
     for (behind, expected) in [none, PACE].into_iter().zip(told) {
@@ -290,7 +290,7 @@ fn a_sync_is_answered_in_order_and_later_reads_after_it() {
         let host = &mut fixture.host;
         let answered = responder.answer_sync(&mut fixture.client, PACE, || behind, host);
         assert!(answered.is_some());
-        assert_eq!(fixture.told(), expected);
+        assert_eq!(fixture.replies(), expected);
     }
 }
 
@@ -304,17 +304,17 @@ fn deferred_requests_are_answered_before_the_next_write() {
         get(3, "/b"),
         create(4, "/b", keep),
     ];
-    fixture.hear(frames, PACE);
-    assert!(!fixture.client.has_left_over(), "its oldest is a write");
+    fixture.handle_frames(frames, PACE);
+    assert!(!fixture.client.has_deferred(), "its oldest is a write");
     fixture.behind = Pace { replies: 1, ..PACE };
     fixture.apply(1, None);
-    assert_eq!(fixture.told(), [(1, 0), (2, 0)]);
-    assert!(fixture.client.has_left_over());
+    assert_eq!(fixture.replies(), [(1, 0), (2, 0)]);
+    assert!(fixture.client.has_deferred());
     // A host does this in `Host::applying`.
-    assert_eq!(fixture.drain(PACE), Drained::All);
-    assert_eq!(fixture.told(), [(3, NO_NODE)]);
+    assert_eq!(fixture.drain(PACE), DrainOutcome::All);
+    assert_eq!(fixture.replies(), [(3, NO_NODE)]);
     fixture.apply(2, None);
-    assert_eq!(fixture.told(), [(4, 0)]);
+    assert_eq!(fixture.replies(), [(4, 0)]);
 }
 
 #[test]
@@ -325,34 +325,34 @@ fn a_full_outbox_is_written_before_more_is_answered() {
         ..PACE
     };
     assert_eq!(
-        fixture.hear([get(5, "/a"), get(6, "/a")], few),
-        Resume::GoOn
+        fixture.handle_frames([get(5, "/a"), get(6, "/a")], few),
+        Resume::Continue
     );
-    assert_eq!(fixture.told(), [(5, NO_NODE)]);
+    assert_eq!(fixture.replies(), [(5, NO_NODE)]);
 }
 
 #[test]
 fn a_read_without_room_waits_and_nothing_overtakes_it() {
     let mut fixture = Fixture::new();
-    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.handle_frames([create(1, "/a", flags::PERSISTENT)], PACE);
     fixture.apply(1, None);
-    fixture.told();
+    fixture.replies();
     let narrow = Pace { room: 10, ..PACE };
-    let next = fixture.hear([get(2, "/a"), get(3, "/none")], narrow);
+    let next = fixture.handle_frames([get(2, "/a"), get(3, "/none")], narrow);
     assert!(
-        matches!(next, Resume::Room(bytes) if bytes > 10),
+        matches!(next, Resume::ReplyMemory(bytes) if bytes > 10),
         "{next:?}"
     );
-    assert!(fixture.client.has_left_over());
-    assert_eq!(fixture.told(), []);
+    assert!(fixture.client.has_deferred());
+    assert_eq!(fixture.replies(), []);
     // The read must be refused because it comes directly before a write.
     let before = Pace {
         refuses: true,
         ..narrow
     };
     fixture.drain(before);
-    assert_eq!(fixture.told(), [(2, ErrorCode::ThrottledOp.code())]);
-    assert!(!fixture.client.has_left_over());
+    assert_eq!(fixture.replies(), [(2, ErrorCode::ThrottledOp.code())]);
+    assert!(!fixture.client.has_deferred());
 }
 
 #[test]
@@ -364,8 +364,8 @@ fn credentials_apply_to_later_requests_immediately() {
         auth("user:word"),
         create(2, "/b", keep),
     ];
-    fixture.hear(frames, PACE);
-    assert_eq!(fixture.told(), [(-4, 0)], "ahead of the writes");
+    fixture.handle_frames(frames, PACE);
+    assert_eq!(fixture.replies(), [(-4, 0)], "ahead of the writes");
     let identities = fixture.host.submitted.iter().map(|of| of.identities.len());
     assert_eq!(identities.collect::<Vec<_>>(), [0, 1]);
 }
@@ -374,7 +374,7 @@ fn credentials_apply_to_later_requests_immediately() {
 fn a_connection_with_too_many_identities_ends() {
     let mut fixture = Fixture::new();
     for number in 0..IDENTITIES_MAX {
-        fixture.hear([auth(&format!("user{number}:word"))], PACE);
+        fixture.handle_frames([auth(&format!("user{number}:word"))], PACE);
     }
     assert!(!fixture.client.ends_after_flush);
     assert_eq!(fixture.client.identities.len(), IDENTITIES_MAX);
@@ -382,9 +382,9 @@ fn a_connection_with_too_many_identities_ends() {
         .client
         .add_identities(vec![fixture.client.identities[0].clone()]);
     assert_eq!(once_more, Ok(()));
-    fixture.told();
-    fixture.hear([auth("one:more"), get(1, "/")], PACE);
-    assert_eq!(fixture.told(), [(-4, ErrorCode::AuthFailed.code())]);
+    fixture.replies();
+    fixture.handle_frames([auth("one:more"), get(1, "/")], PACE);
+    assert_eq!(fixture.replies(), [(-4, ErrorCode::AuthFailed.code())]);
     assert!(fixture.client.ends_after_flush);
     let long = Id {
         scheme: "digest".into(),
@@ -400,18 +400,18 @@ fn a_connection_with_too_many_identities_ends() {
 #[test]
 fn an_answer_out_of_order_is_not_sent() {
     let mut fixture = Fixture::new();
-    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.handle_frames([create(1, "/a", flags::PERSISTENT)], PACE);
     fixture.client.drop_requests();
-    fixture.hear([sync(2)], PACE);
+    fixture.handle_frames([sync(2)], PACE);
     assert!(matches!(fixture.apply(1, None), WriteAnswer::OutOfTurn));
     let mut fixture = Fixture::new();
-    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.handle_frames([create(1, "/a", flags::PERSISTENT)], PACE);
     fixture.client.drop_requests();
     assert!(matches!(fixture.apply(1, None), WriteAnswer::Forgotten));
-    fixture.hear([create(1, "/b", flags::PERSISTENT)], PACE);
+    fixture.handle_frames([create(1, "/b", flags::PERSISTENT)], PACE);
     let moved = fixture.apply(2, Some(ErrorCode::SessionMoved));
     assert!(matches!(moved, WriteAnswer::Moved(_)));
-    assert_eq!(fixture.told(), []);
+    assert_eq!(fixture.replies(), []);
 }
 
 #[test]
@@ -419,10 +419,10 @@ fn close_session_ends_the_connection_after_the_reply() {
     let mut fixture = Fixture::new();
     let close = frame(1, &request::Request::Write(WriteRequest::CloseSession));
     let create = create(3, "/a", flags::PERSISTENT);
-    fixture.hear([close, get(2, "/a"), create], PACE);
+    fixture.handle_frames([close, get(2, "/a"), create], PACE);
     assert!(!fixture.client.ends_after_flush);
     fixture.apply(1, None);
-    assert_eq!(fixture.told(), [(1, 0)], "later requests are dropped");
+    assert_eq!(fixture.replies(), [(1, 0)], "later requests are dropped");
     assert!(fixture.client.ends_after_flush);
     assert_eq!(fixture.client.waiting(), 0);
 }
@@ -438,11 +438,11 @@ fn nothing_is_executed_after_the_end_of_a_local_session() {
         .add_local(SESSION, 4000, 0);
     let close = frame(2, &request::Request::Write(WriteRequest::CloseSession));
     let keep = flags::PERSISTENT;
-    fixture.hear([create(1, "/a", keep), close, get(3, "/a")], PACE);
-    assert_eq!(fixture.told(), []);
+    fixture.handle_frames([create(1, "/a", keep), close, get(3, "/a")], PACE);
+    assert_eq!(fixture.replies(), []);
     fixture.apply(1, None);
     fixture.drain(PACE);
-    assert_eq!(fixture.told(), [(1, 0), (2, 0)]);
+    assert_eq!(fixture.replies(), [(1, 0), (2, 0)]);
     assert!(fixture.client.ends_after_flush);
     assert!(!fixture.host.sessions.borrow_mut().is_local(SESSION));
 }
@@ -450,9 +450,9 @@ fn nothing_is_executed_after_the_end_of_a_local_session() {
 #[test]
 fn missed_events_come_before_the_reply_that_sets_the_watches_again() {
     let mut fixture = Fixture::new();
-    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.handle_frames([create(1, "/a", flags::PERSISTENT)], PACE);
     fixture.apply(5, None);
-    fixture.told();
+    fixture.replies();
     let path = || Some(vec![Some("/a".into())]);
     let request = ReadRequest::SetWatches(SetWatchesRequest {
         relative_zxid: 1,
@@ -462,19 +462,19 @@ fn missed_events_come_before_the_reply_that_sets_the_watches_again() {
         persistent: Some(Vec::new()),
         persistent_recursive: Some(Vec::new()),
     });
-    fixture.hear([frame(-8, &request::Request::Read(request))], PACE);
-    assert_eq!(fixture.told(), [(-1, 0), (-8, 0)]);
+    fixture.handle_frames([frame(-8, &request::Request::Read(request))], PACE);
+    assert_eq!(fixture.replies(), [(-1, 0), (-8, 0)]);
 }
 
 #[test]
 fn watches_over_the_limit_are_refused_and_not_set() {
     let mut fixture = Fixture::new();
-    fixture.host.bound = Some(Holding {
+    fixture.host.bound = Some(ResourceCounts {
         watches: 2,
         watch_bytes: usize::MAX,
         ephemerals: 0,
     });
-    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.handle_frames([create(1, "/a", flags::PERSISTENT)], PACE);
     fixture.apply(1, None);
     let exists = |xid, path: &str| {
         let request = ReadRequest::Exists(PathWatchRequest {
@@ -483,27 +483,27 @@ fn watches_over_the_limit_are_refused_and_not_set() {
         });
         frame(xid, &request::Request::Read(request))
     };
-    fixture.told();
-    fixture.hear([get(2, "/a"), exists(3, "/b"), exists(4, "/c")], PACE);
+    fixture.replies();
+    fixture.handle_frames([get(2, "/a"), exists(3, "/b"), exists(4, "/c")], PACE);
     // A client may set its existing watches again.
-    fixture.hear([get(5, "/a"), exists(6, "/b")], PACE);
+    fixture.handle_frames([get(5, "/a"), exists(6, "/b")], PACE);
     let throttled = ErrorCode::ThrottledOp.code();
     let told = [(2, 0), (3, NO_NODE), (4, throttled), (5, 0), (6, NO_NODE)];
-    assert_eq!(fixture.told(), told);
+    assert_eq!(fixture.replies(), told);
     assert_eq!(fixture.watches.lock().count(), 2);
     // Reads that wait after a write count as well.
     fixture.watches.lock().remove_watcher(WatcherId(1));
     let write = create(7, "/d", flags::PERSISTENT);
-    fixture.hear(
+    fixture.handle_frames(
         [write, get(8, "/a"), exists(9, "/b"), exists(10, "/c")],
         PACE,
     );
     fixture.apply(2, None);
     let told = [(7, 0), (8, 0), (9, NO_NODE), (10, throttled)];
-    assert_eq!(fixture.told(), told);
+    assert_eq!(fixture.replies(), told);
     // A client ignores an error reply to this request, so its connection ends.
-    fixture.hear([sets_watches_again()], PACE);
-    assert_eq!(fixture.told(), [(-8, throttled)]);
+    fixture.handle_frames([sets_watches_again()], PACE);
+    assert_eq!(fixture.replies(), [(-8, throttled)]);
     assert!(fixture.client.ends_after_flush);
     assert_eq!(fixture.watches.lock().count(), 2);
 }
@@ -512,9 +512,9 @@ fn watches_over_the_limit_are_refused_and_not_set() {
 fn late_set_watches_are_refused_and_the_connection_continues() {
     let mut fixture = Fixture::new();
     fixture.host.is_late = true;
-    fixture.hear([sets_watches_again(), get(3, "/a")], PACE);
+    fixture.handle_frames([sets_watches_again(), get(3, "/a")], PACE);
     let throttled = ErrorCode::ThrottledOp.code();
-    assert_eq!(fixture.told(), [(-8, throttled), (3, throttled)]);
+    assert_eq!(fixture.replies(), [(-8, throttled), (3, throttled)]);
     assert!(!fixture.client.ends_after_flush);
 }
 
@@ -539,7 +539,7 @@ fn watch_paths_over_the_limit_of_a_connection_are_refused() {
         get(5, "/zookeeper"),
         sets_watches_again(),
     ];
-    fixture.hear(frames, PACE);
+    fixture.handle_frames(frames, PACE);
     let told = [
         (1, NO_NODE),
         (2, NO_NODE),
@@ -549,7 +549,7 @@ fn watch_paths_over_the_limit_of_a_connection_are_refused() {
         (-8, 0),
     ];
     // Events for missing znodes come before the last reply.
-    let mut answered = fixture.told();
+    let mut answered = fixture.replies();
     answered.retain(|(xid, _)| *xid != -1);
     assert_eq!(answered, told);
     assert!(!fixture.client.ends_after_flush);
@@ -570,7 +570,7 @@ fn sets_watches_again() -> Bytes {
 #[test]
 fn ephemerals_over_the_limit_are_refused_in_order() {
     let mut fixture = Fixture::new();
-    fixture.host.bound = Some(Holding {
+    fixture.host.bound = Some(ResourceCounts {
         watches: 0,
         watch_bytes: 0,
         ephemerals: 2,
@@ -586,28 +586,28 @@ fn ephemerals_over_the_limit_are_refused_in_order() {
         create(4, "/c", brief),
         keep,
     ];
-    fixture.hear(frames, PACE);
+    fixture.handle_frames(frames, PACE);
     assert_eq!(
         fixture.host.submitted.len(),
         3,
         "two ephemerals and another"
     );
-    assert_eq!(fixture.told(), [], "they are refused in their turn");
+    assert_eq!(fixture.replies(), [], "they are refused in their turn");
     for zxid in 1..=3 {
         fixture.apply(zxid, None);
     }
     let throttled = ErrorCode::ThrottledOp.code();
     let told = [(1, 0), (2, throttled), (3, 0), (4, throttled), (5, 0)];
-    assert_eq!(fixture.told(), told);
+    assert_eq!(fixture.replies(), told);
     let delete = WriteRequest::Delete(PathVersionRequest {
         path: Some("/a".into()),
         version: -1,
     });
-    fixture.hear([frame(6, &request::Request::Write(delete))], PACE);
+    fixture.handle_frames([frame(6, &request::Request::Write(delete))], PACE);
     fixture.apply(4, None);
-    fixture.hear([create(7, "/c", brief), create(8, "/f", brief)], PACE);
+    fixture.handle_frames([create(7, "/c", brief), create(8, "/f", brief)], PACE);
     fixture.apply(5, None);
-    assert_eq!(fixture.told(), [(6, 0), (7, 0), (8, throttled)]);
+    assert_eq!(fixture.replies(), [(6, 0), (7, 0), (8, throttled)]);
 }
 
 #[test]
@@ -618,8 +618,8 @@ fn unknown_operations_are_answered_and_end_the_connection() {
     12345.encode(&mut unknown);
     let keep = flags::PERSISTENT;
     let frames = [create(1, "/a", keep), unknown.into(), get(3, "/a")];
-    fixture.hear(frames, PACE);
-    assert_eq!(fixture.told(), [(2, ErrorCode::Unimplemented.code())]);
+    fixture.handle_frames(frames, PACE);
+    assert_eq!(fixture.replies(), [(2, ErrorCode::Unimplemented.code())]);
     assert!(fixture.client.ends_after_flush);
     assert_eq!(fixture.client.waiting(), 1, "the write stays under way");
 }
@@ -631,7 +631,7 @@ fn a_slow_read_delays_the_next_write() {
     let slow = ReadRequest::GetAllChildrenNumber(PathRequest { path });
     let slow = frame(2, &request::Request::Read(slow));
     let keep = flags::PERSISTENT;
-    let next = fixture.hear([create(1, "/a", keep), slow, create(3, "/b", keep)], PACE);
+    let next = fixture.handle_frames([create(1, "/a", keep), slow, create(3, "/b", keep)], PACE);
     assert_eq!(next, Resume::Wait);
     assert_eq!(fixture.host.submitted.len(), 1);
 }

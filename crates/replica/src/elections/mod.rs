@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use config::members::MemberRole;
 use config::membership::Membership;
 use election::links::{CloseReason, ConnectionId, LinkAction, Links};
-use election::{Action, Candidate, Election, Heard, Oracle, Role, Vote};
+use election::{Action, Candidate, Election, Oracle, ReceivedNotification, Role, Vote};
 use proto::hello::{Endpoint, Hello};
 use proto::notification::{Notification, PeerState};
 use proto::{ConfigVersion, ElectionRound, Epoch, Sid};
@@ -58,7 +58,7 @@ pub enum ElectionInput {
         is_refusal: bool,
     },
     /// A notification arrived.
-    Heard {
+    ReceivedNotification {
         /// Connection on which it arrived.
         connection: ConnectionId,
         /// Received notification.
@@ -109,7 +109,7 @@ pub enum ElectionEffect {
         notification: Notification,
     },
     /// Query the oracle of two.
-    AskOracle,
+    QueryOracle,
 }
 
 /// Result of a call to the elections.
@@ -150,7 +150,7 @@ enum ElectionWork {
     /// A notification of this server to itself.
     Own(Notification),
     /// A newer list was seen. Its notification may still have to be handled.
-    Adopt(Sid, Box<Heard>, Box<Membership>),
+    Adopt(Sid, Box<ReceivedNotification>, Box<Membership>),
 }
 
 /// State of a server's elections.
@@ -168,7 +168,7 @@ pub struct Elections {
     /// Whether the oracle is queried: initially, and on a leader as long as it lacks a follower.
     is_oracle_needed: bool,
     /// Whether the election waits for the oracle's answer.
-    is_oracle_asked: bool,
+    is_oracle_queried: bool,
     /// Time at which the server began to look for a leader, ms; `None` if it is not looking.
     looking_since_ms: Option<i64>,
     /// Last list of another server that could not be adopted.
@@ -202,7 +202,7 @@ impl Elections {
             candidate,
             kept: BTreeMap::new(),
             is_oracle_needed: true,
-            is_oracle_asked: false,
+            is_oracle_queried: false,
             looking_since_ms: None,
             refused_list: None,
             work: VecDeque::new(),
@@ -210,9 +210,9 @@ impl Elections {
         })
     }
 
-    /// Sets a minimum version. See [`Election::take_no_list_before`].
-    pub(crate) fn take_no_list_before(&mut self, version: ConfigVersion) {
-        self.election.take_no_list_before(version);
+    /// Sets a minimum version. See [`Election::set_min_config_version`].
+    pub(crate) fn set_min_config_version(&mut self, version: ConfigVersion) {
+        self.election.set_min_config_version(version);
     }
 
     /// Starts listening.
@@ -224,7 +224,12 @@ impl Elections {
 
     /// Begins a round, because the server has started or its role has ended. `candidate` describes
     /// the current log.
-    pub fn look(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<ElectionAction>) {
+    pub fn start_election(
+        &mut self,
+        candidate: Candidate,
+        now_ms: i64,
+        out: &mut Vec<ElectionAction>,
+    ) {
         self.candidate = candidate;
         self.looking_since_ms = Some(now_ms);
         self.start_round(now_ms);
@@ -236,7 +241,7 @@ impl Elections {
         self.election.handle_epoch_active(epoch);
     }
 
-    /// Ends the role. [`look`](Self::look) must follow once the log is on disk.
+    /// Ends the role. [`start_election`](Self::start_election) must follow once the log is on disk.
     pub fn end_role(&mut self) {
         self.election.end_role();
     }
@@ -303,14 +308,14 @@ impl Elections {
                     self.election.handle_peer_refused(sid, now_ms);
                 }
             }
-            ElectionInput::Heard {
+            ElectionInput::ReceivedNotification {
                 connection,
                 notification,
             } => {
                 // A replaced connection may still deliver a notification, which is ignored.
                 if let Some(sid) = self.kept.get(&connection).copied() {
                     tracing::trace!(%sid, ?notification, "heard");
-                    self.hear(sid, notification, now_ms);
+                    self.handle_notification(sid, notification, now_ms);
                 }
             }
             ElectionInput::Closed { connection } => {
@@ -325,7 +330,7 @@ impl Elections {
 
     /// Handles the oracle's answer.
     pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<ElectionAction>) {
-        if std::mem::take(&mut self.is_oracle_asked) {
+        if std::mem::take(&mut self.is_oracle_queried) {
             self.finish_wait(grants, now_ms);
             self.carry_out(now_ms, out);
         }
@@ -334,7 +339,7 @@ impl Elections {
     /// Returns the time at which to call [`handle_deadline`](Self::handle_deadline).
     pub fn deadline_ms(&self) -> Option<i64> {
         let election = self.election.next_deadline();
-        let election = election.filter(|_| !self.is_oracle_asked);
+        let election = election.filter(|_| !self.is_oracle_queried);
         [election, self.links.next_deadline()]
             .into_iter()
             .flatten()
@@ -350,10 +355,10 @@ impl Elections {
             self.links.handle_deadline(now_ms, &mut links);
             self.queue_links(links);
         }
-        if is_due(self.election.next_deadline()) && !self.is_oracle_asked {
+        if is_due(self.election.next_deadline()) && !self.is_oracle_queried {
             if self.settings.has_oracle && self.is_oracle_needed {
-                self.is_oracle_asked = true;
-                out.push(ElectionAction::Carry(ElectionEffect::AskOracle));
+                self.is_oracle_queried = true;
+                out.push(ElectionAction::Carry(ElectionEffect::QueryOracle));
             } else {
                 self.finish_wait(false, now_ms);
             }
@@ -392,16 +397,16 @@ impl Elections {
         }
     }
 
-    fn hear(&mut self, from: Sid, notification: Notification, now_ms: i64) {
-        let (heard, list) = voting_lists::read(notification, self.settings.multi_address);
+    fn handle_notification(&mut self, from: Sid, notification: Notification, now_ms: i64) {
+        let (received, list) = voting_lists::read(notification, self.settings.multi_address);
         let mut actions = Vec::new();
         self.election
-            .handle_notification(from, &heard, now_ms, &mut actions);
+            .handle_notification(from, &received, now_ms, &mut actions);
         let is_seen = |action: &Action| matches!(action, Action::ConfigSeen { .. });
         if actions.iter().any(is_seen)
             && let Some(list) = list
         {
-            let work = ElectionWork::Adopt(from, Box::new(heard), Box::new(list));
+            let work = ElectionWork::Adopt(from, Box::new(received), Box::new(list));
             self.work.push_back(work);
         }
         self.queue_actions(actions);
@@ -411,7 +416,7 @@ impl Elections {
     fn adopt(
         &mut self,
         from: Sid,
-        heard: &Heard,
+        received: &ReceivedNotification,
         seen: Membership,
         now_ms: i64,
         out: &mut Vec<ElectionAction>,
@@ -445,7 +450,7 @@ impl Elections {
             }
         } else {
             self.election.set_electorate(electorate, now_ms);
-            self.hear(from, heard.notification.clone(), now_ms);
+            self.handle_notification(from, received.notification.clone(), now_ms);
         }
     }
 
@@ -466,10 +471,10 @@ impl Elections {
                 ElectionWork::Election(action) => self.carry_out_election(action, now_ms, out),
                 ElectionWork::Link(action) => self.carry_out_link(action, now_ms, out),
                 ElectionWork::Own(notification) => {
-                    self.hear(self.settings.me, notification, now_ms);
+                    self.handle_notification(self.settings.me, notification, now_ms);
                 }
-                ElectionWork::Adopt(from, heard, list) => {
-                    self.adopt(from, &heard, *list, now_ms, out);
+                ElectionWork::Adopt(from, received, list) => {
+                    self.adopt(from, &received, *list, now_ms, out);
                 }
             }
         }

@@ -26,7 +26,7 @@ impl<H: Host> Replica<H> {
 
     fn carry_out_election(&mut self, action: ElectionAction, turn: &mut Turn<'_, H>) {
         match action {
-            ElectionAction::Carry(ElectionEffect::AskOracle) => self.ask_oracle(turn),
+            ElectionAction::Carry(ElectionEffect::QueryOracle) => self.query_oracle(turn),
             ElectionAction::Carry(effect) => turn.effect(Effect::Election(effect)),
             ElectionAction::Elected {
                 state,
@@ -56,11 +56,11 @@ impl<H: Host> Replica<H> {
     }
 
     /// Starts looking for a leader.
-    pub(crate) fn look(&mut self, turn: &mut Turn<'_, H>) {
+    pub(crate) fn start_election(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &self.member {
             let candidate = member.candidate();
             self.with_elections(turn, |elections, now_ms, out| {
-                elections.look(candidate, now_ms, out);
+                elections.start_election(candidate, now_ms, out);
             });
         }
     }
@@ -83,7 +83,7 @@ impl<H: Host> Replica<H> {
     /// Handles the answer of the oracle of two, both for the election and for the leader.
     pub(crate) fn handle_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
         let member = self.member.as_mut();
-        let asked_ms = member.and_then(|member| member.oracle_asked_ms.pop_front());
+        let asked_ms = member.and_then(|member| member.oracle_queried_ms.pop_front());
         let age_ms = asked_ms.map_or(0, |asked_ms| turn.now.ms - asked_ms);
         self.with_elections(turn, |elections, now_ms, out| {
             elections.handle_oracle(grants, now_ms, out);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use config::members::{Member, MemberAddress, MemberRole};
 use config::membership::Membership;
-use election::{Electorate, Heard, MemberList, Role};
+use election::{Electorate, MemberList, ReceivedNotification, Role};
 use proto::Sid;
 use proto::hello::Endpoint;
 use proto::notification::{CONFIG_BYTES_MAX, Notification};
@@ -110,17 +110,17 @@ pub(crate) fn role(role: MemberRole) -> Role {
 pub(crate) fn read(
     notification: Notification,
     multi_address_enabled: bool,
-) -> (Heard, Option<Membership>) {
+) -> (ReceivedNotification, Option<Membership>) {
     let list = read_list(&notification, multi_address_enabled);
     let members = list.as_ref().map(|list| MemberList {
         version: list.version,
         voters: list.participants().map(|member| member.sid).collect(),
     });
-    let heard = Heard {
+    let received = ReceivedNotification {
         notification,
         members,
     };
-    (heard, list)
+    (received, list)
 }
 
 fn read_list(notification: &Notification, multi_address_enabled: bool) -> Option<Membership> {
@@ -214,10 +214,13 @@ mod tests {
             b"\xff\xfe",
             b"server.1=a:1:2|b:1:2",
         ] {
-            let (heard, _) = read(notification(text), false);
-            assert_eq!((heard.members, heard.notification.zxid), (None, Zxid(2)));
+            let (received, _) = read(notification(text), false);
+            assert_eq!(
+                (received.members, received.notification.zxid),
+                (None, Zxid(2))
+            );
         }
-        let (heard, _) = read(notification(THREE.as_bytes()), false);
-        assert_eq!(heard.members.unwrap().to_string(), "1,2 version 5");
+        let (received, _) = read(notification(THREE.as_bytes()), false);
+        assert_eq!(received.members.unwrap().to_string(), "1,2 version 5");
     }
 }

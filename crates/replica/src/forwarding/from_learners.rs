@@ -8,7 +8,7 @@ use zab::leader::{Action, LinkId};
 
 use crate::interface::host::{Host, State, Turn};
 use crate::interface::note::Note;
-use crate::order::long_requests::Incoming;
+use crate::order::long_requests::OrderItem;
 use crate::order::proposals::ServerRequest;
 use crate::replica::Replica;
 use crate::roles::Role;
@@ -58,7 +58,7 @@ pub(crate) fn incoming(
     from: LinkId,
     request: LearnerRequest,
     field_limits: Limits,
-) -> Option<Incoming> {
+) -> Option<OrderItem> {
     let op = request.op();
     let LearnerRequest {
         session,
@@ -75,7 +75,7 @@ pub(crate) fn incoming(
         return None;
     };
     if op == OpCode::Sync {
-        return Some(Incoming::Sync {
+        return Some(OrderItem::Sync {
             link: from,
             session,
         });
@@ -110,7 +110,7 @@ pub(crate) fn incoming(
             Err(ErrorCode::MarshallingError)
         }
     };
-    Some(Incoming::Order(ServerRequest {
+    Some(OrderItem::Order(ServerRequest {
         owner: owner_of(from),
         session,
         cxid,
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_request_may_be_as_long_as_the_configuration_allows() {
         let decoded = |data_bytes, limits| match incoming(LinkId(1), create(data_bytes), limits) {
-            Some(Incoming::Order(order)) => order.request.map(|_| ()),
+            Some(OrderItem::Order(order)) => order.request.map(|_| ()),
             _ => panic!("a create is ordered"),
         };
         let raised = Limits::from_max_buffer(10 << 20, 10 << 20);

@@ -135,7 +135,7 @@ impl<H: Host> Replica<H> {
         let learner = learning.learner.as_mut();
         if learner.is_some_and(|learner| learner.revalidate(touch, &mut actions)) {
             if let Some(observers) = &mut learning.observers {
-                observers.came_back(renewal.session, SessionHolder::Client);
+                observers.note_session_return(renewal.session, SessionHolder::Client);
             }
             if let Some(older) = learning.renewals.push(renewal) {
                 turn.effect(Effect::CloseClient(older.ticket));

@@ -165,7 +165,7 @@ pub enum Effect {
     /// have changed.
     SetMemberHosts(Vec<String>),
     /// Query the oracle of two. `Oracle` follows.
-    AskOracle,
+    QueryOracle,
 
     /// Use this service for clients from now on.
     Serve(Service),
@@ -211,10 +211,10 @@ impl fmt::Display for Effect {
         match self {
             Self::Append(record) => write!(f, "append {record}"),
             Self::Send { to, packet, .. } => {
-                write!(f, "{to}: send {}", zab::packets::ShowLeader(packet))
+                write!(f, "{to}: send {}", zab::packets::LeaderPacketText(packet))
             }
             Self::SendToLeader(packet) => {
-                write!(f, "send {}", zab::packets::ShowLearner(packet))
+                write!(f, "send {}", zab::packets::LearnerPacketText(packet))
             }
             other => write!(f, "{other:?}"),
         }

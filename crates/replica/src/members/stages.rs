@@ -140,7 +140,7 @@ impl<H: Host> Replica<H> {
         turn.disk(DiskOrder::SaveMembers { file, is_required });
         self.show_config(turn);
         self.configure_election(turn);
-        self.show(turn);
+        self.publish_view(turn);
         self.follow_change(&change, designated_leader, turn);
     }
 

@@ -7,7 +7,7 @@ use proto::{ErrorCode, SessionId, Zxid};
 use zab::Record;
 use zab::learner::Learner;
 
-use super::long_requests::Incoming;
+use super::long_requests::OrderItem;
 use super::proposals::InFlight;
 use crate::interface::effect::{Applied, Effect};
 use crate::interface::host::{Host, State, Turn};
@@ -199,7 +199,7 @@ impl<H: Host> Replica<H> {
         let Role::Leading(leading) = &mut self.role else {
             return turn.effect(Effect::CloseClient(ticket));
         };
-        let sync = Incoming::OwnSync { ticket, session };
+        let sync = OrderItem::OwnSync { ticket, session };
         if self.long_requests.admit(sync).is_none() {
             return;
         }

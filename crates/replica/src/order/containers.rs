@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use proto::SessionId;
 use proto::request::WriteRequest;
 
-use super::long_requests::Incoming;
+use super::long_requests::OrderItem;
 use super::proposals::ServerRequest;
 use crate::interface::host::{Host, State, Turn};
 use crate::interface::settings::ContainerSettings;
@@ -67,7 +67,7 @@ impl<H: Host> Replica<H> {
             tracing::debug!(path = &*path, "deleting a container or TTL znode");
             let delete = WriteRequest::DeleteContainer { path };
             let order = ServerRequest::own(SessionId::NONE, delete);
-            self.incoming.push(Incoming::Order(order));
+            self.incoming.push(OrderItem::Order(order));
         }
         let pause_ms = if check.due.is_empty() {
             settings.check_interval_ms

@@ -31,7 +31,7 @@ use crate::interface::effect::{DiskOrder, Effect};
 use crate::interface::host::{Host, State, Turn};
 use crate::interface::note::Note;
 use crate::replica::Replica;
-use crate::roles::kept_state::WrongTree;
+use crate::roles::member_state::WrongTree;
 use crate::roles::{NextRole, Role};
 
 /// Minimum time between two log lines about mismatches, ms.
@@ -152,7 +152,7 @@ impl<H: Host> Replica<H> {
         if let (Role::Learning(learning), Some(digest)) = (&mut self.role, digest) {
             learning.digest_reported = Some((zxid, digest));
             turn.effect(Effect::SendToLeader(LearnerPacket::Digest { zxid, digest }));
-            self.ask_observers_digests(zxid, turn);
+            self.query_observers_digests(zxid, turn);
         }
     }
 

@@ -11,7 +11,7 @@ use tree::{PrepareContext, SessionKind, Tree};
 use zab::Record;
 use zab::leader::{Action, LinkId, NextConfig, ProposeError};
 
-use super::long_requests::{Incoming, long_bytes};
+use super::long_requests::{OrderItem, long_bytes};
 use crate::interface::effect::Effect;
 use crate::interface::host::{Host, State, Turn};
 use crate::interface::input::{ClientRequest, Ticket};
@@ -242,7 +242,7 @@ impl<H: Host> Replica<H> {
         let may_wait = !self.long_requests.is_empty() || requests.iter().any(is_long);
         if may_wait && self.member.is_some() {
             for request in requests.drain(..) {
-                let incoming = Incoming::Client(Box::new(request));
+                let incoming = OrderItem::Client(Box::new(request));
                 if let Some(incoming) = self.long_requests.admit(incoming) {
                     self.order(&tree, incoming, &mut actions, turn);
                 }
@@ -292,12 +292,12 @@ impl<H: Host> Replica<H> {
         let Role::Leading(leading) = &self.role else {
             return;
         };
-        if !self.long_requests.are_under_way() && self.long_requests.is_empty() {
+        if !self.long_requests.has_unconfirmed() && self.long_requests.is_empty() {
             return;
         }
         let followers = leading
             .leader
-            .on_disk_of_followers(turn.now.ms, limits::FOLLOWER_PATIENCE_MS);
+            .min_follower_synced_zxid(turn.now.ms, limits::FOLLOWER_PATIENCE_MS);
         let not_applied = self.in_flight.front();
         let applied = not_applied.map_or(self.last_zxid, |first| {
             Zxid(first.record.header.zxid.0.saturating_sub(1))
@@ -320,20 +320,20 @@ impl<H: Host> Replica<H> {
     fn order(
         &mut self,
         tree: &Tree,
-        incoming: Incoming,
+        incoming: OrderItem,
         actions: &mut Vec<Action>,
         turn: &mut Turn<'_, H>,
     ) {
         match incoming {
-            Incoming::Order(order) => self.propose(tree, (&order).into(), actions, turn),
-            Incoming::Client(request) => self.order_client(tree, &request, actions, turn),
-            Incoming::Sync { link, .. } => {
+            OrderItem::Order(order) => self.propose(tree, (&order).into(), actions, turn),
+            OrderItem::Client(request) => self.order_client(tree, &request, actions, turn),
+            OrderItem::Sync { link, .. } => {
                 if let Role::Leading(leading) = &mut self.role {
                     leading.leader.sync(link, actions);
                 }
             }
-            Incoming::Revalidate { link, touch } => self.revalidate(link, touch, actions, turn),
-            Incoming::OwnSync { ticket, .. } => {
+            OrderItem::Revalidate { link, touch } => self.revalidate(link, touch, actions, turn),
+            OrderItem::OwnSync { ticket, .. } => {
                 if let Role::Leading(leading) = &mut self.role {
                     let last_proposed = leading.leader.last_proposed();
                     leading.own_syncs.push_back((last_proposed, ticket));
@@ -346,16 +346,16 @@ impl<H: Host> Replica<H> {
     fn propose(
         &mut self,
         tree: &Tree,
-        asked: UnorderedRequest<'_>,
+        unordered: UnorderedRequest<'_>,
         actions: &mut Vec<Action>,
         turn: &mut Turn<'_, H>,
     ) {
         let zxid = match &self.role {
             Role::Leading(leading) if leading.leader.is_leading() => leading.leader.next_zxid(),
-            _ => return self.drop_asked(&asked, turn),
+            _ => return self.drop_unordered(&unordered, turn),
         };
         let mut next = None;
-        let record = self.prepare(tree, &asked, zxid, &mut next, turn);
+        let record = self.prepare(tree, &unordered, zxid, &mut next, turn);
         self.last_zxid = zxid;
         // The length is known only after encoding. A buffer that grew would be moved each time.
         self.scratch.clear();
@@ -363,23 +363,23 @@ impl<H: Host> Replica<H> {
         record.encode(&mut self.scratch);
         match self.propose_scratch(zxid, next, actions, turn) {
             Ok(()) => {
-                if asked.long_bytes > 0 && self.member.is_some() {
-                    self.long_requests.proposed(zxid, asked.long_bytes);
+                if unordered.long_bytes > 0 && self.member.is_some() {
+                    self.long_requests.proposed(zxid, unordered.long_bytes);
                 }
                 self.in_flight.push_back(InFlight {
                     record,
-                    op: asked.op,
-                    origin: asked.origin,
-                    large_bytes: asked.large_bytes,
-                    is_counted: asked.is_counted,
+                    op: unordered.op,
+                    origin: unordered.origin,
+                    large_bytes: unordered.large_bytes,
+                    is_counted: unordered.is_counted,
                 });
             }
             Err(error) => {
                 // The client will lose its connection, like all clients.
                 log_limiter::limited!(warn, %zxid, err = %error, "cannot propose a request");
                 turn.effect(Effect::Release {
-                    requests: usize::from(asked.is_counted),
-                    large_bytes: asked.large_bytes,
+                    requests: usize::from(unordered.is_counted),
+                    large_bytes: unordered.large_bytes,
                 });
             }
         }
@@ -418,21 +418,21 @@ impl<H: Host> Replica<H> {
     fn prepare(
         &mut self,
         tree: &Tree,
-        asked: &UnorderedRequest<'_>,
+        unordered: &UnorderedRequest<'_>,
         zxid: Zxid,
         next: &mut Option<NextConfig>,
         turn: &mut Turn<'_, H>,
     ) -> TxnRecord {
-        let session_check = check_session(asked, turn);
+        let session_check = check_session(unordered, turn);
         let context = PrepareContext {
-            session: asked.session,
-            cxid: asked.cxid,
+            session: unordered.session,
+            cxid: unordered.cxid,
             zxid,
             time_ms: turn.now.wall_ms,
-            identities: asked.identities,
+            identities: unordered.identities,
             session_check,
         };
-        let record = match asked.request {
+        let record = match unordered.request {
             Err(error) => self.overlay.refuse(tree, error, &context),
             Ok(WriteRequest::Reconfig(request)) => {
                 let (record, config) = self.prepare_reconfig(tree, request, &context, turn);
@@ -447,17 +447,17 @@ impl<H: Host> Replica<H> {
             }
             Ok(request) => self.overlay.prepare(tree, request, &context),
         };
-        if let Ok(request) = asked.request {
+        if let Ok(request) = unordered.request {
             turn.note(Note::Became(request, &record.txn));
         }
         match record.txn {
             Txn::CreateSession { timeout_ms } => {
                 let mut sessions = turn.state.sessions();
-                sessions.add(asked.session, timeout_ms, turn.now.ms);
-                sessions.claim(asked.session, asked.owner);
+                sessions.add(unordered.session, timeout_ms, turn.now.ms);
+                sessions.claim(unordered.session, unordered.owner);
             }
             // Later requests are refused from here on.
-            Txn::CloseSession { .. } => turn.state.sessions().set_closing(asked.session),
+            Txn::CloseSession { .. } => turn.state.sessions().set_closing(unordered.session),
             _ => {}
         }
         record
@@ -470,7 +470,7 @@ impl<H: Host> Replica<H> {
             .into_iter()
             .chain(waiting)
         {
-            if let Incoming::Client(request) = incoming {
+            if let OrderItem::Client(request) = incoming {
                 self.drop_request(&request, turn);
             }
         }
@@ -478,15 +478,15 @@ impl<H: Host> Replica<H> {
 
     /// Drops a request without an answer.
     pub(crate) fn drop_request(&mut self, request: &ClientRequest, turn: &mut Turn<'_, H>) {
-        self.drop_asked(&request.into(), turn);
+        self.drop_unordered(&request.into(), turn);
     }
 
-    fn drop_asked(&mut self, asked: &UnorderedRequest<'_>, turn: &mut Turn<'_, H>) {
+    fn drop_unordered(&mut self, unordered: &UnorderedRequest<'_>, turn: &mut Turn<'_, H>) {
         turn.effect(Effect::Release {
-            requests: usize::from(asked.is_counted),
-            large_bytes: asked.large_bytes,
+            requests: usize::from(unordered.is_counted),
+            large_bytes: unordered.large_bytes,
         });
-        if let Some(origin) = asked.origin {
+        if let Some(origin) = unordered.origin {
             turn.effect(Effect::CloseClient(origin));
         }
     }
@@ -506,18 +506,21 @@ impl<H: Host> Replica<H> {
 }
 
 fn check_session<H: Host>(
-    asked: &UnorderedRequest<'_>,
+    unordered: &UnorderedRequest<'_>,
     turn: &Turn<'_, H>,
 ) -> Result<SessionKind, ErrorCode> {
-    match asked.request {
+    match unordered.request {
         // These requests begin or end a session.
         Ok(WriteRequest::CreateSession { .. } | WriteRequest::CloseSession) => {
             Ok(SessionKind::Global)
         }
         // This is the server's own request.
-        Ok(WriteRequest::DeleteContainer { .. }) if asked.session == SessionId::NONE => {
+        Ok(WriteRequest::DeleteContainer { .. }) if unordered.session == SessionId::NONE => {
             Ok(SessionKind::Global)
         }
-        _ => turn.state.sessions().check(asked.session, asked.owner),
+        _ => turn
+            .state
+            .sessions()
+            .check(unordered.session, unordered.owner),
     }
 }

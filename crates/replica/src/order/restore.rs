@@ -55,7 +55,7 @@ impl<H: Host> Replica<H> {
             return;
         };
         let last: Zxid = tree.last_zxid().max(self.last_zxid);
-        tree.stand_for(last);
+        tree.raise_last_zxid(last);
         self.role = Role::Looking;
         self.replace_tree(*tree, turn);
         self.overlay = Overlay::new(&turn.state.tree());

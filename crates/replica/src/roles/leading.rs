@@ -18,7 +18,7 @@ use crate::interface::host::{Host, State, Turn};
 use crate::interface::input::Port;
 use crate::interface::note::Note;
 use crate::limits;
-use crate::order::long_requests::Incoming;
+use crate::order::long_requests::OrderItem;
 use crate::order::proposals::ServerRequest;
 use crate::replica::Replica;
 use crate::session::Sessions;
@@ -94,7 +94,7 @@ impl<H: Host> Replica<H> {
         }));
         self.set_role(role, turn);
         if has_oracle {
-            self.ask_oracle(turn);
+            self.query_oracle(turn);
         }
         self.carry_out_leader(actions, turn);
     }
@@ -140,7 +140,7 @@ impl<H: Host> Replica<H> {
             leading.spare = actions;
         }
         self.compare_digests_if_due(turn);
-        self.ask_oracle_if_wanted(turn);
+        self.query_oracle_if_wanted(turn);
         self.step_down_if_log_lags(turn);
     }
 
@@ -187,7 +187,10 @@ impl<H: Host> Replica<H> {
         self.with_leader(turn, |leader, now_ms, out| {
             let mut packets = packets.into_iter().peekable();
             while let Some(packet) = packets.next() {
-                if !packets.peek().is_some_and(|next| says_more(next, &packet)) {
+                if !packets
+                    .peek()
+                    .is_some_and(|next| supersedes_ack(next, &packet))
+                {
                     leader.handle_packet(link, packet, now_ms, out);
                 }
             }
@@ -251,7 +254,7 @@ impl<H: Host> Replica<H> {
             Action::Lead {
                 epoch,
                 designated_leader,
-            } => self.lead(epoch, designated_leader, turn),
+            } => self.start_serving(epoch, designated_leader, turn),
             Action::ActivateConfig {
                 record,
                 designated_leader,
@@ -267,7 +270,7 @@ impl<H: Host> Replica<H> {
             Action::Touch { from: _, sessions } => self.touch_sessions(&sessions, turn),
             Action::Revalidate { from, session } => {
                 let (link, touch) = (from, session);
-                self.incoming.push(Incoming::Revalidate { link, touch });
+                self.incoming.push(OrderItem::Revalidate { link, touch });
             }
             Action::CompareDigests { .. } => {
                 if let Role::Leading(leading) = &mut self.role {
@@ -317,7 +320,12 @@ impl<H: Host> Replica<H> {
     }
 
     /// Starts leading, because the epoch is established. Clients are served from now on.
-    fn lead(&mut self, epoch: Epoch, designated_leader: Option<Sid>, turn: &mut Turn<'_, H>) {
+    fn start_serving(
+        &mut self,
+        epoch: Epoch,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
         let last = turn.state.tree().last_zxid();
         turn.establish(last);
         let start = Zxid::new(epoch, 0);
@@ -349,7 +357,7 @@ impl<H: Host> Replica<H> {
             self.expiry.begin(turn.now.ms);
         }
         turn.note(Note::LeadingBegins);
-        self.show(turn);
+        self.publish_view(turn);
         self.end_orphans(orphans);
     }
 
@@ -358,7 +366,7 @@ impl<H: Host> Replica<H> {
     fn end_orphans(&mut self, orphans: Vec<proto::SessionId>) {
         for session in orphans {
             tracing::warn!(%session, "deleting ephemeral znodes whose session no longer exists");
-            self.incoming.push(Incoming::Order(ServerRequest::own(
+            self.incoming.push(OrderItem::Order(ServerRequest::own(
                 session,
                 WriteRequest::CloseSession,
             )));
@@ -424,55 +432,58 @@ impl<H: Host> Replica<H> {
         };
         let is_needed = leading.leader.needs_oracle();
         if let Some(watch) = &mut leading.oracle {
-            watch.ask_at_ms = Some(turn.now.ms.saturating_add(half_a_tick_ms));
+            watch.query_at_ms = Some(turn.now.ms.saturating_add(half_a_tick_ms));
             if is_late {
-                watch.asked_about = None;
+                watch.queried_about = None;
             }
             if watch.is_needed.replace(is_needed) != Some(is_needed) {
                 member.elections.set_oracle_needed(is_needed);
             }
         }
-        self.ask_oracle_if_wanted(turn);
+        self.query_oracle_if_wanted(turn);
     }
 
     /// Queries the oracle of two. The answer arrives as [`Input::Oracle`](crate::Input::Oracle).
-    pub(crate) fn ask_oracle(&mut self, turn: &mut Turn<'_, H>) {
+    pub(crate) fn query_oracle(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
-            member.oracle_asked_ms.push_back(turn.now.ms);
+            member.oracle_queried_ms.push_back(turn.now.ms);
         }
         if let Role::Leading(leading) = &mut self.role
             && let Some(watch) = &mut leading.oracle
         {
-            watch.asked_about = leading.leader.oracle_question();
+            watch.queried_about = leading.leader.oracle_question();
         }
-        turn.effect(Effect::AskOracle);
+        turn.effect(Effect::QueryOracle);
     }
 
     /// Queries the oracle immediately if a decision that arose after the last query waits for the
     /// answer. After a refusal, the query is repeated half a tick later.
-    fn ask_oracle_if_wanted(&mut self, turn: &mut Turn<'_, H>) {
+    fn query_oracle_if_wanted(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;
         };
         let question = leading.leader.oracle_question();
         if let Some(watch) = &mut leading.oracle
             && question.is_some()
-            && watch.asked_about != question
-            && watch.ask_at_ms.take().is_some()
+            && watch.queried_about != question
+            && watch.query_at_ms.take().is_some()
         {
-            self.ask_oracle(turn);
+            self.query_oracle(turn);
         }
     }
 
-    pub(crate) fn ask_oracle_if_due(&mut self, turn: &mut Turn<'_, H>) {
+    pub(crate) fn query_oracle_if_due(&mut self, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return;
         };
         let now_ms = turn.now.ms;
         if let Some(watch) = &mut leading.oracle
-            && watch.ask_at_ms.take_if(|at_ms| *at_ms <= now_ms).is_some()
+            && watch
+                .query_at_ms
+                .take_if(|at_ms| *at_ms <= now_ms)
+                .is_some()
         {
-            self.ask_oracle(turn);
+            self.query_oracle(turn);
         }
     }
 }
@@ -487,7 +498,7 @@ fn newest_sampled(upto: Zxid, sampling: i64) -> Option<Zxid> {
 /// Returns whether `next` acknowledges everything that `packet` does, and more. This holds for
 /// later zxids because a log is contiguous. A follower sends one acknowledgement per transaction,
 /// and dozens arrive together.
-fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
+fn supersedes_ack(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
     match (packet, next) {
         // No proposal has counter 0.
         (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {
@@ -504,18 +515,18 @@ mod tests {
     #[test]
     fn an_acknowledgement_is_skipped_only_for_a_later_one_of_its_epoch() {
         let ack = |zxid| LearnerPacket::Ack { zxid: Zxid(zxid) };
-        assert!(says_more(&ack(0x1_0000_0009), &ack(0x1_0000_0008)));
-        assert!(!says_more(&ack(0x1_0000_0008), &ack(0x1_0000_0008)));
-        assert!(!says_more(&ack(0x1_0000_0007), &ack(0x1_0000_0008)));
+        assert!(supersedes_ack(&ack(0x1_0000_0009), &ack(0x1_0000_0008)));
+        assert!(!supersedes_ack(&ack(0x1_0000_0008), &ack(0x1_0000_0008)));
+        assert!(!supersedes_ack(&ack(0x1_0000_0007), &ack(0x1_0000_0008)));
         // The acknowledgement of NEWLEADER, and acknowledgements in two epochs.
-        assert!(!says_more(&ack(0x1_0000_0001), &ack(0x1_0000_0000)));
-        assert!(!says_more(&ack(0x2_0000_0001), &ack(0x1_0000_0008)));
+        assert!(!supersedes_ack(&ack(0x1_0000_0001), &ack(0x1_0000_0000)));
+        assert!(!supersedes_ack(&ack(0x2_0000_0001), &ack(0x1_0000_0008)));
         let ping = LearnerPacket::Ping {
             zxid: Zxid(0x1_0000_0009),
             touched: Vec::new(),
         };
-        assert!(!says_more(&ping, &ack(0x1_0000_0008)));
-        assert!(!says_more(&ack(0x1_0000_0009), &ping));
+        assert!(!supersedes_ack(&ping, &ack(0x1_0000_0008)));
+        assert!(!supersedes_ack(&ack(0x1_0000_0009), &ping));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use tree::Tree;
 use zab::Record;
 use zab::learner::{Action, Fault, Learner, LearnerKind, LearnerStart};
 
-use super::kept_state::WrongTree;
 use super::master_choice::Master;
+use super::member_state::WrongTree;
 use super::{Learning, NextRole, Role};
 use crate::interface::effect::{Effect, Service};
 use crate::interface::host::{Host, State, Turn};
@@ -316,7 +316,7 @@ impl<H: Host> Replica<H> {
         }
         self.serve(Service::Forwarding, turn);
         self.begin_serving_observers(turn);
-        self.show(turn);
+        self.publish_view(turn);
     }
 
     /// Decodes a committed transaction and finds the request that it answers.
@@ -398,7 +398,7 @@ impl<H: Host> Replica<H> {
             large_bytes: learning.forwarded.large_bytes(),
         });
         if learning.is_observer {
-            member.look_pause_ms = member.masters.pause_before_look_ms();
+            member.election_pause_ms = member.masters.pause_before_look_ms();
         }
         let Some(learner) = learning.learner else {
             return false;

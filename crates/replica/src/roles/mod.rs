@@ -15,10 +15,10 @@
 //! is on disk and in the tree, as after a restart. The next synchronisation cuts the records that
 //! the next leader lacks (ZOOKEEPER-1642, FileTxnSnapLog.fastForwardFromEdits).
 
-pub(crate) mod kept_state;
 pub(crate) mod leading;
 pub(crate) mod learning;
 pub(crate) mod master_choice;
+pub(crate) mod member_state;
 pub(crate) mod observer_master;
 pub(crate) mod read_only;
 pub(crate) mod transitions;
@@ -73,9 +73,9 @@ pub(crate) struct OracleWatch {
     /// Last value passed to the elections, which states whether the oracle is needed.
     pub(crate) is_needed: Option<bool>,
     /// Time of the next query, ms; `None` while an answer is due.
-    pub(crate) ask_at_ms: Option<i64>,
+    pub(crate) query_at_ms: Option<i64>,
     /// Decision that waited for the answer at the last query.
-    pub(crate) asked_about: Option<OracleQuestion>,
+    pub(crate) queried_about: Option<OracleQuestion>,
 }
 
 /// State of a learner.

@@ -65,7 +65,7 @@ pub(crate) enum SessionHolder {
 impl Observers {
     /// Records that a session came back and the leader is being queried about it. Requests over
     /// another connection are late from now on.
-    pub(crate) fn came_back(&mut self, session: SessionId, holder: SessionHolder) {
+    pub(crate) fn note_session_return(&mut self, session: SessionId, holder: SessionHolder) {
         self.holders.insert(session, holder);
     }
 
@@ -83,7 +83,7 @@ impl Observers {
     /// observer then ends the connection, and a client that still uses it reconnects. Late requests
     /// are normal, because a server may still know a client that has left while the next server
     /// already serves it (ZOOKEEPER-710).
-    fn told_otherwise(&mut self, record: &TxnRecord) -> Option<(LinkId, TxnRecord)> {
+    fn replace_refusal_answer(&mut self, record: &TxnRecord) -> Option<(LinkId, TxnRecord)> {
         let TxnHeader { session, cxid, .. } = record.header;
         let is_it = |refused: &RefusedRequest| (refused.session, refused.cxid) == (session, cxid);
         let at = self.refused.iter().position(is_it)?;
@@ -204,24 +204,24 @@ impl<H: Host> Replica<H> {
         let otherwise = if observers.refused.is_empty() {
             None
         } else {
-            self.told_otherwise(record)
+            self.replace_refusal_answer(record)
         };
         self.with_observers(turn, |master, _, _, out| {
             master.handle_committed(record, designated_leader, otherwise.as_ref(), out);
         });
     }
 
-    fn told_otherwise(&mut self, record: &Record) -> Option<(LinkId, Record)> {
+    fn replace_refusal_answer(&mut self, record: &Record) -> Option<(LinkId, Record)> {
         // An undecodable record ends the role when it is applied.
         let decoded = self.decode(record).ok()?;
         let (observers, _) = serving(&mut self.role)?;
-        let (link, own) = observers.told_otherwise(&decoded)?;
+        let (link, own) = observers.replace_refusal_answer(&decoded)?;
         Some((link, Record::new(record.zxid, own.to_bytes())))
     }
 
     /// Forwards the leader's query for the digest of the tree at `zxid`.
-    pub(crate) fn ask_observers_digests(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
-        self.with_observers(turn, |master, _, _, out| master.ask_digests(zxid, out));
+    pub(crate) fn query_observers_digests(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
+        self.with_observers(turn, |master, _, _, out| master.query_digests(zxid, out));
     }
 
     /// Informs the observers that this server's digest at `zxid` is the digest of a quorum that
@@ -371,7 +371,7 @@ impl<H: Host> Replica<H> {
         let mut actions = Vec::new();
         if learner.revalidate(session, &mut actions) {
             observers.revalidations.push_back((from, session));
-            observers.came_back(session.session, SessionHolder::Observer(from));
+            observers.note_session_return(session.session, SessionHolder::Observer(from));
         }
         self.carry_out_learner(actions, turn);
     }

@@ -13,7 +13,7 @@ use crate::replica::Replica;
 
 impl<H: Host> Replica<H> {
     /// Schedules the start of reads when this server begins to look for a leader.
-    pub(crate) fn plan_read_only(&mut self, now_ms: i64) {
+    pub(crate) fn schedule_read_only(&mut self, now_ms: i64) {
         if let Some(member) = &mut self.member {
             // A member without a trusted log cannot serve reads.
             let after_ms = member.settings.read_only_after_ms;
@@ -31,7 +31,7 @@ impl<H: Host> Replica<H> {
         let due = member.read_only_at_ms.take_if(|at_ms| *at_ms <= now_ms);
         if due.is_some() && matches!(self.role, Role::Looking) {
             self.serve(Service::ReadOnly, turn);
-            self.show(turn);
+            self.publish_view(turn);
             // Test suites of clients wait for the first four words of this line. Source:
             // ReadOnlyZooKeeperServer.
             tracing::info!(

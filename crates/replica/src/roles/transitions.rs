@@ -30,7 +30,7 @@ impl<H: Host> Replica<H> {
     pub(crate) fn role_deadline_ms(&self) -> Option<i64> {
         match &self.role {
             Role::Leading(leading) => {
-                let oracle = leading.oracle.as_ref().and_then(|watch| watch.ask_at_ms);
+                let oracle = leading.oracle.as_ref().and_then(|watch| watch.query_at_ms);
                 [leading.leader.deadline_ms(), oracle]
                     .into_iter()
                     .flatten()
@@ -46,7 +46,7 @@ impl<H: Host> Replica<H> {
             Role::Draining(_) => None,
             Role::Looking => {
                 let member = self.member.as_ref()?;
-                let deadlines = [member.look_at_ms, member.read_only_at_ms];
+                let deadlines = [member.election_at_ms, member.read_only_at_ms];
                 deadlines.into_iter().flatten().min()
             }
         }
@@ -57,7 +57,7 @@ impl<H: Host> Replica<H> {
         let is_due = self.role_deadline_ms().is_some_and(|at_ms| at_ms <= now_ms);
         match &self.role {
             Role::Leading(_) if is_due => {
-                self.ask_oracle_if_due(turn);
+                self.query_oracle_if_due(turn);
                 self.with_leader(turn, |leader, now_ms, out| {
                     leader.handle_deadline(now_ms, out);
                 });
@@ -71,11 +71,11 @@ impl<H: Host> Replica<H> {
             Role::Looking => {
                 if let Some(member) = &mut self.member
                     && member
-                        .look_at_ms
+                        .election_at_ms
                         .take_if(|at_ms| *at_ms <= now_ms)
                         .is_some()
                 {
-                    self.look(turn);
+                    self.start_election(turn);
                 }
                 self.begin_read_only_if_due(turn);
             }
@@ -85,7 +85,7 @@ impl<H: Host> Replica<H> {
 
     pub(crate) fn set_role(&mut self, role: Role, turn: &mut Turn<'_, H>) {
         self.role = role;
-        self.show(turn);
+        self.publish_view(turn);
     }
 
     /// Starts serving clients.
@@ -167,19 +167,19 @@ impl<H: Host> Replica<H> {
         };
         member.last_logged = member.last_logged.max(self.appended);
         self.role = Role::Looking;
-        let pause_ms = std::mem::take(&mut member.look_pause_ms);
+        let pause_ms = std::mem::take(&mut member.election_pause_ms);
         match next {
             NextRole::Look if pause_ms == 0 => {
-                self.look(turn);
-                self.plan_read_only(turn.now.ms);
+                self.start_election(turn);
+                self.schedule_read_only(turn.now.ms);
             }
             NextRole::Look | NextRole::LookLater => {
                 let pause_ms = match next {
                     NextRole::LookLater => pause_ms.max(LOOK_PAUSE_MS),
                     _ => pause_ms,
                 };
-                member.look_at_ms = Some(turn.now.ms.saturating_add(pause_ms));
-                self.plan_read_only(turn.now.ms);
+                member.election_at_ms = Some(turn.now.ms.saturating_add(pause_ms));
+                self.schedule_read_only(turn.now.ms);
             }
             NextRole::Follow(leader) => {
                 member.appoint(leader);
@@ -191,7 +191,7 @@ impl<H: Host> Replica<H> {
             }
             NextRole::End => {}
         }
-        self.show(turn);
+        self.publish_view(turn);
     }
 
     /// Requests that the tree be loaded from disk, after a cut if `keep` is set.

@@ -17,16 +17,16 @@ use crate::replica::Replica;
 
 impl<H: Host> Replica<H> {
     /// Sends the current role to the host, for operators.
-    pub(crate) fn show(&mut self, turn: &mut Turn<'_, H>) {
+    pub(crate) fn publish_view(&mut self, turn: &mut Turn<'_, H>) {
         self.is_view_stale = false;
         if let Some(view) = self.view() {
             turn.effect(Effect::Show(view));
         }
     }
 
-    pub(crate) fn show_if_stale(&mut self, turn: &mut Turn<'_, H>) {
+    pub(crate) fn publish_view_if_stale(&mut self, turn: &mut Turn<'_, H>) {
         if self.is_view_stale {
-            self.show(turn);
+            self.publish_view(turn);
         }
     }
 

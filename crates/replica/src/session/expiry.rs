@@ -6,7 +6,7 @@ use proto::request::WriteRequest;
 use crate::interface::effect::Effect;
 use crate::interface::host::{Host, State, Turn};
 use crate::interface::note::Note;
-use crate::order::long_requests::Incoming;
+use crate::order::long_requests::OrderItem;
 use crate::order::proposals::ServerRequest;
 use crate::replica::Replica;
 
@@ -60,7 +60,7 @@ impl<H: Host> Replica<H> {
             tracing::debug!(%session, "session expires");
             turn.note(Note::SessionExpires);
             let close = ServerRequest::own(session, WriteRequest::CloseSession);
-            self.incoming.push(Incoming::Order(close));
+            self.incoming.push(OrderItem::Order(close));
         }
         self.carry_out_leader(Vec::new(), turn);
     }

@@ -1,8 +1,8 @@
 //! Decision about a connecting client: refuse it, create a session, or renew its session.
 //!
 //! A host calls [`HandshakeRules::kind`], and then [`HandshakeRules::judge`]. The kind may
-//! determine the client's cost if handshakes are throttled. [`ComingBack::decide`] decides about a
-//! returning client.
+//! determine the client's cost if handshakes are throttled. [`SessionReconnect::decide`] decides
+//! about a returning client.
 //!
 //! Source: ZooKeeperServer.processConnectRequest, ZooKeeperServer.reopenSession,
 //! LearnerZooKeeperServer.revalidateSession, ReadOnlyZooKeeperServer.
@@ -78,7 +78,7 @@ pub enum Handshake {
     /// A new session.
     New(NewSession),
     /// A renewal of its session, to be decided.
-    Back(ComingBack),
+    Back(SessionReconnect),
 }
 
 /// A session to be created.
@@ -93,10 +93,10 @@ pub struct NewSession {
 }
 
 /// A client that returns with its session. If its password is correct, other connections of the
-/// session end before [`ComingBack::decide`]. (Java ends them before it checks the password, so
-/// anyone who knows the id can cut the connection.)
+/// session end before [`SessionReconnect::decide`]. (Java ends them before it checks the password,
+/// so anyone who knows the id can cut the connection.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ComingBack {
+pub struct SessionReconnect {
     /// Session of the client.
     pub session: SessionId,
     /// Timeout negotiated on this connection, ms.
@@ -179,7 +179,7 @@ impl HandshakeRules {
         if is_read_only && tree.session_timeout_ms(session).is_some() {
             return Err(HandshakeRefusal::NobodyToAsk { session });
         }
-        Ok(Handshake::Back(ComingBack {
+        Ok(Handshake::Back(SessionReconnect {
             session,
             timeout_ms,
             new_style: request.read_only.is_some(),
@@ -237,7 +237,7 @@ impl NewSession {
     }
 }
 
-impl ComingBack {
+impl SessionReconnect {
     /// Decides about the session. `is_cut` returns whether the client's connection was closed. It
     /// is called after the sessions are checked, because a role that ends closes connections first.
     pub fn decide(

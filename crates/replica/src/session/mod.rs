@@ -47,6 +47,6 @@ mod tracker;
 
 pub use ids::SessionIds;
 pub use password::{PASSWORD_BYTES, PasswordRule, Passwords, password};
-pub use table::{Expired, Reporting, Sessions};
+pub use table::{Expired, LearnerSessions, Sessions};
 pub use timeout::negotiate;
 pub use tracker::{Owner, Role, Session, SessionScope, SessionTracker};

@@ -29,7 +29,7 @@ fn vote(leader: i64, zxid: Zxid, round: i64, peer_epoch: i64) -> Notification {
 
 impl Server {
     fn hear(&mut self, connection: u64, notification: Notification) {
-        self.handle(Input::Election(ElectionInput::Heard {
+        self.handle(Input::Election(ElectionInput::ReceivedNotification {
             connection: ConnectionId(connection),
             notification,
         }));

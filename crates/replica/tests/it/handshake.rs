@@ -6,8 +6,8 @@ use proto::request::WriteRequest;
 use proto::{SessionId, Zxid};
 use zoarium_replica::session::Sessions;
 use zoarium_replica::{
-    ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, Input, NewSession,
-    RenewalStep, Service, State, Ticket,
+    Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, Input, NewSession, RenewalStep,
+    Service, SessionReconnect, State, Ticket,
 };
 
 use crate::support::{Server, request};
@@ -47,7 +47,7 @@ fn server() -> Server {
     server
 }
 
-fn back(server: &Server, service: Service, request: &ConnectRequest) -> ComingBack {
+fn back(server: &Server, service: Service, request: &ConnectRequest) -> SessionReconnect {
     match rules(service).judge(
         request,
         &server.state.tree(),
@@ -58,7 +58,7 @@ fn back(server: &Server, service: Service, request: &ConnectRequest) -> ComingBa
     }
 }
 
-fn decided(server: &Server, back: ComingBack, is_cut: bool) -> RenewalStep {
+fn decided(server: &Server, back: SessionReconnect, is_cut: bool) -> RenewalStep {
     back.decide(TICKET, &server.state, 0, || is_cut)
 }
 

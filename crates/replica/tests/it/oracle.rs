@@ -18,7 +18,7 @@ fn alone() -> Server {
             let effects = server.effects();
             let asks = effects
                 .iter()
-                .any(|effect| matches!(effect, Effect::AskOracle));
+                .any(|effect| matches!(effect, Effect::QueryOracle));
             let is_elected = |effect: &Effect| {
                 let port = Port::Learners;
                 matches!(effect, Effect::Listen { port: at, .. } if *at == port)
@@ -40,7 +40,7 @@ fn asked(server: &mut Server) -> usize {
     let effects = server.effects();
     let asks = effects
         .iter()
-        .filter(|effect| matches!(effect, Effect::AskOracle));
+        .filter(|effect| matches!(effect, Effect::QueryOracle));
     asks.count()
 }
 
@@ -56,7 +56,7 @@ fn an_oracle_answer_older_than_a_tick_is_ignored() {
     assert_eq!(asked(&mut server), 1);
     server.now_ms += 1000;
     let saves = |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::SaveCurrentEpoch(_)));
-    let asks = |effect: &Effect| matches!(effect, Effect::AskOracle);
+    let asks = |effect: &Effect| matches!(effect, Effect::QueryOracle);
     // The grants of the election and of the next step.
     for _ in 0..2 {
         grant(&mut server);

@@ -13,7 +13,7 @@ use host::{Runner, WaitingWork};
 use replica::{ClientRequest, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::host::ServerHost;
-use super::inbox::{ToCore, Visitor};
+use super::inbox::{CoreMessage, Visitor};
 use crate::{clock, limits};
 
 /// State machine that runs a replica.
@@ -21,12 +21,12 @@ pub(crate) struct CoreThread {
     replica: Replica<ServerHost>,
     host: ServerHost,
     clients: Arc<Clients>,
-    inbox: Channel<ToCore>,
+    inbox: Channel<CoreMessage>,
     /// Requests of this turn, each with its arrival time.
     requests: Vec<ClientRequest>,
     received_ms: Vec<u64>,
     /// Other messages of this turn.
-    events: VecDeque<ToCore>,
+    events: VecDeque<CoreMessage>,
 }
 
 /// Handle to the core.
@@ -35,13 +35,13 @@ pub(crate) type CoreHandle = Arc<Executor<CoreThread>>;
 /// Initial state of the core.
 pub(crate) struct CoreStart {
     pub(crate) clients: Arc<Clients>,
-    pub(crate) inbox: Channel<ToCore>,
+    pub(crate) inbox: Channel<CoreMessage>,
     pub(crate) host: ServerHost,
     pub(crate) replica: Start,
 }
 
 impl Machine for CoreThread {
-    type Message = ToCore;
+    type Message = CoreMessage;
     type Visitor = Visitor;
 
     fn turn(&mut self, visitor: Option<Visitor>) {
@@ -55,7 +55,7 @@ impl Machine for CoreThread {
         if deadline_ms.is_some_and(|at_ms| at_ms <= now_ms) {
             self.with_replica(|replica, turn| replica.handle_deadline(turn));
         }
-        self.host.offer(now_ms);
+        self.host.pass_to_log_thread(now_ms);
     }
 
     /// Returns whether the core was stopped and all proposals are applied, or whether the disk has
@@ -95,16 +95,16 @@ impl CoreThread {
     }
 
     /// Handles `first` and other waiting messages.
-    fn take_turn(&mut self, first: ToCore) {
+    fn take_turn(&mut self, first: CoreMessage) {
         let mut next = Some(first);
         while let Some(message) = next {
             match message {
-                ToCore::Client(ClientMessage::Submit {
+                CoreMessage::Client(ClientMessage::Submit {
                     connection,
                     received_ms,
                     requests,
                 }) => self.gather(&connection, received_ms, requests),
-                sync @ ToCore::Client(ClientMessage::Sync(..)) => {
+                sync @ CoreMessage::Client(ClientMessage::Sync(..)) => {
                     self.events.push_back(sync);
                     // The next requests of the connection must not be sent before this one.
                     break;
@@ -117,11 +117,11 @@ impl CoreThread {
             next = self.inbox.pop();
         }
         if !self.requests.is_empty() {
-            self.note_what_follows();
+            self.note_waiting_messages();
             self.take_requests();
         }
         while let Some(event) = self.events.pop_front() {
-            self.note_what_follows();
+            self.note_waiting_messages();
             if let Some(input) = self.host.translate(event) {
                 self.handle(input);
             }
@@ -133,7 +133,7 @@ impl CoreThread {
     }
 
     /// Informs the schedule about the messages that follow the current one.
-    fn note_what_follows(&mut self) {
+    fn note_waiting_messages(&mut self) {
         self.host.schedule.begin_input(WaitingWork {
             is_in_turn: !self.events.is_empty(),
             is_in_inbox: !self.inbox.is_empty(),

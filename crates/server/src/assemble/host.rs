@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use frontend::{AuditTrail, ClientMessage, Clients, Connection, Delivery, note_renewal};
 use hashbrown::HashMap;
-use host::{Connected as _, FlushAt, Schedule, ServerState, answer_renewal};
+use host::{FlushAt, Schedule, ServerState, SharedConnection as _, answer_renewal};
 use metrics::audit::AuditLog;
 use proto::Zxid;
 use quorum::MemberPorts;
@@ -15,7 +15,7 @@ use replica::{
 use tokio::sync::oneshot;
 use tree::Tree;
 
-use super::inbox::ToCore;
+use super::inbox::CoreMessage;
 use super::measure::Measures;
 use crate::clock;
 use crate::disk::{Disk, SnapshotRequests};
@@ -80,8 +80,8 @@ impl ServerHost {
     }
 
     /// Passes all orders to the log thread that it can accept.
-    pub(super) fn offer(&mut self, now_ms: i64) {
-        self.disk.offer(&mut self.schedule, now_ms);
+    pub(super) fn pass_to_log_thread(&mut self, now_ms: i64) {
+        self.disk.pass_to_log_thread(&mut self.schedule, now_ms);
     }
 
     /// Returns the time until which the last group waits for more records, ms.
@@ -110,19 +110,19 @@ impl ServerHost {
     /// Registers requests of a connection that are about to be ordered or forwarded.
     pub(super) fn note_requests(&mut self, connection: &Connection, requests: &[ClientRequest]) {
         if let Some(trail) = &mut self.trail {
-            trail.asked(connection.peer.ip(), requests);
+            trail.note_requests(connection.peer.ip(), requests);
         }
     }
 
     /// Releases the permits of requests that are dropped.
     pub(super) fn release_all(&self, requests: &[ClientRequest]) {
         let large_bytes = requests.iter().map(|request| request.large_bytes).sum();
-        self.give_back(requests.len(), large_bytes);
+        self.release(requests.len(), large_bytes);
     }
 
-    fn give_back(&self, requests: usize, large_bytes: LargeBytes) {
-        self.clients.ledger.permits.give_back(requests);
-        self.clients.ledger.large_requests.give_back(large_bytes);
+    fn release(&self, requests: usize, large_bytes: LargeBytes) {
+        self.clients.ledger.permits.release(requests);
+        self.clients.ledger.large_requests.release(large_bytes);
     }
 
     /// Releases the permits of handled election inputs.
@@ -140,23 +140,23 @@ impl ServerHost {
     }
 
     /// Converts a message to an input of the replica.
-    pub(super) fn translate(&mut self, message: ToCore) -> Option<Input> {
+    pub(super) fn translate(&mut self, message: CoreMessage) -> Option<Input> {
         match message {
             // Already handled before this function.
-            ToCore::Client(ClientMessage::Submit { .. }) => None,
-            ToCore::Client(ClientMessage::Sync(connection, sync)) => {
+            CoreMessage::Client(ClientMessage::Submit { .. }) => None,
+            CoreMessage::Client(ClientMessage::Sync(connection, sync)) => {
                 self.note_client(&connection);
                 Some(Input::Sync(sync))
             }
-            ToCore::Client(ClientMessage::Renew(connection, renewal)) => {
+            CoreMessage::Client(ClientMessage::Renew(connection, renewal)) => {
                 self.note_client(&connection);
                 Some(Input::Renew(renewal))
             }
-            ToCore::Client(ClientMessage::Gone(ticket)) => {
+            CoreMessage::Client(ClientMessage::Gone(ticket)) => {
                 self.connections.remove(&ticket);
                 None
             }
-            ToCore::Mesh(event) => match self.ports.as_mut()?.translate_election(event) {
+            CoreMessage::Mesh(event) => match self.ports.as_mut()?.translate_election(event) {
                 Ok(input) => Some(input),
                 Err(error) => {
                     tracing::error!(err = %error, "cannot take part in elections, stopping");
@@ -164,21 +164,21 @@ impl ServerHost {
                     None
                 }
             },
-            ToCore::Peer(event) => self.ports.as_mut()?.translate(event),
-            ToCore::Restore(order) => {
+            CoreMessage::Peer(event) => self.ports.as_mut()?.translate(event),
+            CoreMessage::Restore(order) => {
                 self.restored = Some(order.done);
                 Some(Input::Restore(order.tree))
             }
-            ToCore::Synced(synced) => {
+            CoreMessage::Synced(synced) => {
                 self.disk.note_synced(&synced);
                 self.schedule.note_sync(synced.took);
                 Some(Input::Synced(synced.upto))
             }
-            ToCore::Block(wait) => {
+            CoreMessage::Block(wait) => {
                 wait();
                 None
             }
-            ToCore::Input(input) => {
+            CoreMessage::Input(input) => {
                 if let Input::Reloaded { tree: Some(_), end } = &input {
                     self.disk.note_replaced(*end);
                 }
@@ -240,7 +240,7 @@ impl Host for ServerHost {
             Effect::Release {
                 requests,
                 large_bytes,
-            } => self.give_back(requests, large_bytes),
+            } => self.release(requests, large_bytes),
             Effect::Renewed { renewal, is_valid } => self.answer_renewal(&renewal, is_valid),
             Effect::Show(view) => self.measures.show(view),
             Effect::Stop => self.failure.report(EXIT_OTHER_DATA),
@@ -259,11 +259,11 @@ impl Host for ServerHost {
 
     fn applying(&mut self, tree: &Tree, origin: Ticket) {
         // Rare. In all other cases the connection is not looked up.
-        if self.clients.left_over.load(Ordering::Relaxed) > 0
+        if self.clients.deferred_connections.load(Ordering::Relaxed) > 0
             && let Some(connection) = self.connections.get(&origin)
         {
             self.delivery
-                .answer_left_over(&self.clients, tree, connection);
+                .answer_deferred(&self.clients, tree, connection);
         }
     }
 
@@ -309,7 +309,7 @@ impl Host for ServerHost {
         if let Some(history) = &mut self.history {
             history.released();
         }
-        self.delivery.settle(&self.clients);
+        self.delivery.count_answers(&self.clients);
         self.delivery.wake(&self.clients, &self.schedule);
     }
 
@@ -320,7 +320,7 @@ impl Host for ServerHost {
 
 fn trace_append(clients: &Clients, zxid: Zxid) {
     if let Some(traces) = &clients.traces
-        && traces.picks(zxid)
+        && traces.is_sampled(zxid)
     {
         traces.appended(zxid, clock::wall_ns());
     }

@@ -9,7 +9,7 @@ use super::core::CoreHandle;
 use crate::disk::Synced;
 
 /// A message for the core thread.
-pub(crate) enum ToCore {
+pub(crate) enum CoreMessage {
     /// A message from a client connection.
     Client(ClientMessage),
     /// An event on the election connections.
@@ -41,11 +41,11 @@ pub(crate) struct ClientInbox(pub(crate) CoreHandle);
 
 impl CoreInbox for ClientInbox {
     fn send(&self, message: ClientMessage) {
-        self.0.send(ToCore::Client(message));
+        self.0.send(CoreMessage::Client(message));
     }
 
     fn put(&self, message: ClientMessage) {
-        self.0.put(ToCore::Client(message));
+        self.0.put(CoreMessage::Client(message));
     }
 
     fn run_inline(&self) {

@@ -96,7 +96,7 @@ impl Measures {
 
     /// Records that a learner is being synchronised, and the number of learners synchronised in the
     /// same way.
-    fn catches_up(&mut self, link: LinkId, by_snapshot: bool) {
+    fn note_sync(&mut self, link: LinkId, by_snapshot: bool) {
         self.catching_up.insert(link, by_snapshot);
         let in_flight = self.catching_up.values();
         let in_flight = in_flight.filter(|snapshot| **snapshot == by_snapshot);
@@ -111,7 +111,7 @@ impl Measures {
     fn sent_by_leader(&mut self, to: LinkId, packet: &LeaderPacket) {
         self.metrics.sent_by_leader(packet);
         match packet {
-            LeaderPacket::Diff { .. } | LeaderPacket::Trunc { .. } => self.catches_up(to, false),
+            LeaderPacket::Diff { .. } | LeaderPacket::Trunc { .. } => self.note_sync(to, false),
             LeaderPacket::UpToDate => {
                 self.catching_up.remove(&to);
             }
@@ -133,11 +133,11 @@ impl Measures {
     pub(super) fn note(&mut self, note: Note<'_>) {
         let metrics = &self.metrics;
         match note {
-            Note::Begins(stage) => self.begins(stage),
-            Note::Ends(stage) => self.ends(stage),
+            Note::Begins(stage) => self.begin_stage(stage),
+            Note::Ends(stage) => self.end_stage(stage),
             Note::Became(request, txn) => {
                 metrics.outstanding_changes_queued.inc();
-                metrics.became(request, txn);
+                metrics.note_txn(request, txn);
             }
             Note::Proposed { bytes } => {
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -170,7 +170,7 @@ impl Measures {
             Note::ReceivedByLearner(packet) => self.received_by_learner(packet),
             Note::SnapshotOrdered(to) => {
                 metrics.snap_count.inc();
-                self.catches_up(to, true);
+                self.note_sync(to, true);
             }
             Note::SessionRevalidated => metrics.revalidate_count.inc(),
             Note::LeaderTurnEnds { pending_syncs } => {
@@ -188,7 +188,7 @@ impl Measures {
         }
     }
 
-    fn begins(&mut self, stage: Stage) {
+    fn begin_stage(&mut self, stage: Stage) {
         let now_ms = clock::monotonic_ms();
         match stage {
             Stage::Preparation(_) => self.preparation_since_ms = now_ms,
@@ -197,7 +197,7 @@ impl Measures {
         }
     }
 
-    fn ends(&mut self, stage: Stage) {
+    fn end_stage(&mut self, stage: Stage) {
         let (now_ms, metrics) = (clock::monotonic_ms(), &self.metrics);
         match stage {
             Stage::Preparation(requests) => {

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use config::{Config, Ensemble};
 use frontend::Clients;
-use quorum::{LeftWork, MemberPorts, PeerSink, PortsStart};
+use quorum::{DeferredWork, MemberPorts, PeerSink, PortsStart};
 use replica::MemberStart;
 use replica::field_limits;
 use storage::DataDirs;
 
 use super::core::CoreHandle;
-use super::inbox::{ToCore, Visitor};
+use super::inbox::{CoreMessage, Visitor};
 use super::tls::PortTls;
-use crate::disk::Errands;
+use crate::disk::DeferredSyncSlot;
 use crate::disk::members::MembershipFiles;
 use crate::error::StartError;
 
@@ -29,7 +29,7 @@ pub(crate) struct MemberContext<'a> {
     pub(crate) clients: &'a Arc<Clients>,
     pub(crate) dirs: &'a DataDirs,
     pub(crate) core: &'a CoreHandle,
-    pub(crate) errands: &'a Arc<Errands>,
+    pub(crate) deferred_syncs: &'a Arc<DeferredSyncSlot>,
     pub(crate) tls: &'a PortTls,
 }
 
@@ -73,9 +73,9 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         acceptor: tls.of_members(),
         connector: tls.to_members(),
         member_check: tls.member_check(),
-        left_work: left_work(context.errands),
+        deferred_work: deferred_work(context.deferred_syncs),
         of_elections: Box::new(move |event| {
-            elections.send(ToCore::Mesh(event));
+            elections.send(CoreMessage::Mesh(event));
         }),
         of_learners: sink(context.core, Visitor::Passing),
         of_leader: sink(context.core, Visitor::CanSync),
@@ -84,9 +84,9 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
 
 /// Returns the access to groups that the core leaves for the task that delivers the leader's
 /// packets.
-fn left_work(errands: &Arc<Errands>) -> LeftWork {
-    let errands = errands.clone();
-    Arc::new(move || Some(Box::new(errands.take()?)))
+fn deferred_work(deferred_syncs: &Arc<DeferredSyncSlot>) -> DeferredWork {
+    let deferred_syncs = deferred_syncs.clone();
+    Arc::new(move || Some(Box::new(deferred_syncs.take()?)))
 }
 
 /// Returns a sink that passes events to the core. The task that delivers packets visits the core.
@@ -94,7 +94,7 @@ fn sink(core: &CoreHandle, visitor: Visitor) -> PeerSink {
     let told = core.clone();
     Arc::new(move |event| {
         let is_packets = event.is_packets();
-        told.put(ToCore::Peer(event));
+        told.put(CoreMessage::Peer(event));
         // The task that reads packets holds no locks.
         if is_packets {
             told.run_inline(visitor);

@@ -12,7 +12,6 @@
 //! source. Orders that do not fit into the log's channel stay in the core and accumulate, so group
 //! commit adapts to the speed of the disk.
 
-pub mod ahead;
 mod core;
 mod host;
 mod inbox;
@@ -22,4 +21,5 @@ mod operators;
 mod pauses;
 pub(crate) mod server;
 mod start;
+pub mod start_checks;
 mod tls;

@@ -19,24 +19,28 @@ pub(crate) async fn watch(monitor: PauseMonitor, metrics: Arc<Metrics>) {
         let pause = asleep_since.elapsed().saturating_sub(nap);
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         metrics.jvm_pause_time_ms.record(pause_ms);
-        match Weight::of(pause_ms, &monitor) {
-            Weight::Warned => tracing::warn!(pause_ms, "the process or its machine was paused"),
-            Weight::Told => tracing::info!(pause_ms, "the process or its machine was paused"),
-            Weight::Usual => {}
+        match PauseSeverity::classify(pause_ms, &monitor) {
+            PauseSeverity::Warned => {
+                tracing::warn!(pause_ms, "the process or its machine was paused")
+            }
+            PauseSeverity::Told => {
+                tracing::info!(pause_ms, "the process or its machine was paused")
+            }
+            PauseSeverity::Usual => {}
         }
     }
 }
 
 /// Severity of a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
+enum PauseSeverity {
     Usual,
     Told,
     Warned,
 }
 
-impl Weight {
-    fn of(pause_ms: u64, monitor: &PauseMonitor) -> Self {
+impl PauseSeverity {
+    fn classify(pause_ms: u64, monitor: &PauseMonitor) -> Self {
         if pause_ms > monitor.warn_threshold_ms {
             Self::Warned
         } else if pause_ms > monitor.info_threshold_ms {
@@ -60,13 +64,17 @@ mod tests {
     #[test]
     fn a_pause_counts_from_beyond_its_threshold() {
         for (pause_ms, weight) in [
-            (0, Weight::Usual),
-            (10, Weight::Usual),
-            (11, Weight::Told),
-            (100, Weight::Told),
-            (101, Weight::Warned),
+            (0, PauseSeverity::Usual),
+            (10, PauseSeverity::Usual),
+            (11, PauseSeverity::Told),
+            (100, PauseSeverity::Told),
+            (101, PauseSeverity::Warned),
         ] {
-            assert_eq!(Weight::of(pause_ms, &MONITOR), weight, "{pause_ms}");
+            assert_eq!(
+                PauseSeverity::classify(pause_ms, &MONITOR),
+                weight,
+                "{pause_ms}"
+            );
         }
     }
 

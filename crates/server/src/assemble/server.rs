@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 use transport::Interceptor;
 
 use super::core::CoreHandle;
-use super::inbox::ToCore;
+use super::inbox::CoreMessage;
 use super::start;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
@@ -138,7 +138,7 @@ impl Server {
         }
         let patience = self.clients.settings.throttle_shutdown_timeout;
         stop_admitting(&self.clients.ledger.request_throttle, patience).await;
-        self.core.send(ToCore::Input(Input::Shutdown));
+        self.core.send(CoreMessage::Input(Input::Shutdown));
         let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);
         let ended = blocking::run(move || {
@@ -160,14 +160,14 @@ impl Server {
     /// Blocks the core for the duration of `wait`, so that a test can pause the server. All workers
     /// of the runtime must already be blocked, so that none of them runs the core.
     pub fn block_core(&self, wait: impl FnOnce() + Send + 'static) {
-        self.core.send(ToCore::Block(Box::new(wait)));
+        self.core.send(CoreMessage::Block(Box::new(wait)));
     }
 
     /// Ends the threads of a server as if its process had been killed: it does not answer clients
     /// and does not wait. Its disk ([`Self::start_with`]) must refuse all changes, and its runtime
     /// must have ended, which closes its connections.
     pub fn abandon(self) {
-        self.core.send(ToCore::Input(Input::Shutdown));
+        self.core.send(CoreMessage::Input(Input::Shutdown));
         drop(self.core);
         self.snapshot_end.wait(Duration::ZERO);
         self.threads.into_iter().for_each(join);

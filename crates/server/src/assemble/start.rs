@@ -28,19 +28,19 @@ use storage::{DataDirs, Epochs, LogSettings, RealDisk, SnapTrigger};
 use tokio::net::TcpListener;
 use transport::Interceptor;
 
-use super::ahead;
 use super::core::{CoreHandle, CoreStart, CoreThread};
 use super::host::ServerHost;
-use super::inbox::{ClientInbox, ToCore, Visitor};
+use super::inbox::{ClientInbox, CoreMessage, Visitor};
 use super::member::{self, MemberContext, MemberParts};
 use super::operators::{Operators, Running};
 use super::pauses;
 use super::server::{Server, Started};
+use super::start_checks;
 use super::tls::PortTls;
 use crate::disk::members::MembershipFiles;
 use crate::disk::recovery::{RecoveredTree, database_load, recover_at_start};
 use crate::disk::{
-    Disk, Errands, GroupCommit, LogFile, LogOnDisk, LogThread, SnapshotEnd, SnapshotParts,
+    DeferredSyncSlot, Disk, GroupCommit, LogFile, LogOnDisk, LogThread, SnapshotEnd, SnapshotParts,
     SnapshotRequests, Snapshotter, Synced, SyncedSink, purge, snapshot_settings,
 };
 use crate::error::StartError;
@@ -55,7 +55,7 @@ use crate::{clock, kerberos, limits};
 const DEFAULT_BACKLOG: i32 = 4096;
 
 /// Data directory and sockets for clients.
-struct Opened {
+struct OpenResources {
     dirs: DataDirs,
     operators: Operators,
     tls: PortTls,
@@ -72,15 +72,15 @@ async fn report_suppressed_lines() {
 }
 
 /// State shared by the threads and tasks of a server.
-struct Common {
+struct SharedState {
     config: Arc<Config>,
-    opened: Opened,
+    opened: OpenResources,
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
     clients: Arc<Clients>,
     failure: Failure,
     /// Groups that the core leaves for its visitors.
-    errands: Arc<Errands>,
+    deferred_syncs: Arc<DeferredSyncSlot>,
     core: CoreHandle,
     inputs: InputSink,
     readers: Readers,
@@ -155,7 +155,7 @@ async fn start_audited<D: storage::Disk>(
         audit_log.clone(),
         opened.tls.client_gate().clone(),
     );
-    let common = Common {
+    let common = SharedState {
         config,
         opened,
         state: files.state,
@@ -163,7 +163,7 @@ async fn start_audited<D: storage::Disk>(
         clients: Arc::new(clients),
         failure: Failure::default(),
         inputs: input_sink(&core),
-        errands: Errands::new(synced_sink(&core)),
+        deferred_syncs: DeferredSyncSlot::new(synced_sink(&core)),
         core,
         readers,
         audit,
@@ -226,14 +226,14 @@ async fn open(
     interceptor: Option<Arc<dyn Interceptor>>,
     metrics: &Arc<Metrics>,
     readers: &Readers,
-) -> Result<Opened, StartError> {
+) -> Result<OpenResources, StartError> {
     blocking::files::set_mode(config.storage.file_mode);
-    let options = ahead::open_options(config);
+    let options = start_checks::open_options(config);
     let tls = PortTls::load(config, interceptor)?;
     let dirs = DataDirs::open(disk, &config.data_dir, &config.data_log_dir, options)?;
     let operators = Operators::begin(config, &tls, metrics, readers).await?;
     let (plain, secure) = (&config.client.plain, &config.client.secure);
-    Ok(Opened {
+    Ok(OpenResources {
         dirs,
         operators,
         tls,
@@ -247,14 +247,14 @@ fn recover<D: storage::Disk>(
     files: &StartFiles<D>,
 ) -> Result<RecoveredTree, StartError> {
     let found = recover_at_start(config, files)?;
-    ahead::refuse(
+    start_checks::refuse(
         config,
         found.tree.unrecognised_ttls(),
         found.recovered.empty,
     )?;
     if config.ensemble.is_some() {
         // This check must come before anything is written.
-        Epochs::look(&*files.disk, &files.dirs, found.recovered.last_zxid)?;
+        Epochs::inspect(&*files.disk, &files.dirs, found.recovered.last_zxid)?;
     }
     Ok(found)
 }
@@ -285,7 +285,7 @@ fn begin_files<D: storage::Disk>(
     Ok(files.begin(found, start, trigger, clock::session_ms)?)
 }
 
-fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
+fn started(config: &Config, opened: &OpenResources, found: &RecoveredTree) -> Started {
     let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok();
     Started {
         client_address: address(&opened.plain),
@@ -298,7 +298,7 @@ fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
     }
 }
 
-impl Common {
+impl SharedState {
     /// Starts the replica and lends it `host`. A standalone server is serving when this returns.
     fn begin_core(
         &self,
@@ -351,7 +351,7 @@ impl Common {
             clients: &self.clients,
             dirs: &self.opened.dirs,
             core: &self.core,
-            errands: &self.errands,
+            deferred_syncs: &self.deferred_syncs,
             tls: &self.opened.tls,
         };
         start.map_or(Ok(None), |start| member::start(&context, start))
@@ -376,20 +376,20 @@ impl Common {
             traces: self.clients.traces.clone(),
         }));
         let (sender, orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
-        let (give_back, spent) = crossbeam_channel::bounded(limits::LOG_GROUPS_KEPT);
+        let (release, spent) = crossbeam_channel::bounded(limits::LOG_GROUPS_KEPT);
         let commit = GroupCommit::new(&config.storage);
         let orders_under_way = Arc::new(AtomicUsize::new(0));
         let on_disk = Disk::new(
             sender,
-            (give_back.clone(), spent),
+            (release.clone(), spent),
             file.clone(),
             orders_under_way.clone(),
-            self.errands.clone(),
+            self.deferred_syncs.clone(),
             end,
         );
         let thread = LogThread {
             orders,
-            spent: give_back,
+            spent: release,
             commit,
             file,
             orders_under_way,
@@ -430,7 +430,7 @@ impl Common {
         started: Started,
     ) -> Server {
         let config = &self.config;
-        let Opened {
+        let OpenResources {
             dirs,
             tls,
             plain,
@@ -455,7 +455,7 @@ impl Common {
             let accepting = accept_loop(self.clients.clone(), listener, acceptor);
             tasks.push(tokio::spawn(accepting).abort_handle());
         }
-        tasks.extend(operators.keep(config, &self.clients));
+        tasks.extend(operators.into_tasks(config, &self.clients));
         Server {
             clients: self.clients,
             failure: self.failure,
@@ -493,7 +493,7 @@ fn schedule_settings(config: &Config) -> ScheduleSettings {
 fn input_sink(core: &CoreHandle) -> InputSink {
     let core = core.clone();
     Arc::new(move |input| {
-        core.send(ToCore::Input(input));
+        core.send(CoreMessage::Input(input));
     })
 }
 
@@ -503,7 +503,7 @@ fn synced_sink(core: &CoreHandle) -> SyncedSink {
     let core = core.clone();
     Arc::new(move |synced: Synced| {
         let runner = Schedule::runner_after_sync(synced.txns);
-        core.put(ToCore::Synced(synced));
+        core.put(CoreMessage::Synced(synced));
         match runner {
             Runner::LogThread => core.run_inline_always(Visitor::Passing),
             Runner::OwnThread | Runner::VisitingThread => core.wake(),

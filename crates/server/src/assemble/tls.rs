@@ -54,7 +54,7 @@ impl PortTls {
             .map(|quorum| TlsSource::load(&quorum.tls, Endpoint::Quorum, config.fips_mode))
             .transpose()?;
         if let Some(quorum) = quorum {
-            tell(quorum.is_enabled, quorum.port_unification);
+            log_protocols(quorum.is_enabled, quorum.port_unification);
         }
         let admin = admin_source(config)?;
         let watched_admin = admin.iter().filter(|_| {
@@ -204,7 +204,7 @@ fn admin_source(config: &Config) -> Result<Option<Arc<TlsSource>>, TlsError> {
     TlsSource::load(&tls, Endpoint::Admin, config.fips_mode).map(Some)
 }
 
-fn tell(is_enabled: bool, is_unified: bool) {
+fn log_protocols(is_enabled: bool, is_unified: bool) {
     match (is_enabled, is_unified) {
         (true, true) => {
             tracing::info!(

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use host::{
-    DiskFailure, Done, LogGroup, ServerState, Syncer, ToDisk, Wanted, carry_out, sync, write_group,
+    DiskCommand, DiskFailure, LogGroup, OrderResults, ServerState, SnapshotReason, Syncer,
+    carry_out, sync, write_group,
 };
 use metrics::traces::Traces;
 use metrics::{LogTimes, Metrics, ServerStats};
@@ -65,7 +66,7 @@ impl GroupCommit {
 }
 
 /// Clears a group and returns it to the core.
-pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
+pub(super) fn recycle(spent: &Sender<LogGroup>, mut group: LogGroup) {
     group.clear();
     // Fails only if the core has enough groups or has ended.
     let _ = spent.try_send(group);
@@ -73,7 +74,7 @@ pub(super) fn give_back(spent: &Sender<LogGroup>, mut group: LogGroup) {
 
 /// State of the log thread, which appends groups, syncs them, and reports to the core.
 pub(crate) struct LogThread {
-    pub(crate) orders: Receiver<ToDisk>,
+    pub(crate) orders: Receiver<DiskCommand>,
     /// Sender that returns empty groups. They are returned because memory that one thread allocates
     /// and another frees is not immediately reused.
     pub(crate) spent: Sender<LogGroup>,
@@ -104,7 +105,7 @@ pub(crate) trait LogOnDisk: Send {
         state: &ServerState,
         members: Option<&mut MembershipFiles>,
         metrics: &Metrics,
-    ) -> Result<Done, DiskFailure>;
+    ) -> Result<OrderResults, DiskFailure>;
 
     /// Returns the last appended transaction.
     fn appended(&self) -> Zxid;
@@ -125,7 +126,7 @@ impl<D: Disk> LogOnDisk for DurableLog<D> {
         state: &ServerState,
         members: Option<&mut MembershipFiles>,
         metrics: &Metrics,
-    ) -> Result<Done, DiskFailure> {
+    ) -> Result<OrderResults, DiskFailure> {
         let begun = Instant::now();
         let write_members = |file: &MemberFile| match members {
             Some(members) => members.write(file),
@@ -166,11 +167,11 @@ impl LogThread {
             blocking::mark("wait for the log file");
             let mut file = self.file.lock();
             let carried_out = match order {
-                ToDisk::Group(group) => self.group(&mut file, group).map(|(after, synced)| {
+                DiskCommand::Group(group) => self.group(&mut file, group).map(|(after, synced)| {
                     next = after;
                     Some(synced)
                 }),
-                ToDisk::Order(order) => {
+                DiskCommand::Order(order) => {
                     let done = file.carry_out(order);
                     self.orders_under_way.fetch_sub(1, Ordering::Release);
                     done.map(|()| None)
@@ -183,7 +184,7 @@ impl LogThread {
                     (self.synced)(synced);
                 }
                 Err(error) => {
-                    file.tell(Input::DiskFailed);
+                    file.send_to_core(Input::DiskFailed);
                     file.fail(&error);
                     return;
                 }
@@ -198,17 +199,17 @@ impl LogThread {
         &self,
         file: &mut LogFile,
         first: LogGroup,
-    ) -> Result<(Option<ToDisk>, Synced), DiskFailure> {
+    ) -> Result<(Option<DiskCommand>, Synced), DiskFailure> {
         let started = Instant::now();
         let mut times = LogTimes::default();
         let mut appended = file.append(&first, &mut times)?;
-        self.give_back(first);
+        self.recycle(first);
         let mut after = None;
         while appended < self.commit.batch_max {
             match self.next_of_group(started) {
-                Some(ToDisk::Group(next)) => {
+                Some(DiskCommand::Group(next)) => {
                     appended += file.append(&next, &mut times)?;
-                    self.give_back(next);
+                    self.recycle(next);
                 }
                 Some(other) => {
                     after = Some(other);
@@ -220,12 +221,12 @@ impl LogThread {
         Ok((after, file.sync(times, Syncer::LogThread)?))
     }
 
-    fn give_back(&self, group: LogGroup) {
-        give_back(&self.spent, group);
+    fn recycle(&self, group: LogGroup) {
+        recycle(&self.spent, group);
     }
 
     /// Returns the next order that arrives while the group that was started at `started` waits.
-    fn next_of_group(&self, started: Instant) -> Option<ToDisk> {
+    fn next_of_group(&self, started: Instant) -> Option<DiskCommand> {
         let left = self.commit.flush_delay.saturating_sub(started.elapsed());
         if left.is_zero() {
             return self.orders.try_recv().ok();
@@ -248,24 +249,26 @@ impl LogFile {
         Ok(self.sync(times, syncer)?)
     }
 
-    pub(super) fn tell(&self, input: Input) {
+    pub(super) fn send_to_core(&self, input: Input) {
         (self.core)(input);
     }
 
     fn carry_out(&mut self, order: DiskOrder) -> Result<(), DiskFailure> {
         let loads_or_cuts = matches!(order, DiskOrder::Reload { .. } | DiskOrder::TakeOver { .. });
-        let files = loads_or_cuts.then(|| self.snapshots.hold_files());
+        let files = loads_or_cuts.then(|| self.snapshots.lock_files());
         let members = self.members.as_mut();
         let done = self
             .history
             .carry_out(order, &self.state, members, &self.metrics)?;
         drop(files);
-        if let Some(input) = done.told {
-            self.tell(input);
+        if let Some(input) = done.input {
+            self.send_to_core(input);
         }
         match done.snapshot {
-            Some(Wanted::Synchronised(of)) => self.snapshots.request_for_core(of),
-            Some(Wanted::Due | Wanted::First | Wanted::Asked) => self.snapshots.request(),
+            Some(SnapshotReason::Synchronised(of)) => self.snapshots.request_for_core(of),
+            Some(SnapshotReason::Due | SnapshotReason::First | SnapshotReason::Operator) => {
+                self.snapshots.request()
+            }
             None => {}
         }
         Ok(())

@@ -6,32 +6,32 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
-use host::{DiskQueue, LogGroup, Schedule, Syncer, ToDisk, WaitingGroup};
+use host::{DiskCommand, DiskQueue, LogGroup, Schedule, Syncer, WaitingGroup};
 use parking_lot::Mutex;
 use proto::Zxid;
 use replica::{DiskOrder, Input};
 
-use super::errand::{Errand, Errands};
+use super::deferred_sync::{DeferredSync, DeferredSyncSlot};
 use super::log::{LogFile, Synced};
 use crate::clock;
 
 /// Queue of disk operations, in order.
 pub(crate) struct Disk {
-    log: Sender<ToDisk>,
+    log: Sender<DiskCommand>,
     /// Empty groups that the log thread has written.
     spent: Receiver<LogGroup>,
     /// Sender that returns a visitor's group to `spent`.
-    give_back: Sender<LogGroup>,
+    recycle: Sender<LogGroup>,
     file: Arc<Mutex<LogFile>>,
     /// Orders for which the log thread's channel has no space yet.
     queue: DiskQueue,
     /// Last record passed to the log thread or written by the core.
-    handed: Zxid,
+    queued_at_log_thread: Zxid,
     /// Last transaction that is known to be on disk.
     synced: Zxid,
     /// Number of orders that the log thread has received and not executed yet.
     orders_under_way: Arc<AtomicUsize>,
-    errands: Arc<Errands>,
+    deferred_syncs: Arc<DeferredSyncSlot>,
     /// Whether a visitor has received a group and has not reported its sync yet. The log thread
     /// receives no orders meanwhile.
     is_visitor_syncing: bool,
@@ -39,23 +39,23 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(
-        log: Sender<ToDisk>,
-        (give_back, spent): (Sender<LogGroup>, Receiver<LogGroup>),
+        log: Sender<DiskCommand>,
+        (recycle, spent): (Sender<LogGroup>, Receiver<LogGroup>),
         file: Arc<Mutex<LogFile>>,
         orders_under_way: Arc<AtomicUsize>,
-        errands: Arc<Errands>,
+        deferred_syncs: Arc<DeferredSyncSlot>,
         end: Zxid,
     ) -> Self {
         Self {
             log,
             spent,
-            give_back,
+            recycle,
             file,
             queue: DiskQueue::default(),
-            handed: end,
+            queued_at_log_thread: end,
             synced: end,
             orders_under_way,
-            errands,
+            deferred_syncs,
             is_visitor_syncing: false,
         }
     }
@@ -68,7 +68,7 @@ impl Disk {
 
     /// Records that another log has replaced this one. `end` is its last transaction.
     pub(crate) fn note_replaced(&mut self, end: Zxid) {
-        (self.handed, self.synced) = (end, end);
+        (self.queued_at_log_thread, self.synced) = (end, end);
     }
 
     pub(crate) fn append(&mut self, zxid: Zxid, txn: &[u8]) {
@@ -85,17 +85,17 @@ impl Disk {
         if let DiskOrder::TakeOver { last, .. } = order {
             self.note_replaced(last);
         }
-        self.handed = self.queue.group.last().unwrap_or(self.handed);
+        self.queued_at_log_thread = self.queue.group.last().unwrap_or(self.queued_at_log_thread);
         let Self { queue, spent, .. } = self;
         queue.order(order, || spent.try_recv().unwrap_or_default());
-        self.offer_waiting();
+        self.pass_waiting_to_log_thread();
     }
 
     /// Flushes the group, because no transaction follows for now.
     pub(crate) fn flush(&mut self, schedule: &mut Schedule) {
         let now_ms = clock::session_ms();
         if schedule.flush_group(&self.waiting_group(), now_ms) != Syncer::CoreThread {
-            self.offer(schedule, now_ms);
+            self.pass_to_log_thread(schedule, now_ms);
         }
     }
 
@@ -103,7 +103,7 @@ impl Disk {
     /// the step, when the replies have been sent.
     pub(crate) fn sync_due(&mut self, schedule: &mut Schedule) -> Option<Input> {
         let is_due = schedule.sync_due(|| self.waiting_group());
-        is_due.then(|| self.sync_here(schedule)).flatten()
+        is_due.then(|| self.sync_in_core(schedule)).flatten()
     }
 
     /// Returns the facts that the schedule needs.
@@ -115,13 +115,13 @@ impl Disk {
             since_ms: group.queued_ms().cast_signed(),
             follows_orders: !self.queue.is_at_group(),
             is_visitor_syncing: self.is_visitor_syncing,
-            is_log_idle: self.handed == self.synced
+            is_log_idle: self.queued_at_log_thread == self.synced
                 && self.orders_under_way.load(Ordering::Acquire) == 0,
             is_log_full: self.log.is_full(),
         }
     }
 
-    fn sync_here(&mut self, schedule: &mut Schedule) -> Option<Input> {
+    fn sync_in_core(&mut self, schedule: &mut Schedule) -> Option<Input> {
         let last = self.queue.group.last()?;
         schedule.note_group(self.queue.group.len(), Syncer::CoreThread);
         let begun = Instant::now();
@@ -132,7 +132,7 @@ impl Disk {
         schedule.note_sync(begun.elapsed());
         Some(match written {
             Ok(Synced { upto, .. }) => {
-                (self.handed, self.synced) = (last, last);
+                (self.queued_at_log_thread, self.synced) = (last, last);
                 Input::Synced(upto)
             }
             Err(error) => {
@@ -150,8 +150,8 @@ impl Disk {
     /// Passes the waiting orders and the last group to the log thread, as far as its channel has
     /// space and the schedule permits. The core tries again at the group's deadline and when the
     /// log thread reports a sync.
-    pub(crate) fn offer(&mut self, schedule: &mut Schedule, now_ms: i64) {
-        self.offer_waiting();
+    pub(crate) fn pass_to_log_thread(&mut self, schedule: &mut Schedule, now_ms: i64) {
+        self.pass_waiting_to_log_thread();
         let syncer = schedule.syncer(&self.waiting_group(), now_ms);
         let last = self.queue.group.last();
         let (Some(last), Syncer::LogThread | Syncer::Visitor) = (last, syncer) else {
@@ -161,19 +161,19 @@ impl Disk {
         let group = std::mem::replace(&mut self.queue.group, next);
         schedule.note_group(group.len(), syncer);
         if syncer == Syncer::Visitor {
-            (self.handed, self.is_visitor_syncing) = (last, true);
-            let (file, spent) = (self.file.clone(), self.give_back.clone());
-            return self.errands.leave(Errand { file, group, spent });
+            (self.queued_at_log_thread, self.is_visitor_syncing) = (last, true);
+            let (file, spent) = (self.file.clone(), self.recycle.clone());
+            return self.deferred_syncs.put(DeferredSync { file, group, spent });
         }
-        match self.send(ToDisk::Group(group)) {
-            Ok(()) => self.handed = last,
-            Err(TrySendError::Full(ToDisk::Group(group))) => self.queue.group = group,
+        match self.send(DiskCommand::Group(group)) {
+            Ok(()) => self.queued_at_log_thread = last,
+            Err(TrySendError::Full(DiskCommand::Group(group))) => self.queue.group = group,
             // The log thread has ended. `DiskFailed` follows.
             Err(_) => {}
         }
     }
 
-    fn offer_waiting(&mut self) {
+    fn pass_waiting_to_log_thread(&mut self) {
         if self.is_visitor_syncing {
             // The orders must follow the visitor's group.
             return;
@@ -185,8 +185,8 @@ impl Disk {
         }
     }
 
-    fn send(&self, next: ToDisk) -> Result<(), TrySendError<ToDisk>> {
-        let orders = usize::from(matches!(next, ToDisk::Order(_)));
+    fn send(&self, next: DiskCommand) -> Result<(), TrySendError<DiskCommand>> {
+        let orders = usize::from(matches!(next, DiskCommand::Order(_)));
         self.orders_under_way.fetch_add(orders, Ordering::Relaxed);
         let sent = self.log.try_send(next);
         if sent.is_err() {

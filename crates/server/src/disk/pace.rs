@@ -26,7 +26,7 @@ pub(super) struct Pace {
 impl Pace {
     /// Returns the length of the next pause, or `None` if none is due. `bytes` of the snapshot are
     /// written, and `worked` is the time since the last pause.
-    pub(super) fn rest(&mut self, bytes: u64, worked: Duration) -> Option<Duration> {
+    pub(super) fn next_pause(&mut self, bytes: u64, worked: Duration) -> Option<Duration> {
         if bytes < self.rested_at_bytes.saturating_add(BETWEEN_RESTS) {
             return None;
         }
@@ -46,11 +46,14 @@ mod tests {
     fn pauses_take_nine_tenths_of_the_time_up_to_a_bound() {
         let mut pace = Pace::default();
         let worked = Duration::from_millis(1);
-        assert_eq!(pace.rest(BETWEEN_RESTS - 1, worked), None);
-        assert_eq!(pace.rest(BETWEEN_RESTS, worked), Some(9 * worked));
-        assert_eq!(pace.rest(BETWEEN_RESTS + 1, worked), None);
-        assert_eq!(pace.rest(2 * BETWEEN_RESTS, 100 * worked), Some(REST_MAX));
-        let rests = (3..100_000).map(|at| pace.rest(at * BETWEEN_RESTS, worked));
+        assert_eq!(pace.next_pause(BETWEEN_RESTS - 1, worked), None);
+        assert_eq!(pace.next_pause(BETWEEN_RESTS, worked), Some(9 * worked));
+        assert_eq!(pace.next_pause(BETWEEN_RESTS + 1, worked), None);
+        assert_eq!(
+            pace.next_pause(2 * BETWEEN_RESTS, 100 * worked),
+            Some(REST_MAX)
+        );
+        let rests = (3..100_000).map(|at| pace.next_pause(at * BETWEEN_RESTS, worked));
         let sum: Duration = rests.flatten().sum();
         assert_eq!(sum + REST_MAX + 9 * worked, RESTS_MAX);
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use executor::Mailbox;
 use host::{
-    DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotWork, StateSnapshot, Wanted,
+    DueSnapshots, SNAPSHOT_CHUNK_BYTES, ServerState, SnapshotReason, SnapshotWork, StateSnapshot,
     WrittenSnapshot,
 };
 use metrics::Metrics;
@@ -32,19 +32,19 @@ use crate::inbox::InputSink;
 const EXIT_SNAPSHOT: u8 = 10;
 
 /// Reason for a snapshot.
-enum Reason {
+enum RequestReason {
     /// Enough transactions have been logged since the last snapshot.
     Due,
     /// A learner cannot continue without the snapshot. The core receives an input when the snapshot
     /// is on disk.
     Synchronised(Synchronised),
     /// An operator requested a snapshot and waits for it. A failure does not stop the server.
-    Asked(oneshot::Sender<Result<Taken, String>>),
+    Operator(oneshot::Sender<Result<OperatorSnapshot, String>>),
 }
 
 /// A snapshot requested by an operator.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct OperatorSnapshot {
     /// Transaction in the snapshot's name.
     pub(crate) zxid: Zxid,
     /// Length in bytes.
@@ -56,38 +56,38 @@ pub(crate) struct Taken {
 /// Pending requests, by reason. The log thread holds its file while it requests a snapshot, so it
 /// must never wait for the snapshot thread.
 #[derive(Default)]
-struct Pending {
+struct PendingRequests {
     due: bool,
     /// Last request for a learner. It replaces an earlier request, because that synchronisation is
     /// over.
     synchronised: Option<Synchronised>,
     /// Requests from operators, one for each that waits. A connection to the admin server makes one
     /// request at a time.
-    asked: VecDeque<oneshot::Sender<Result<Taken, String>>>,
+    operators: VecDeque<oneshot::Sender<Result<OperatorSnapshot, String>>>,
 }
 
-impl Pending {
+impl PendingRequests {
     /// Removes and returns the next request. A learner cannot continue without its snapshot, so its
     /// request comes first.
-    fn take(&mut self) -> Option<Reason> {
+    fn take(&mut self) -> Option<RequestReason> {
         if let Some(of) = self.synchronised.take() {
-            return Some(Reason::Synchronised(of));
+            return Some(RequestReason::Synchronised(of));
         }
         if std::mem::take(&mut self.due) {
-            return Some(Reason::Due);
+            return Some(RequestReason::Due);
         }
         // A disconnected operator no longer needs the snapshot.
-        self.asked.retain(|answer| !answer.is_closed());
-        self.asked.pop_front().map(Reason::Asked)
+        self.operators.retain(|answer| !answer.is_closed());
+        self.operators.pop_front().map(RequestReason::Operator)
     }
 
     fn is_empty(&self) -> bool {
-        !self.due && self.synchronised.is_none() && self.asked.is_empty()
+        !self.due && self.synchronised.is_none() && self.operators.is_empty()
     }
 }
 
 /// Dropping the last clone finishes the mailbox, which ends the snapshot thread.
-struct Requests(Arc<Mailbox<Pending>>);
+struct Requests(Arc<Mailbox<PendingRequests>>);
 
 impl Drop for Requests {
     fn drop(&mut self) {
@@ -138,12 +138,12 @@ impl SnapshotRequests {
     ///
     /// # Errors
     /// If the snapshot cannot be taken. Returns the reason.
-    pub(crate) async fn take(&self) -> Result<Taken, String> {
+    pub(crate) async fn take(&self) -> Result<OperatorSnapshot, String> {
         let (answer, taken) = oneshot::channel();
         // If the mailbox is closed, the sender for the answer is dropped.
         self.requests
             .0
-            .post(|pending| pending.asked.push_back(answer));
+            .post(|pending| pending.operators.push_back(answer));
         let taken = taken.await;
         taken.unwrap_or_else(|_| Err("the server is stopping".to_owned()))
     }
@@ -166,7 +166,7 @@ impl SnapshotRequests {
     /// Locks the snapshot files. While the lock is held, snapshots are neither renamed to their
     /// final name nor removed, because a thread that loads or truncates the log would miss them.
     /// Afterwards, a snapshot of an earlier generation is not renamed either.
-    pub(crate) fn hold_files(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_files(&self) -> MutexGuard<'_, ()> {
         blocking::mark("wait for the snapshot files");
         self.files.lock()
     }
@@ -228,7 +228,7 @@ pub(crate) struct Snapshotter<D: Disk> {
     work: SnapshotWork<D>,
     files: Arc<Mutex<()>>,
     abandoned: Arc<AtomicBool>,
-    requests: Arc<Mailbox<Pending>>,
+    requests: Arc<Mailbox<PendingRequests>>,
     latest: Arc<Mutex<Option<LastSnapshot>>>,
     core: InputSink,
     _ended: Sender<()>,
@@ -242,7 +242,7 @@ impl<D: Disk> Snapshotter<D> {
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
         let files = Arc::new(Mutex::new(()));
         let abandoned = Arc::new(AtomicBool::new(false));
-        let requests = Arc::new(Mailbox::new(Pending::default()));
+        let requests = Arc::new(Mailbox::new(PendingRequests::default()));
         let (end, ended) = crossbeam_channel::bounded(0);
         let latest = Arc::new(Mutex::new(None));
         let asking = SnapshotRequests {
@@ -271,11 +271,11 @@ impl<D: Disk> Snapshotter<D> {
 
     /// Runs until the last request handle is dropped.
     pub(crate) fn run(mut self) {
-        while let Some(reason) = self.requests.take(Pending::take) {
+        while let Some(reason) = self.requests.take(PendingRequests::take) {
             let wanted = match reason {
-                Reason::Due => Wanted::Due,
-                Reason::Synchronised(of) => Wanted::Synchronised(of),
-                Reason::Asked(answer) => {
+                RequestReason::Due => SnapshotReason::Due,
+                RequestReason::Synchronised(of) => SnapshotReason::Synchronised(of),
+                RequestReason::Operator(answer) => {
                     // Fails only if the operator has disconnected.
                     let _ = answer.send(self.take_for_operator());
                     continue;
@@ -283,8 +283,8 @@ impl<D: Disk> Snapshotter<D> {
             };
             match self.write(wanted) {
                 Ok(written) => {
-                    let told = written.and_then(|written| written.told);
-                    told.into_iter().for_each(|told| (self.core)(told));
+                    let input = written.and_then(|written| written.input);
+                    input.into_iter().for_each(|input| (self.core)(input));
                 }
                 Err(error) => {
                     tracing::error!(err = %error, "cannot write a snapshot, stopping");
@@ -296,9 +296,9 @@ impl<D: Disk> Snapshotter<D> {
         tracing::debug!("snapshot thread ended");
     }
 
-    fn take_for_operator(&mut self) -> Result<Taken, String> {
+    fn take_for_operator(&mut self) -> Result<OperatorSnapshot, String> {
         let written = self
-            .write(Wanted::Asked)
+            .write(SnapshotReason::Operator)
             .map_err(|error| error.to_string())?;
         let Some(WrittenSnapshot { zxid, path, .. }) = written else {
             return Err("this member is not in a quorum, is loading a tree, or is stopping, so its data may be uncommitted".to_owned());
@@ -306,29 +306,29 @@ impl<D: Disk> Snapshotter<D> {
         let open = || {
             let file = File::open(&path)?;
             let len = file.metadata()?.len();
-            Ok(Taken { zxid, len, file })
+            Ok(OperatorSnapshot { zxid, len, file })
         };
         open().map_err(|error: std::io::Error| format!("cannot open {}: {error}", path.display()))
     }
 
     /// Returns whether the writing of a snapshot may pause. It must not pause if a learner waits
     /// for this snapshot, or if another request is pending.
-    fn may_rest(&self, wanted: Wanted) -> bool {
-        !matches!(wanted, Wanted::Synchronised(_)) && self.is_next_free()
+    fn may_pause(&self, wanted: SnapshotReason) -> bool {
+        !matches!(wanted, SnapshotReason::Synchronised(_)) && self.has_no_pending_request()
     }
 
     /// Returns whether all requests have been removed from their slots.
-    fn is_next_free(&self) -> bool {
-        let pending = |pending: &mut Pending| (!pending.is_empty()).then_some(());
+    fn has_no_pending_request(&self) -> bool {
+        let pending = |pending: &mut PendingRequests| (!pending.is_empty()).then_some(());
         self.requests.try_take(pending).is_none()
     }
 
     /// Writes a fuzzy snapshot of the current tree, which changes meanwhile. Returns `None` if the
     /// server is stopping and cannot wait for it, or if the tree contains uncommitted data or is
     /// about to be replaced.
-    fn write(&mut self, wanted: Wanted) -> Result<Option<WrittenSnapshot>, StorageError> {
+    fn write(&mut self, wanted: SnapshotReason) -> Result<Option<WrittenSnapshot>, StorageError> {
         let mut written = None;
-        self.work.ask(wanted);
+        self.work.request_snapshot(wanted);
         let (mut pace, mut begun, mut last_zxid) = (Pace::default(), Instant::now(), None);
         while self.work.next().is_some() {
             if self.abandoned.load(Ordering::Acquire) {
@@ -345,8 +345,8 @@ impl<D: Disk> Snapshotter<D> {
                 .step(&*self.state, bytes, clock::session_ms, || files.lock());
             written = stepped?;
             let bytes = self.work.writing().map_or(0, StateSnapshot::bytes);
-            if self.may_rest(wanted)
-                && let Some(rest) = pace.rest(bytes, begun.elapsed())
+            if self.may_pause(wanted)
+                && let Some(rest) = pace.next_pause(bytes, begun.elapsed())
             {
                 let now_at = self.state.tree.read().last_zxid();
                 // If no transactions arrive, no other work waits for the disk.

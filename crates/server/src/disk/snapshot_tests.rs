@@ -62,7 +62,7 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     std::fs::remove_file(version.join("snapshot.0")).unwrap();
     assert!(
         snapshotter
-            .write(Wanted::Synchronised(stale))
+            .write(SnapshotReason::Synchronised(stale))
             .unwrap()
             .is_none()
     );
@@ -75,12 +75,12 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
 }
 
 /// Holds the files on another thread until the returned function is called.
-fn hold_files(requests: &SnapshotRequests) -> impl FnOnce() {
+fn lock_files(requests: &SnapshotRequests) -> impl FnOnce() {
     let requests = requests.clone();
     let (held, is_held) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let holder = std::thread::spawn(move || {
-        let _files = requests.hold_files();
+        let _files = requests.lock_files();
         held.send(()).unwrap();
         assert!(released.recv().is_err());
     });
@@ -97,26 +97,26 @@ fn hold_files(requests: &SnapshotRequests) -> impl FnOnce() {
 async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
     let dir = tempfile::tempdir().unwrap();
     let server = test_server(dir.path()).await;
-    let (told, inputs) = mpsc::channel();
-    let core: InputSink = Arc::new(move |input| told.send(input).unwrap());
+    let (sender, inputs) = mpsc::channel();
+    let core: InputSink = Arc::new(move |input| sender.send(input).unwrap());
     let (snapshotter, requests, _end) = snapshotter_for(&server, dir.path(), core);
-    let holder = hold_files(&requests);
+    let holder = lock_files(&requests);
     let operators = [(); 2].map(|()| {
         let requests = requests.clone();
         tokio::spawn(async move { requests.take().await.map(|taken| taken.zxid) })
     });
-    let asked = |requests: &SnapshotRequests| {
+    let waiting_operators = |requests: &SnapshotRequests| {
         let waiting = requests
             .requests
             .0
-            .try_take(|pending| Some(pending.asked.len()));
+            .try_take(|pending| Some(pending.operators.len()));
         waiting.unwrap()
     };
-    while asked(&requests) < 2 {
+    while waiting_operators(&requests) < 2 {
         tokio::task::yield_now().await;
     }
     let thread = std::thread::spawn(move || snapshotter.run());
-    while asked(&requests) > 1 {
+    while waiting_operators(&requests) > 1 {
         tokio::task::yield_now().await;
     }
     let (returned, returns) = mpsc::channel();
@@ -138,10 +138,10 @@ async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
     }
     drop(requests);
     thread.join().unwrap();
-    let told: Vec<_> = inputs.try_iter().collect();
+    let received: Vec<_> = inputs.try_iter().collect();
     assert!(
-        matches!(told[..], [Input::SnapshotWritten { attempt: 3, .. }]),
-        "{told:?}"
+        matches!(received[..], [Input::SnapshotWritten { attempt: 3, .. }]),
+        "{received:?}"
     );
     server.stop().await;
 }
@@ -160,15 +160,15 @@ async fn an_operator_gets_no_snapshot_of_an_unestablished_tree() {
     let refused = snapshotter.take_for_operator().unwrap_err();
     assert!(refused.contains("not in a quorum"), "{refused}");
     requests.request();
-    let due = snapshotter.requests.try_take(Pending::take);
-    assert!(matches!(due, Some(Reason::Due)));
-    assert!(snapshotter.write(Wanted::Due).unwrap().is_none());
+    let due = snapshotter.requests.try_take(PendingRequests::take);
+    assert!(matches!(due, Some(RequestReason::Due)));
+    assert!(snapshotter.write(SnapshotReason::Due).unwrap().is_none());
     assert!(!snapshot.exists());
     server.clients.state.establish();
     requests.resume();
-    let due = snapshotter.requests.try_take(Pending::take);
-    assert!(matches!(due, Some(Reason::Due)));
-    assert!(snapshotter.write(Wanted::Due).unwrap().is_some());
+    let due = snapshotter.requests.try_take(PendingRequests::take);
+    assert!(matches!(due, Some(RequestReason::Due)));
+    assert!(snapshotter.write(SnapshotReason::Due).unwrap().is_some());
     assert!(snapshotter.take_for_operator().is_ok() && snapshot.exists());
     drop(snapshotter);
     server.stop().await;
@@ -180,14 +180,14 @@ async fn requests_of_the_core_leave_a_due_one_its_slot() {
     let dir = tempfile::tempdir().unwrap();
     let server = test_server(dir.path()).await;
     let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
-    let next = || snapshotter.requests.try_take(Pending::take);
+    let next = || snapshotter.requests.try_take(PendingRequests::take);
     requests.request();
     requests.request();
     requests.request_for_core(of(&server, 1));
     requests.request_for_core(of(&server, 2));
     let first = next();
-    assert!(matches!(first, Some(Reason::Synchronised(of)) if of.attempt == 2));
-    assert!(matches!(next(), Some(Reason::Due)));
+    assert!(matches!(first, Some(RequestReason::Synchronised(of)) if of.attempt == 2));
+    assert!(matches!(next(), Some(RequestReason::Due)));
     assert!(next().is_none());
     drop(snapshotter);
     assert!(
@@ -206,14 +206,14 @@ async fn while_snapshots_rest_the_core_gets_its_own_and_later_a_due_one_begins()
     let (hour_ms, now_ms) = (3_600_000, clock::session_ms());
     requests.due.lock().note_written(now_ms, now_ms + hour_ms);
     requests.request();
-    assert!(snapshotter.is_next_free());
+    assert!(snapshotter.has_no_pending_request());
     requests.request_for_core(of(&server, 1));
-    let asked = snapshotter.requests.try_take(Pending::take);
-    assert!(matches!(asked, Some(Reason::Synchronised(of)) if of.attempt == 1));
+    let next = snapshotter.requests.try_take(PendingRequests::take);
+    assert!(matches!(next, Some(RequestReason::Synchronised(of)) if of.attempt == 1));
     requests.due.lock().note_written(now_ms, now_ms);
     requests.request();
-    let due = snapshotter.requests.try_take(Pending::take);
-    assert!(matches!(due, Some(Reason::Due)));
+    let due = snapshotter.requests.try_take(PendingRequests::take);
+    assert!(matches!(due, Some(RequestReason::Due)));
     drop(snapshotter);
     server.stop().await;
 }
@@ -234,7 +234,7 @@ async fn a_snapshot_under_way_does_not_outlast_its_grace() {
     let abandoned = end.abandoned.clone();
     let thread = std::thread::spawn(move || {
         // Requests are still possible, because the thread does not end by itself.
-        let mut take = || snapshotter.write(Wanted::Asked).unwrap();
+        let mut take = || snapshotter.write(SnapshotReason::Operator).unwrap();
         let first = take().map(|written| written.zxid);
         while !abandoned.load(Ordering::Acquire) {
             std::thread::yield_now();

@@ -21,16 +21,16 @@ pub(crate) type Client = (SocketAddr, Arc<[Id]>);
 /// Records are contiguous, as in a log. The core's memory remains private to the core, and the
 /// other thread reads sequentially instead of following pointers into the core's cache.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct TxnGroup {
     records: Vec<u8>,
-    txns: Vec<Fed>,
+    txns: Vec<QueuedTxn>,
     /// Clients that requested some of the transactions.
     pub(super) clients: Vec<Client>,
     pub(super) bytes: usize,
 }
 
 /// A committed transaction in the queue.
-struct Fed {
+struct QueuedTxn {
     /// End of its record, which begins at the end of the previous one.
     end: usize,
     /// Index of the client that requested the transaction.
@@ -39,7 +39,7 @@ struct Fed {
     large: Option<Box<TxnRecord>>,
 }
 
-impl Group {
+impl TxnGroup {
     fn push(&mut self, record: &TxnRecord, client: Option<Client>) {
         let client = client.map(|client| self.place(client));
         let body = body_bytes(&record.txn);
@@ -54,7 +54,7 @@ impl Group {
             None
         };
         let end = self.records.len();
-        self.txns.push(Fed { end, client, large });
+        self.txns.push(QueuedTxn { end, client, large });
     }
 
     /// Returns the index of a client. The transactions in a group usually come from few different
@@ -111,13 +111,13 @@ impl Progress {
     }
 
     /// Yields the processor if the queue has space.
-    pub(super) fn give_way(&self) {
+    pub(super) fn yield_if_queue_has_space(&self) {
         if self.has_room() {
             std::thread::yield_now();
         }
     }
 
-    pub(super) fn taken(&self, bytes: usize) {
+    pub(super) fn release_bytes(&self, bytes: usize) {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -125,18 +125,18 @@ impl Progress {
 /// Sender of committed transactions to the history thread.
 pub(crate) struct Feed {
     progress: Arc<Progress>,
-    queue: Sender<Group>,
-    gathered: Group,
+    queue: Sender<TxnGroup>,
+    gathered: TxnGroup,
     /// Last transaction that was applied.
     last: Zxid,
 }
 
 impl Feed {
-    pub(super) fn new(progress: Arc<Progress>, queue: Sender<Group>) -> Self {
+    pub(super) fn new(progress: Arc<Progress>, queue: Sender<TxnGroup>) -> Self {
         Self {
             progress,
             queue,
-            gathered: Group::default(),
+            gathered: TxnGroup::default(),
             last: Zxid::ZERO,
         }
     }
@@ -162,10 +162,10 @@ impl Feed {
         }
         self.committed(self.last);
         // The next group probably has a similar length.
-        let usual = Group {
+        let usual = TxnGroup {
             records: Vec::with_capacity(self.gathered.records.len()),
             txns: Vec::with_capacity(self.gathered.txns.len()),
-            ..Group::default()
+            ..TxnGroup::default()
         };
         let group = std::mem::replace(&mut self.gathered, usual);
         let bytes = group.bytes;
@@ -175,13 +175,13 @@ impl Feed {
         }
         self.progress.queued.fetch_add(bytes, Ordering::Relaxed);
         if self.queue.try_send(group).is_err() {
-            self.progress.taken(bytes);
+            self.progress.release_bytes(bytes);
         }
     }
 }
 
 /// Size of a transaction in the queue, without its record, bytes.
-const FIXED_BYTES: usize = size_of::<Fed>() + 8;
+const FIXED_BYTES: usize = size_of::<QueuedTxn>() + 8;
 
 /// Returns the approximate size of paths and data, bytes.
 fn body_bytes(txn: &Txn) -> usize {

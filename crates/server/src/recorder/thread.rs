@@ -22,7 +22,7 @@ use recovery::LogEnd;
 use rustix::process::{Pid, setpriority_process};
 use storage::RealDisk;
 
-use super::feed::{Client, Feed, Group, Progress};
+use super::feed::{Client, Feed, Progress, TxnGroup};
 use crate::{clock, limits};
 
 /// Files of the member that the thread reads.
@@ -40,7 +40,7 @@ pub(crate) fn start(
     let progress = Arc::<Progress>::default();
     let queued = progress.clone();
     let settings = IndexSettings {
-        give_way: YieldHook::new(move || queued.give_way()),
+        yield_hook: YieldHook::new(move || queued.yield_if_queue_has_space()),
         filter: PathFilter::new(keys.include.clone(), keys.exclude.clone())?,
         content_bytes_max: keys.content_bytes_max,
         bytes_max: keys.bytes_max,
@@ -113,8 +113,8 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn run(mut self, groups: &Receiver<Group>) {
-        be_nice();
+    fn run(mut self, groups: &Receiver<TxnGroup>) {
+        lower_priority();
         loop {
             let group = groups.recv_timeout(IDLE);
             let is_over = matches!(group, Err(RecvTimeoutError::Disconnected));
@@ -123,27 +123,27 @@ impl Recorder {
                 self.record(group, groups);
             }
             let has_time = is_idle || self.sources.is_behind();
-            self.turn(|recorder, index| recorder.work(index, has_time));
+            self.with_index(|recorder, index| recorder.work(index, has_time));
             if is_over {
-                self.turn(|_, index| Ok(index.checkpoint()?));
+                self.with_index(|_, index| Ok(index.checkpoint()?));
                 return;
             }
         }
     }
 
     /// Records a group, and the groups that arrive shortly after it.
-    fn record(&mut self, first: Group, groups: &Receiver<Group>) {
+    fn record(&mut self, first: TxnGroup, groups: &Receiver<TxnGroup>) {
         if self.progress.has_room() && groups.len() < limits::HISTORY_GROUPS_MAX / 4 {
             std::thread::sleep(GATHER);
         }
-        let mut gathered: Vec<Group> = std::iter::once(first).chain(groups.try_iter()).collect();
+        let mut gathered: Vec<TxnGroup> = std::iter::once(first).chain(groups.try_iter()).collect();
         let bytes = gathered.iter().map(|group| group.bytes).sum();
-        self.turn(|recorder, index| recorder.take(index, &mut gathered));
-        self.progress.taken(bytes);
+        self.with_index(|recorder, index| recorder.take(index, &mut gathered));
+        self.progress.release_bytes(bytes);
     }
 
     /// Calls `what` with the history if it is open or can be opened.
-    fn turn(&mut self, what: impl FnOnce(&mut Self, &mut Index) -> Result<(), FillError>) {
+    fn with_index(&mut self, what: impl FnOnce(&mut Self, &mut Index) -> Result<(), FillError>) {
         let result = match self.open() {
             Ok(Some(mut index)) => what(self, &mut index).map(|()| index),
             Ok(None) => return,
@@ -155,7 +155,7 @@ impl Recorder {
                 self.index = Some(index);
                 self.pause = PAUSE_MIN;
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.handle_failure(&error),
         }
     }
 
@@ -181,7 +181,7 @@ impl Recorder {
         Ok(Some(index))
     }
 
-    fn failed(&mut self, error: &FillError) {
+    fn handle_failure(&mut self, error: &FillError) {
         self.readers.set(None);
         self.next_try = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -210,7 +210,7 @@ impl Recorder {
             return !self.is_full;
         }
         self.looked_at_disk = Some(now);
-        self.let_go_if_removed();
+        self.close_if_removed();
         let Some(free) = free_bytes(&self.settings.dir) else {
             return true;
         };
@@ -236,8 +236,8 @@ impl Recorder {
 
     /// Closes the history if its files were removed. Removed files could still be written but never
     /// be found again.
-    fn let_go_if_removed(&mut self) {
-        if self.index.is_some() && !self.settings.is_there() {
+    fn close_if_removed(&mut self) {
+        if self.index.is_some() && !self.settings.exists() {
             tracing::error!(dir = %self.settings.dir.display(), "the directory of the change history was removed, creating it again");
             self.readers.set(None);
             self.index = None;
@@ -264,7 +264,7 @@ impl Recorder {
 
     /// Records the transactions that follow the last recorded one. Others are read from the log
     /// later.
-    fn take(&mut self, index: &mut Index, groups: &mut [Group]) -> Result<(), FillError> {
+    fn take(&mut self, index: &mut Index, groups: &mut [TxnGroup]) -> Result<(), FillError> {
         let mut origins = Origins::default();
         let unknown = Arc::<Origin>::default();
         let txns = groups.iter_mut().flat_map(|group| {
@@ -279,7 +279,7 @@ impl Recorder {
         let progress = self.progress.clone();
         let txns = txns.enumerate().map(move |(at, txn)| {
             if at % YIELD_EVERY == 0 {
-                progress.give_way();
+                progress.yield_if_queue_has_space();
             }
             txn
         });
@@ -308,7 +308,7 @@ impl Recorder {
 }
 
 /// Lowers the thread's priority.
-fn be_nice() {
+fn lower_priority() {
     let thread = Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
     if let Err(error) = setpriority_process(thread, NICENESS) {
         tracing::debug!(%error, "cannot lower the priority of the history thread");

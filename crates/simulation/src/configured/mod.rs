@@ -83,7 +83,7 @@ pub(crate) fn connection_rules(
         enforced_schemes: None,
         eager_acl_check: false,
         is_late: false,
-        bounds_holding: false,
+        bounds_resources: false,
         watch_bytes_max: usize::MAX,
     }
 }

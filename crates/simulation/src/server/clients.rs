@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use host::{
-    Answered, Connected as _, Delivering, Guarded, Registry, ServerState, SessionStep, ToAnswer,
-    begin_session, judge_handshake,
+    AnswerOutcome, DeliveryHost, LockedState, PendingAnswer, Registry, ServerState, SessionStep,
+    SharedConnection as _, begin_session, judge_handshake,
 };
 use jute::{Decode, Reader};
 use proto::SessionId;
 use proto::connect::ConnectRequest;
 use replica::connection::{
-    ClientConnection, Incoming, Replying, RequestKind, Resume, Taking, decode_into,
+    ClientConnection, IncomingRequest, ReplyHost, RequestHost, RequestKind, Resume, decode_into,
 };
 use replica::session::Sessions;
 use replica::{ClientRequest, Input, State, SyncRequest, Ticket};
@@ -27,13 +27,13 @@ use crate::checks::{ProcessChecks as _, StepChecks};
 use crate::configured::{CLIENT_ADDRESS, connection_rules, handshake_rules};
 use crate::network::{LinkEvent, Message};
 
-pub(super) type Connection = host::Connection<Guarded<(), Waiting>>;
+pub(super) type Connection = host::Connection<LockedState<(), Waiting>>;
 
 /// Pending work of a connection.
 #[derive(Debug, Default)]
 pub struct Waiting {
     /// Requests that are not handled yet.
-    pub(super) incoming: VecDeque<Incoming<()>>,
+    pub(super) incoming: VecDeque<IncomingRequest<()>>,
     is_greeted: bool,
     /// Whether a turn of the connection is scheduled.
     is_scheduled: bool,
@@ -45,7 +45,7 @@ struct Requests<'a> {
     inputs: &'a mut VecDeque<Input>,
 }
 
-impl Replying for Requests<'_> {
+impl ReplyHost for Requests<'_> {
     type Note = ();
 
     fn sessions(&self) -> impl DerefMut<Target = Sessions> {
@@ -53,7 +53,7 @@ impl Replying for Requests<'_> {
     }
 }
 
-impl Taking for Requests<'_> {
+impl RequestHost for Requests<'_> {
     type Extra = ();
 
     fn begin(&mut self, _: &RequestKind, (): ()) {}
@@ -76,7 +76,7 @@ impl<C: StepChecks> SimHost<C> {
     pub(super) fn hear_client(&mut self, number: u64, heard: LinkEvent) {
         match (heard, self.clients.of(Ticket(number))) {
             (LinkEvent::Accepted, _) => {
-                let state = Guarded {
+                let state = LockedState {
                     client: ClientConnection::new([ip_id(CLIENT_ADDRESS)].into()),
                     own: Waiting::default(),
                 };
@@ -167,7 +167,7 @@ impl<C: StepChecks> SimHost<C> {
     /// Schedules another turn if the connection has work.
     fn schedule_client(&mut self, connection: &Connection) {
         let of = &mut *connection.lock();
-        let is_due = of.client.has_left_over() || !of.own.incoming.is_empty();
+        let is_due = of.client.has_deferred() || !of.own.incoming.is_empty();
         if is_due && !std::mem::replace(&mut of.own.is_scheduled, true) {
             let delay = self.world.random.range(10, 2000);
             let ticket = connection.ticket();
@@ -198,7 +198,7 @@ impl<C: StepChecks> SimHost<C> {
     }
 }
 
-impl<C: StepChecks> Delivering for SimHost<C> {
+impl<C: StepChecks> DeliveryHost for SimHost<C> {
     type Connection = Connection;
 
     fn registry(&self) -> &Registry<Connection> {
@@ -209,8 +209,8 @@ impl<C: StepChecks> Delivering for SimHost<C> {
         &mut self,
         tree: &Tree,
         connection: &Arc<Connection>,
-        what: ToAnswer<'_, '_>,
-    ) -> Answered {
+        what: PendingAnswer<'_, '_>,
+    ) -> AnswerOutcome {
         let (state, inputs) = (&*self.state, &mut self.inputs);
         let responder = state.responder(tree, connection, 0, testkit::LIMITS);
         let before = pace::BEFORE_WRITE;
@@ -224,7 +224,7 @@ impl<C: StepChecks> Delivering for SimHost<C> {
         answered
     }
 
-    fn touched(&mut self, connection: &Arc<Connection>) {
+    fn mark_touched(&mut self, connection: &Arc<Connection>) {
         self.schedule_client(connection);
     }
 }

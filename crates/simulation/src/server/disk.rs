@@ -1,6 +1,8 @@
 //! The log thread and the snapshot thread of a server, simulated as jobs that take time.
 
-use host::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, write_group};
+use host::{
+    DiskCommand, DiskFailure, DiskQueue, SnapshotReason, SnapshotWork, carry_out, write_group,
+};
 use recovery::DurableLog;
 use replica::{MemberFile, State};
 use storage::{StorageError, purge};
@@ -17,7 +19,7 @@ pub struct DiskWork {
     /// Log of the server.
     pub history: DurableLog<SimDisk>,
     pub(super) queue: DiskQueue,
-    pub(super) at_work: Option<ToDisk>,
+    pub(super) at_work: Option<DiskCommand>,
     /// Work of the snapshot thread.
     pub snapshots: SnapshotWork<SimDisk>,
 }
@@ -32,10 +34,10 @@ impl<C: StepChecks> SimHost<C> {
         let Some(next) = &mut self.disk.at_work else {
             return;
         };
-        if let ToDisk::Group(group) = next {
+        if let DiskCommand::Group(group) = next {
             let is_due = write_group(&mut self.disk.history, group, || self.world.random.any());
             if self.or_exit(is_due) == Some(true) {
-                self.request_snapshot(Wanted::Due);
+                self.request_snapshot(SnapshotReason::Due);
             }
         }
         self.core.disk_begun_at = self.world.now();
@@ -69,12 +71,12 @@ impl<C: StepChecks> SimHost<C> {
         let write_members = |file: &MemberFile| member_files::write(&disk, file);
         let done = match self.disk.at_work.take() {
             None => return Ok(()),
-            Some(ToDisk::Group(group)) => self.sync_group(group.len())?,
-            Some(ToDisk::Order(order)) => {
+            Some(DiskCommand::Group(group)) => self.sync_group(group.len())?,
+            Some(DiskCommand::Order(order)) => {
                 carry_out(history, order, &*self.state, write_members, |_| ())?
             }
         };
-        self.inputs.extend(done.told);
+        self.inputs.extend(done.input);
         if let Some(wanted) = done.snapshot {
             self.request_snapshot(wanted);
         }
@@ -82,9 +84,9 @@ impl<C: StepChecks> SimHost<C> {
     }
 
     /// Requests a snapshot or reports that one is due.
-    pub fn request_snapshot(&mut self, wanted: Wanted) {
+    pub fn request_snapshot(&mut self, wanted: SnapshotReason) {
         let now_ms = self.world.now_ms();
-        if wanted != Wanted::Due || self.disk.snapshots.due().lock().begin(now_ms) {
+        if wanted != SnapshotReason::Due || self.disk.snapshots.due().lock().begin(now_ms) {
             self.begin_snapshot(wanted);
         }
     }
@@ -94,14 +96,14 @@ impl<C: StepChecks> SimHost<C> {
         let now_ms = self.world.now_ms();
         let resumes = self.disk.snapshots.due().lock().resume(now_ms);
         if resumes {
-            self.begin_snapshot(Wanted::Due);
+            self.begin_snapshot(SnapshotReason::Due);
         }
     }
 
-    fn begin_snapshot(&mut self, wanted: Wanted) {
+    fn begin_snapshot(&mut self, wanted: SnapshotReason) {
         let snapshots = &mut self.disk.snapshots;
         let is_idle = snapshots.next().is_none();
-        snapshots.ask(wanted);
+        snapshots.request_snapshot(wanted);
         if is_idle {
             let delay = self.world.sync_delay();
             self.world
@@ -111,7 +113,7 @@ impl<C: StepChecks> SimHost<C> {
 
     pub(super) fn continue_snapshot(&mut self) {
         let work = match self.disk.snapshots.next() {
-            Some(Wanted::Due | Wanted::Asked) => HeldWork::DueSnapshot,
+            Some(SnapshotReason::Due | SnapshotReason::Operator) => HeldWork::DueSnapshot,
             _ => HeldWork::AdoptSnapshot,
         };
         if !self.world.is_held(self.process, work) {
@@ -121,7 +123,7 @@ impl<C: StepChecks> SimHost<C> {
         let delay = match self.disk.snapshots.next() {
             None => return,
             // A leader waits for its learner's snapshot. Other snapshots take longer.
-            Some(Wanted::Due | Wanted::Asked) => self.world.sync_delay(),
+            Some(SnapshotReason::Due | SnapshotReason::Operator) => self.world.sync_delay(),
             Some(_) => self.world.random.range(20, 500),
         };
         self.world
@@ -133,18 +135,18 @@ impl<C: StepChecks> SimHost<C> {
         let bytes = self.world.settings.chunk_bytes;
         let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ());
         if let Some(written) = stepped? {
-            if written.told.is_none() {
+            if written.input.is_none() {
                 let last = self.state.tree().last_zxid();
                 let sid = sid_of(self.process.server);
                 self.world.checks.writes_snapshot(sid, written.zxid, last);
             }
-            if written.told.is_none() && self.world.random.percent(50) {
+            if written.input.is_none() && self.world.random.percent(50) {
                 let (history, limits) = (&disk.history, testkit::LIMITS);
                 let purged = purge(&**history.disk(), history.dirs(), SNAPSHOTS_KEPT, limits);
                 // A corrupt old file is not a reason to stop.
                 drop(purged);
             }
-            self.inputs.extend(written.told);
+            self.inputs.extend(written.input);
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Effects of the replica, which are first reported to the checks and then executed.
 
 use host::{
-    Delivering as _, LogGroup, ServerState, ToAnswer, ToDisk, answer_renewal, answer_sync, deliver,
+    DeliveryHost as _, DiskCommand, LogGroup, PendingAnswer, ServerState, answer_renewal,
+    answer_sync, deliver,
 };
 use proto::Zxid;
 use replica::{Applied, Effect, Host, Note, Service, State as _, Ticket};
@@ -63,7 +64,7 @@ impl<C: StepChecks> SimHost<C> {
             Effect::ReceiveSnapshot => self.receive_snapshot(),
             Effect::HangUp => self.drop_link(self.members.leader),
             Effect::Election(effect) => self.elect(effect),
-            Effect::AskOracle => self.world.ask_oracle(self.process),
+            Effect::QueryOracle => self.world.query_oracle(self.process),
             Effect::Serve(service) => self.clients.serve(service),
             Effect::StopServing => self.clients.stop_serving(),
             Effect::CloseClient(ticket) => self.clients.close(ticket),
@@ -82,7 +83,7 @@ impl<C: StepChecks> SimHost<C> {
 
     /// Reports the data that the server holds back after a turn.
     pub(super) fn show_held_back(&mut self) {
-        let at_work = self.disk.at_work.iter().filter_map(ToDisk::group);
+        let at_work = self.disk.at_work.iter().filter_map(DiskCommand::group);
         let unsynced = self
             .disk
             .queue
@@ -129,7 +130,7 @@ impl<C: StepChecks> Host for SimHost<C> {
 
     fn applying(&mut self, tree: &Tree, origin: Ticket) {
         if let Some(connection) = self.clients.of(origin) {
-            self.answer(tree, &connection, ToAnswer::LeftOver);
+            self.answer(tree, &connection, PendingAnswer::Deferred);
         }
     }
 

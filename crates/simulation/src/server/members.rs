@@ -77,10 +77,12 @@ impl<C: StepChecks> SimHost<C> {
                 ElectionInput::NotReached { sid, is_refusal }
             }
             LinkEvent::Message(Message::Hello(hello)) => ElectionInput::Hello { connection, hello },
-            LinkEvent::Message(Message::Vote(notification)) => ElectionInput::Heard {
-                connection,
-                notification: *notification,
-            },
+            LinkEvent::Message(Message::Vote(notification)) => {
+                ElectionInput::ReceivedNotification {
+                    connection,
+                    notification: *notification,
+                }
+            }
             LinkEvent::Closed => ElectionInput::Closed { connection },
             LinkEvent::Accepted | LinkEvent::Message(_) => return,
         };
@@ -257,8 +259,9 @@ impl<C: StepChecks> SimHost<C> {
 
     pub(super) fn elect(&mut self, effect: ElectionEffect) {
         match effect {
-            ElectionEffect::Listen(_) | ElectionEffect::AskOracle | ElectionEffect::Keep { .. } => {
-            }
+            ElectionEffect::Listen(_)
+            | ElectionEffect::QueryOracle
+            | ElectionEffect::Keep { .. } => {}
             ElectionEffect::Dial { sid, .. } => {
                 let (port, patience) = (Port::Election, DialAttempts::Once);
                 let server = index_of(sid);

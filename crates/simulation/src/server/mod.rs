@@ -17,7 +17,7 @@ mod turns;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use host::{DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
+use host::{DiskQueue, Registry, ServerState, SnapshotReason, StartFiles, StartSettings};
 use replica::members::MemberLists;
 use replica::session::SessionIds;
 use replica::{Input, Replica, Start};
@@ -125,7 +125,9 @@ impl<C: StepChecks> Server<C> {
             wake_at: None,
         };
         if started.is_due {
-            server.with(world, |server| server.host.request_snapshot(Wanted::Due));
+            server.with(world, |server| {
+                server.host.request_snapshot(SnapshotReason::Due)
+            });
         }
         Ok(server)
     }

@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use host::{
-    Done, FlushAt, Runner, Schedule, ScheduleSettings, Syncer, ToDisk, WaitingGroup, WaitingWork,
-    sync,
+    DiskCommand, FlushAt, OrderResults, Runner, Schedule, ScheduleSettings, Syncer, WaitingGroup,
+    WaitingWork, sync,
 };
 use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
@@ -38,7 +38,7 @@ const TURN_INPUTS_MAX: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Busy {
     /// The thread writes the replies of the last step. A flush follows.
-    Replying,
+    ReplyHost,
     /// The thread syncs the log.
     Syncing,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Core {
     /// Packets that wait for the next flush, with their connections.
     staged: Vec<(u64, QuorumPacket)>,
     /// Connection on which requests arrived last.
-    asked_last: u64,
+    latest_requester: u64,
 }
 
 impl Core {
@@ -83,7 +83,7 @@ impl Core {
             disk_begun_at: 0,
             gathers_since_ms: None,
             staged: Vec::new(),
-            asked_last: 0,
+            latest_requester: 0,
         }
     }
 
@@ -100,7 +100,7 @@ impl Core {
     /// Removes and returns the packets that wait for a flush, in sending order.
     pub(super) fn take_staged(&mut self) -> Vec<(u64, QuorumPacket)> {
         let mut staged = std::mem::take(&mut self.staged);
-        staged.sort_by_key(|(to, _)| Schedule::place_of_member(*to == self.asked_last));
+        staged.sort_by_key(|(to, _)| Schedule::flush_order_of_member(*to == self.latest_requester));
         staged
     }
 
@@ -111,7 +111,7 @@ impl Core {
                 .iter()
                 .any(|packet| matches!(packet, LearnerPacket::Request(_)))
         {
-            self.asked_last = from;
+            self.latest_requester = from;
         }
     }
 }
@@ -120,7 +120,7 @@ impl<C: StepChecks> SimHost<C> {
     /// Returns the number of packets and records that wait for a flush although no flush is
     /// scheduled.
     pub(super) fn unflushed(&self) -> usize {
-        if self.core.busy == Some(Busy::Replying) {
+        if self.core.busy == Some(Busy::ReplyHost) {
             return 0;
         }
         let will_be_taken = self.disk.at_work.is_some() || self.core.gathers_since_ms.is_some();
@@ -134,7 +134,7 @@ impl<C: StepChecks> SimHost<C> {
 
     /// Returns the duration of the disk's next work.
     pub(super) fn disk_delay(&mut self) -> Micros {
-        let is_group = matches!(self.disk.at_work, Some(ToDisk::Group(_)));
+        let is_group = matches!(self.disk.at_work, Some(DiskCommand::Group(_)));
         let is_visit = is_group && self.core.syncer == Syncer::Visitor;
         if is_visit && self.world.stalls_visit() {
             return self.world.random.range(STALL, SECOND);
@@ -169,7 +169,7 @@ impl<C: StepChecks> SimHost<C> {
 
     /// Lets time pass for the replies of a step, then flushes.
     fn flush_after_replies(&mut self) {
-        self.core.busy = Some(Busy::Replying);
+        self.core.busy = Some(Busy::ReplyHost);
         let delay = self.world.random.range(1, WAKE_UP_MAX);
         self.world.start(self.process, delay, |host| {
             (host.core.busy, host.core.has_runner) = (None, true);
@@ -211,8 +211,8 @@ impl<C: StepChecks> SimHost<C> {
 
     /// Removes and returns the records that were appended last, unless they wait for more records
     /// or for their flush.
-    pub(super) fn take_group(&mut self) -> Option<ToDisk> {
-        if self.core.busy == Some(Busy::Replying) {
+    pub(super) fn take_group(&mut self) -> Option<DiskCommand> {
+        if self.core.busy == Some(Busy::ReplyHost) {
             return None;
         }
         if self.disk.queue.group.is_empty() {
@@ -243,7 +243,7 @@ impl<C: StepChecks> SimHost<C> {
     }
 
     /// Handles a group's sync by any thread. The core handles its own sync before all other inputs.
-    pub(super) fn sync_group(&mut self, txns: usize) -> Result<Done, StorageError> {
+    pub(super) fn sync_group(&mut self, txns: usize) -> Result<OrderResults, StorageError> {
         let synced = sync(&mut self.disk.history)?.1;
         let took = self.world.now() - self.core.disk_begun_at;
         let core = &mut self.core;
@@ -258,13 +258,13 @@ impl<C: StepChecks> SimHost<C> {
             core.busy = None;
             note(Answer::Sync(Syncer::CoreThread));
             self.inputs.push_front(synced);
-            return Ok(Done::default());
+            return Ok(OrderResults::default());
         }
         note(Answer::Sync(core.syncer));
         if runs_core {
             note(Answer::Run(Runner::LogThread));
         }
-        Ok(Done::from(synced))
+        Ok(OrderResults::from(synced))
     }
 
     /// Returns whether a thread runs the core now. Otherwise wakes its own thread if work waits.
@@ -377,7 +377,7 @@ impl<C: StepChecks> Server<C> {
         }
         if self.host.core.schedule.end_turn()
             && self.host.ended.is_none()
-            && self.host.core.busy != Some(Busy::Replying)
+            && self.host.core.busy != Some(Busy::ReplyHost)
         {
             self.host.flush_deferred();
         }

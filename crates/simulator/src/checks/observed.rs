@@ -1,6 +1,6 @@
 //! Reports of a server's actions to the checks.
 
-use host::Answered;
+use host::AnswerOutcome;
 use jute::{Decode, Encode, Reader};
 use proto::learner::LearnerPacket;
 use proto::txn::{Txn, TxnRecord};
@@ -117,8 +117,8 @@ impl Observed {
 
 impl ProcessChecks<Checks> for Observed {
     /// Checks a reply from this server to a request in a session.
-    fn answers(&self, to: SessionId, what: &Answered, tree: &Tree, world: &mut World) {
-        if let Answered::Sync(Some(asked)) = what {
+    fn answers(&self, to: SessionId, what: &AnswerOutcome, tree: &Tree, world: &mut World) {
+        if let AnswerOutcome::Sync(Some(asked)) = what {
             let by = RequestId {
                 session: to,
                 cxid: asked.xid.0,

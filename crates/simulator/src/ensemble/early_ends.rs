@@ -4,7 +4,7 @@
 //! server has, is elected again, and stops after a learner has applied the write. The next leader
 //! lacks the write.
 
-use host::Wanted;
+use host::SnapshotReason;
 use replica::RoleView;
 use simulation::queue::{MS, SECOND};
 
@@ -97,7 +97,7 @@ impl Ensemble {
         let index = self.any_server();
         if let Some(process) = self.process(index).map(|server| server.host.process) {
             self.with(process, |server| {
-                server.host.request_snapshot(Wanted::Asked);
+                server.host.request_snapshot(SnapshotReason::Operator);
             });
         }
     }

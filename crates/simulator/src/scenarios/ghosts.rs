@@ -5,7 +5,7 @@
 //! snapshot is named after a transaction that both leaders have, so the learner still loads it
 //! after TRUNC.
 
-use host::Wanted;
+use host::SnapshotReason;
 use proto::Zxid;
 use proto::request::{SetDataRequest, WriteRequest};
 use replica::State;
@@ -107,7 +107,9 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     ensemble.served_by(&[0, 1, 2, 3, 4]);
     ensemble.write(last, 5);
     if let Some(process) = ensemble.process(learner).map(|server| server.host.process) {
-        ensemble.with(process, |server| server.host.request_snapshot(Wanted::Due));
+        ensemble.with(process, |server| {
+            server.host.request_snapshot(SnapshotReason::Due)
+        });
     }
     ensemble.run_until(SOON, |ensemble| ensemble.writes_snapshot(learner));
     ensemble.hold(learner, HeldWork::DueSnapshot);

@@ -118,7 +118,7 @@ impl DataDirs {
     ///
     /// # Errors
     /// If there are already `count_max` others, or if the directory cannot be created.
-    pub fn beside<D: Disk>(
+    pub fn create_sibling<D: Disk>(
         &self,
         disk: &D,
         prefix: &str,

@@ -48,7 +48,7 @@ impl Epochs {
     /// contradicts the data or the other file. Nothing is written in the last two cases.
     pub fn load<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let written = EpochFiles::read(disk, dirs, epoch_of(last_zxid))?;
-        let epochs = Self::look(disk, dirs, last_zxid)?;
+        let epochs = Self::inspect(disk, dirs, last_zxid)?;
         if let Some(error) = &written.repaired {
             tracing::warn!(epoch = %epochs.current, err = %error, "currentEpoch does not contain a number; rewriting it with the epoch of the last transaction, which acceptedEpoch confirms");
         }
@@ -65,7 +65,11 @@ impl Epochs {
     ///
     /// # Errors
     /// If [`load`](Self::load) would fail, except for errors while writing.
-    pub fn look<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
+    pub fn inspect<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+        last_zxid: Zxid,
+    ) -> Result<Self, StorageError> {
         let of_data = epoch_of(last_zxid);
         let accepted_path = dirs.snap.join(ACCEPTED);
         let written = EpochFiles::read(disk, dirs, of_data)?;

@@ -7,7 +7,7 @@ use proto::Zxid;
 
 use super::dirs::DataDirs;
 use super::names::{list_logs, list_snapshots};
-use super::untrusted::trust_again;
+use super::untrusted::restore_trust;
 use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
 use crate::snapshot::valid::newest_valid;
@@ -104,6 +104,6 @@ pub fn remove_other_snapshots<D: Disk>(
         let failed = io_error("sync", &dirs.snap);
         disk.sync_dir(&dirs.snap).map_err(failed)?;
     }
-    trust_again(disk, dirs, zxid)?;
+    restore_trust(disk, dirs, zxid)?;
     Ok(removed)
 }

@@ -134,7 +134,7 @@ fn write_marker<D: Disk>(disk: &D, dirs: &DataDirs, reason: &str) -> Result<(), 
 
 /// Restores the right to vote, because the leader's snapshot of `zxid` is now this member's
 /// history. Does nothing without a marker.
-pub(crate) fn trust_again<D: Disk>(
+pub(crate) fn restore_trust<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     zxid: Zxid,

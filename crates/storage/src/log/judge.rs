@@ -37,7 +37,7 @@ use proto::txn::TxnRecord;
 
 use super::damage::Damage;
 use super::format::{END_BYTE, FRAME_BYTES, PAYLOAD_BYTES_MIN, PREFIX_BYTES};
-use super::scan::{LogScanner, RawRecord, Stop};
+use super::scan::{LogScanner, RawRecord, StopReason};
 use crate::checksum::Checksum;
 use crate::disk::DiskFile;
 use crate::error::StorageError;
@@ -80,7 +80,7 @@ static ZERO_PAGE: [u8; 4096] = [0; 4096];
 /// If the file cannot be read.
 pub fn judge<F: DiskFile>(
     scanner: &LogScanner<F>,
-    stop: Stop,
+    stop: StopReason,
     last_good: Zxid,
 ) -> Result<Verdict, StorageError> {
     let offset = scanner.position();
@@ -88,17 +88,17 @@ pub fn judge<F: DiskFile>(
         return Ok(Verdict::End);
     };
     let found = match stop {
-        Stop::Length { len } => {
+        StopReason::Length { len } => {
             return Ok(Verdict::Damaged(length_damage(scanner, len)?));
         }
         // Fewer bytes than a prefix can neither be a record nor be followed by one.
-        Stop::End => return Ok(torn(offset, false)),
-        Stop::Padding => 0,
-        Stop::Cut { len } | Stop::EndByte { len, .. } => len.cast_signed(),
+        StopReason::End => return Ok(torn(offset, false)),
+        StopReason::Padding => 0,
+        StopReason::Cut { len } | StopReason::EndByte { len, .. } => len.cast_signed(),
     };
     let claimed_end = offset + FRAME_BYTES as u64 + u64::from(found.unsigned_abs());
     let has_more = last_byte >= claimed_end;
-    if let Stop::EndByte {
+    if let StopReason::EndByte {
         found: byte,
         is_intact: true,
         ..
@@ -114,12 +114,12 @@ pub fn judge<F: DiskFile>(
     if let Some((offset, zxid)) = window.following_record(last_good) {
         return Ok(Verdict::Damaged(Damage::Followed { offset, zxid }));
     }
-    if let Stop::Padding = stop {
+    if let StopReason::Padding = stop {
         // Everything from the length field on is zero, so only bytes of the checksum were written.
         let is_prefix = last_byte < offset + PREFIX_BYTES as u64;
         return Ok(window.verdict(is_prefix, last_byte, Damage::Junk { offset: last_byte }));
     }
-    if let Stop::EndByte { found: byte, .. } = stop {
+    if let StopReason::EndByte { found: byte, .. } = stop {
         let is_prefix = byte == 0 && !has_more;
         return Ok(window.verdict(is_prefix, last_byte, Damage::EndByte { found: byte }));
     }

@@ -31,5 +31,5 @@ pub use format::{
     FRAME_BYTES, HEADER_LEN, PREFIX_BYTES, UNSYNCED_BYTES_MAX, file_header, put_record,
 };
 pub use padding::Padding;
-pub use pages::{LogCursor, LogPages, Payload, Unusable};
+pub use pages::{LogCursor, LogPages, LogUnusable, Payload};
 pub use writer::{Committed, LogSettings, LogWriter};

@@ -44,7 +44,7 @@ pub struct LogCursor<'d, D: Disk> {
 
 /// Reason why the log cannot synchronise a learner.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum LogUnusable {
     /// The log cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -77,7 +77,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
         cursor: &mut Option<LogCursor<'d, D>>,
         from: Zxid,
         upto: Zxid,
-    ) -> Result<Vec<Payload>, Unusable> {
+    ) -> Result<Vec<Payload>, LogUnusable> {
         let resumed = cursor.take().filter(|cursor| cursor.last.0 == from);
         if let Some(mut at) = resumed {
             at.txns.refresh()?;
@@ -95,7 +95,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
 
     /// Finds the last record with zxid <= `from`. Returns the position and the records that were
     /// read.
-    fn find(&self, from: Zxid) -> Result<(LogCursor<'d, D>, Vec<Payload>), Unusable> {
+    fn find(&self, from: Zxid) -> Result<(LogCursor<'d, D>, Vec<Payload>), LogUnusable> {
         let mut txns = self.read(from)?;
         if let Some(first) = next(&mut txns)?
             && first.0 == from
@@ -120,7 +120,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
                 return Ok((LogCursor { txns, last }, records));
             }
         }
-        Err(Unusable::TooShort { from })
+        Err(LogUnusable::TooShort { from })
     }
 
     fn read(&self, from: Zxid) -> Result<LoggedTxns<'d, D>, StorageError> {
@@ -140,7 +140,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
     ///
     /// Source: ZKDatabase.calculateTxnLogSizeLimit, FileTxnIterator.getStorageSize (which adds up
     /// the files that are not open yet).
-    fn refuse_too_long(&self, from: Zxid) -> Result<(), Unusable> {
+    fn refuse_too_long(&self, from: Zxid) -> Result<(), LogUnusable> {
         let newest = list_snapshots(self.disk, &self.dirs.snap)?
             .into_iter()
             .next();
@@ -158,7 +158,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
             .map(|file| file.len)
             .sum();
         if limit > 0 && bytes > limit {
-            return Err(Unusable::TooLong { bytes, limit });
+            return Err(LogUnusable::TooLong { bytes, limit });
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
         mut records: Vec<Payload>,
         upto: Zxid,
         cursor: &mut Option<LogCursor<'d, D>>,
-    ) -> Result<Vec<Payload>, Unusable> {
+    ) -> Result<Vec<Payload>, LogUnusable> {
         let mut bytes = 0;
         while bytes < self.page_bytes && at.last.0 < upto {
             // The position is not kept at the end of the log, because the log may continue in

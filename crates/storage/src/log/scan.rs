@@ -50,12 +50,12 @@ pub enum Scanned {
     /// A framed record.
     Record(RawRecord),
     /// Anything other than a framed record.
-    Stop(Stop),
+    Stop(StopReason),
 }
 
 /// Reason why no further record was read. [`judge`](super::judge) interprets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// The file ends at a record boundary, or inside checksum and length.
     End,
     /// The length is 0, as in preallocated space.
@@ -207,19 +207,19 @@ impl<F: DiskFile> LogScanner<F> {
         let offset = self.position;
         let stop = |stop| Ok(Scanned::Stop(stop));
         let Some((stored, len)) = self.peek(PREFIX_BYTES)?.and_then(prefix_of) else {
-            return stop(Stop::End);
+            return stop(StopReason::End);
         };
         let wanted = match usize::try_from(len) {
-            Ok(0) => return stop(Stop::Padding),
+            Ok(0) => return stop(StopReason::Padding),
             Ok(wanted) => wanted,
-            Err(_) => return stop(Stop::Length { len }),
+            Err(_) => return stop(StopReason::Length { len }),
         };
         if wanted > self.record_bytes_max {
-            return stop(Stop::Length { len });
+            return stop(StopReason::Length { len });
         }
         let len = len.unsigned_abs();
         let Some(start) = self.ensure(FRAME_BYTES + wanted)? else {
-            return stop(Stop::Cut { len });
+            return stop(StopReason::Cut { len });
         };
         let end = start + PREFIX_BYTES + wanted;
         let payload = self.chunk.slice(start + PREFIX_BYTES..end);
@@ -231,7 +231,7 @@ impl<F: DiskFile> LogScanner<F> {
             payload,
         };
         if end_byte != END_BYTE {
-            return stop(Stop::EndByte {
+            return stop(StopReason::EndByte {
                 found: end_byte,
                 len,
                 is_intact: record.is_intact() && wanted >= PAYLOAD_BYTES_MIN,

@@ -61,7 +61,7 @@ impl RecoverySettings {
 
 /// Meaning of an empty directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Empty {
+pub enum EmptyDirectory {
     /// A new database, for which the server writes `snapshot.0` and starts at zxid 0.
     Trusted,
     /// Data may be missing (`db.autocreate` is off and the marker is missing), or was set aside
@@ -70,13 +70,13 @@ pub enum Empty {
     Untrusted,
 }
 
-impl Empty {
+impl EmptyDirectory {
     /// Returns the meaning of directories that contain no snapshots and logs, and that need not
     /// exist.
     ///
     /// # Errors
     /// If the marker cannot be read.
-    pub fn look<D: Disk>(
+    pub fn inspect<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
         db_autocreate: bool,
@@ -107,7 +107,7 @@ fn has_marker<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<bool, StorageError> 
 /// Result of recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// Last transaction; -1 if the database is [`Empty::Untrusted`].
+    /// Last transaction; -1 if the database is [`EmptyDirectory::Untrusted`].
     pub last_zxid: Zxid,
     /// Snapshot that was loaded.
     pub snapshot: Option<SnapshotFile>,
@@ -120,7 +120,7 @@ pub struct Recovered {
     /// Torn end of the last log, if it is torn.
     pub torn_tail: Option<(PathBuf, TornTail)>,
     /// Set if snapshots and logs are missing.
-    pub empty: Option<Empty>,
+    pub empty: Option<EmptyDirectory>,
     /// Whether the `initialize` marker existed. If there was data, recovery has already removed the
     /// marker. For a new database, call [`remove_initialize_marker`] after writing the first
     /// snapshot.
@@ -185,12 +185,12 @@ pub fn recover<D: Disk, S: State>(
     remove_empty(disk, dirs, txns.into_empty_files())?;
 
     let is_empty = loaded.is_none() && list_logs(disk, &dirs.log)?.is_empty();
-    let empty = is_empty.then_some(Empty::of(has_marker, settings.db_autocreate));
+    let empty = is_empty.then_some(EmptyDirectory::of(has_marker, settings.db_autocreate));
     if has_marker && empty.is_none() {
         remove_initialize_marker(disk, dirs)?;
     }
     let last_zxid = match empty {
-        Some(Empty::Untrusted) => Zxid(-1),
+        Some(EmptyDirectory::Untrusted) => Zxid(-1),
         _ => reached,
     };
     let (snapshot, snapshot_info) = loaded.unzip();
@@ -393,7 +393,7 @@ impl Recovered {
             txns_replayed: 0,
             last_record: None,
             torn_tail: None,
-            empty: Some(Empty::Untrusted),
+            empty: Some(EmptyDirectory::Untrusted),
             has_marker: false,
             snapshot_time: Duration::ZERO,
             replay_time: Duration::ZERO,

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! 1. the seam is written and synced      after a crash: it is behind the end of what is recovered,
-//!                                        and forgotten by the start (`forget_seams_behind`)
+//!                                        and forgotten by the start (`forget_seams_after`)
 //! 2. the snapshot gets its name          after a crash: the seam counts
 //! 3. other snapshots go                  the same
 //! ```
@@ -62,7 +62,7 @@ pub fn note_seam<D: Disk>(disk: &D, dirs: &DataDirs, zxid: Zxid) -> Result<(), S
 ///
 /// # Errors
 /// If the file cannot be read or written.
-pub fn forget_seams_behind<D: Disk>(
+pub fn forget_seams_after<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     end: Zxid,
@@ -159,14 +159,14 @@ mod tests {
             note_seam(&RealDisk, &dirs, Zxid(zxid)).unwrap();
             assert_eq!(last(), Some(Zxid(zxid)));
         }
-        forget_seams_behind(&RealDisk, &dirs, Zxid(12)).unwrap();
+        forget_seams_after(&RealDisk, &dirs, Zxid(12)).unwrap();
         assert_eq!(last(), Some(Zxid(12)));
-        forget_seams_behind(&RealDisk, &dirs, Zxid(11)).unwrap();
+        forget_seams_after(&RealDisk, &dirs, Zxid(11)).unwrap();
         assert_eq!(last(), Some(Zxid(7)));
         // This is another history, which ends earlier.
         note_seam(&RealDisk, &dirs, Zxid(5)).unwrap();
         assert_eq!(last(), Some(Zxid(5)));
-        forget_seams_behind(&RealDisk, &dirs, Zxid(4)).unwrap();
+        forget_seams_after(&RealDisk, &dirs, Zxid(4)).unwrap();
         assert_eq!(last(), None);
     }
 
@@ -190,7 +190,7 @@ mod tests {
                 matches!(found, Err(StorageError::Seam { .. })),
                 "{damaged:?}: {found:?}"
             );
-            forget_seams_behind(&RealDisk, &dirs, Zxid(9)).unwrap();
+            forget_seams_after(&RealDisk, &dirs, Zxid(9)).unwrap();
             assert_eq!(last_seam(&RealDisk, &dirs).unwrap(), Some(Zxid(9)));
         }
         std::fs::write(&path, b"").unwrap();

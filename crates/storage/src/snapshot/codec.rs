@@ -375,9 +375,9 @@ mod tests {
 
     /// Fake file that records the `forget` calls and ignores all others.
     #[derive(Debug, Default)]
-    struct Forgetful(std::sync::Mutex<Vec<(u64, u64)>>);
+    struct RecordingFile(std::sync::Mutex<Vec<(u64, u64)>>);
 
-    impl DiskFile for Forgetful {
+    impl DiskFile for RecordingFile {
         fn len(&self) -> io::Result<u64> {
             Ok(0)
         }
@@ -405,7 +405,7 @@ mod tests {
 
     fn forgotten(mib: u64) -> Vec<(u64, u64)> {
         const SYNC_EVERY: u64 = 16 << 20;
-        let mut output = FileOutput::new(Forgetful::default(), SYNC_EVERY);
+        let mut output = FileOutput::new(RecordingFile::default(), SYNC_EVERY);
         let piece = vec![0; 1 << 20];
         for _ in 0..mib {
             output.write_all(&piece).unwrap();

@@ -168,7 +168,7 @@ impl<R: Read> FieldInput<R> {
 
     /// Returns the number of remaining bytes, at most `most`. An error of the stream counts as its
     /// end and is returned with the number.
-    pub(crate) fn left(&mut self, most: usize) -> (usize, Option<io::Error>) {
+    pub(crate) fn remaining(&mut self, most: usize) -> (usize, Option<io::Error>) {
         let error = self.fill(most).err();
         ((self.end - self.start).min(most), error)
     }

@@ -355,7 +355,7 @@ fn read_trailer<R: Read>(
 ) -> Result<(), InputError> {
     const DIGEST_ONLY: usize = DIGEST_BYTES + SEAL_BYTES;
     const LAST_ZXID_ONLY: usize = LAST_ZXID_BYTES + SEAL_BYTES;
-    let (left, error) = input.left(DIGEST_ONLY + LAST_ZXID_ONLY + 1);
+    let (left, error) = input.remaining(DIGEST_ONLY + LAST_ZXID_ONLY + 1);
     let is_cut = error.is_none_or(|error| error.kind() == std::io::ErrorKind::UnexpectedEof);
     if is_cut && left < DIGEST_BYTES {
         // The compressed stream was cut, but the first seal covers all important data. Java accepts
@@ -365,7 +365,7 @@ fn read_trailer<R: Read>(
     if left != LAST_ZXID_ONLY {
         info.digest = Some(read_digest(input)?);
         read_seal(input)?;
-        if input.left(LAST_ZXID_BYTES).0 < LAST_ZXID_BYTES {
+        if input.remaining(LAST_ZXID_BYTES).0 < LAST_ZXID_BYTES {
             return Ok(());
         }
     }

@@ -7,8 +7,8 @@ use crate::common::{fresh_body, payload};
 use proto::Zxid;
 use testkit::{Random, SimDisk};
 use zoarium_storage::{
-    Compression, DataDirs, Empty, LogSettings, LogWriter, OpenOptions, Recovered, RecoverySettings,
-    SnapshotTrailer, SnapshotWriter, StorageError, recover, set_history_aside,
+    Compression, DataDirs, EmptyDirectory, LogSettings, LogWriter, OpenOptions, Recovered,
+    RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, recover, set_history_aside,
 };
 
 const SETTINGS: LogSettings = LogSettings {
@@ -198,7 +198,7 @@ fn power_lost_with_sectors_written_in_any_order() {
                         assert!(last_good.0 >= progress.committed, "{at}: {progress:?}");
                         set_history_aside(&after, &dirs(&after), &error.to_string()).unwrap();
                         let (recovered, db) = start(&after).unwrap();
-                        assert_eq!(recovered.empty, Some(Empty::Untrusted), "{at}");
+                        assert_eq!(recovered.empty, Some(EmptyDirectory::Untrusted), "{at}");
                         assert_eq!((recovered.last_zxid.0, db.txns.len()), (-1, 0), "{at}");
                         refused += 1;
                         assert!(group > 1, "{at}: a single torn record must recover");

@@ -9,7 +9,7 @@ use crate::common::{fresh_body, payload};
 use proto::{Epoch, Zxid};
 use testkit::{Random, SimDisk};
 use zoarium_storage::{
-    Compression, DataDirs, Empty, Epochs, LogSettings, LogWriter, OpenOptions, Recovered,
+    Compression, DataDirs, EmptyDirectory, Epochs, LogSettings, LogWriter, OpenOptions, Recovered,
     RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, is_untrusted, recover,
     remove_other_snapshots, set_history_aside, untrusted_marker,
 };
@@ -72,14 +72,14 @@ fn start(disk: &SimDisk) -> Result<Recovered, StorageError> {
         &RecoverySettings::new(testkit::LIMITS),
         &mut db,
     )?;
-    if recovered.empty == Some(Empty::Untrusted) {
+    if recovered.empty == Some(EmptyDirectory::Untrusted) {
         assert_eq!((db.txns.len(), recovered.last_zxid), (0, Zxid(-1)));
     }
     Ok(recovered)
 }
 
 fn has_vote(disk: &SimDisk) -> bool {
-    start(disk).is_ok_and(|recovered| recovered.empty != Some(Empty::Untrusted))
+    start(disk).is_ok_and(|recovered| recovered.empty != Some(EmptyDirectory::Untrusted))
 }
 
 /// Returns the content of logs and snapshots by their original names, including renamed files.

@@ -8,7 +8,7 @@ use proto::{Epoch, Zxid};
 use std::sync::Arc;
 use testkit::vectors::{self, number};
 use zoarium_storage::{
-    Compression, DataDirs, Empty, Epochs, LogSettings, LogWriter, OpenOptions, RealDisk,
+    Compression, DataDirs, EmptyDirectory, Epochs, LogSettings, LogWriter, OpenOptions, RealDisk,
     RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, remove_initialize_marker,
 };
 
@@ -50,7 +50,7 @@ fn the_initialize_marker() {
         assert_eq!(recovered.last_zxid.0, number(&java["last_zxid"]), "{case}");
         assert_eq!(recovered.has_marker, has_marker, "{case}");
         assert_eq!(recovered.empty.is_some(), !has_data, "{case}");
-        let is_untrusted = recovered.empty == Some(Empty::Untrusted);
+        let is_untrusted = recovered.empty == Some(EmptyDirectory::Untrusted);
         assert_eq!(is_untrusted, recovered.last_zxid.0 == -1, "{case}");
         // With data the marker is removed immediately, for a new database once there is a snapshot.
         assert_eq!(marker.exists(), has_marker && !has_data, "{case}");

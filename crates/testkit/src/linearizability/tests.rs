@@ -14,7 +14,7 @@ fn call(asked_at: i64, answered_at: i64, question: Question, answer: Answer) -> 
     }
 }
 
-fn unheard(asked_at: i64, question: Question) -> ZnodeCall {
+fn unanswered(asked_at: i64, question: Question) -> ZnodeCall {
     Call {
         question,
         asked_at,
@@ -52,7 +52,7 @@ fn is_linearizable(history: &[ZnodeCall]) -> bool {
 #[test]
 fn an_empty_history_is_linearizable() {
     assert!(is_linearizable(&[]));
-    assert!(is_linearizable(&[unheard(0, Question::Create(1))]));
+    assert!(is_linearizable(&[unanswered(0, Question::Create(1))]));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_read_concurrent_with_a_write_may_see_it_or_not() {
 fn an_unanswered_write_takes_effect_at_any_later_time_or_never() {
     let begin = [
         call(0, 1, Question::Create(1), Answer::Done),
-        unheard(2, set(2)),
+        unanswered(2, set(2)),
     ];
     let with = |reads: &[ZnodeCall]| [&begin, reads].concat();
     let old = |at| call(at, at + 1, Question::Read, found(1, 0));
@@ -98,7 +98,7 @@ fn an_unanswered_write_takes_effect_at_any_later_time_or_never() {
     // A write does not take effect before its question.
     let early = call(0, 1, Question::Create(1), Answer::Done);
     let read = call(1, 2, Question::Read, found(2, 1));
-    assert!(!is_linearizable(&[early, read, unheard(3, set(2))]));
+    assert!(!is_linearizable(&[early, read, unanswered(3, set(2))]));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_stale_read_after_a_known_write_is_reported_with_its_position() {
 #[test]
 fn a_too_long_search_is_abandoned() {
     let history: Vec<ZnodeCall> = (0..40)
-        .map(|value| unheard(0, Question::Create(value)))
+        .map(|value| unanswered(0, Question::Create(value)))
         .chain([call(1, 2, Question::Read, found(99, 0))])
         .collect();
     assert_eq!(check(&Znode, &history, 100), Verdict::Undecided);
@@ -161,7 +161,7 @@ fn a_too_long_search_is_abandoned() {
 
 /// Generates calls by several clients to a real znode. Each takes effect at some moment between its
 /// question and its answer.
-fn made_up(random: &mut Random, calls: usize) -> Vec<ZnodeCall> {
+fn random_history(random: &mut Random, calls: usize) -> Vec<ZnodeCall> {
     use super::Model;
     let mut asked: Vec<(i64, i64, i64, Question)> = Vec::new();
     for number in 0..calls {
@@ -219,7 +219,7 @@ fn calls_on_a_real_znode_are_linearizable() {
     for seed in 0..200 {
         let mut random = Random::new(seed);
         let calls = 1 + random.below(60);
-        let history = made_up(&mut random, calls);
+        let history = random_history(&mut random, calls);
         assert!(is_linearizable(&history), "seed {seed}: {history:?}");
     }
 }
@@ -228,7 +228,7 @@ fn calls_on_a_real_znode_are_linearizable() {
 fn a_read_of_an_unwritten_value_is_always_found() {
     for seed in 0..100 {
         let mut random = Random::new(seed);
-        let mut history = made_up(&mut random, 40);
+        let mut history = random_history(&mut random, 40);
         let at = random.range(0, 800);
         history.push(call(at, at + 10, Question::Read, found(1_000, 0)));
         assert!(!is_linearizable(&history), "seed {seed}");

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
-use crate::tls::outgoing::Outgoing;
+use crate::tls::outgoing::OutgoingTls;
 
 /// A connection to another server that is being established.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send + 'a>>;
@@ -28,7 +28,7 @@ pub trait Interceptor: Send + Sync {
 pub struct Connector {
     /// TLS for the connections; `None` for plain TCP.
     #[cfg(feature = "tls")]
-    pub(crate) tls: Option<Outgoing>,
+    pub(crate) tls: Option<OutgoingTls>,
     interceptor: Option<Arc<dyn Interceptor>>,
 }
 
@@ -73,7 +73,7 @@ impl Connector {
     pub fn verifies_hosts(&self) -> bool {
         #[cfg(feature = "tls")]
         {
-            self.tls.as_ref().is_some_and(Outgoing::checks_hosts)
+            self.tls.as_ref().is_some_and(OutgoingTls::checks_hosts)
         }
         #[cfg(not(feature = "tls"))]
         {

@@ -71,7 +71,7 @@ async fn attempt(
 
 /// Limits for the attempts to reach a server that may not listen yet.
 #[derive(Debug, Clone)]
-pub struct Patience {
+pub struct DialRetries {
     /// Pause between two attempts.
     pub retry_delay: Duration,
     /// Time limit for all attempts together.
@@ -107,7 +107,7 @@ const QUICK_PAUSES_MS: [u64; 4] = [5, 10, 20, 40];
 pub async fn connect_patiently(
     to: &'static str,
     addresses: &[HostPort],
-    patience: &Patience,
+    patience: &DialRetries,
     options: SocketOptions,
     connector: &Connector,
 ) -> Result<Stream, DialFailure> {
@@ -139,7 +139,7 @@ pub async fn connect_patiently(
 async fn dial_one(
     to: &'static str,
     address: HostPort,
-    patience: Patience,
+    patience: DialRetries,
     options: SocketOptions,
     connector: Connector,
 ) -> Result<Stream, DialFailure> {

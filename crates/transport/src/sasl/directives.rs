@@ -43,7 +43,7 @@ impl Directives {
     ///
     /// # Errors
     /// [`Refusal::Twice`] if the directive occurs twice.
-    pub(super) fn one(&self, name: &'static str) -> Result<Option<&[u8]>, Refusal> {
+    pub(super) fn optional(&self, name: &'static str) -> Result<Option<&[u8]>, Refusal> {
         let mut values = self.all(name);
         let first = values.next();
         match values.next() {
@@ -56,8 +56,8 @@ impl Directives {
     ///
     /// # Errors
     /// [`Refusal::Twice`] if the directive occurs twice, [`Refusal::Missing`] if it is missing.
-    pub(super) fn needed(&self, name: &'static str) -> Result<&[u8], Refusal> {
-        self.one(name)?.ok_or(Refusal::Missing(name))
+    pub(super) fn required(&self, name: &'static str) -> Result<&[u8], Refusal> {
+        self.optional(name)?.ok_or(Refusal::Missing(name))
     }
 
     /// Returns all values of a directive, in order.
@@ -178,10 +178,10 @@ mod tests {
         put_quoted(&mut token, "username", b"a\"b\\c,d=e");
         put(&mut token, "nc", b"00000001");
         let read = Directives::parse(&token).unwrap();
-        assert_eq!(read.needed("username"), Ok(&b"a\"b\\c,d=e"[..]));
-        assert_eq!(read.needed("nc"), Ok(&b"00000001"[..]));
-        assert_eq!(read.needed("qop"), Err(Refusal::Missing("qop")));
+        assert_eq!(read.required("username"), Ok(&b"a\"b\\c,d=e"[..]));
+        assert_eq!(read.required("nc"), Ok(&b"00000001"[..]));
+        assert_eq!(read.required("qop"), Err(Refusal::Missing("qop")));
         let twice = Directives::parse(b"a=1,a=2").unwrap();
-        assert_eq!(twice.one("a"), Err(Refusal::Twice("a")));
+        assert_eq!(twice.optional("a"), Err(Refusal::Twice("a")));
     }
 }

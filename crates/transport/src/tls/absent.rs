@@ -81,7 +81,7 @@ impl Gate {
     }
 
     /// Returns the number of handshakes in progress.
-    pub fn under_way(&self) -> usize {
+    pub fn in_progress(&self) -> usize {
         0
     }
 }
@@ -124,7 +124,7 @@ pub enum Refused {
 
 impl Refused {
     /// Logs the peer and the reason.
-    pub fn tell(&self, of: &'static str, peer: SocketAddr, log_limiter: &LogLimiter) {
+    pub fn log(&self, of: &'static str, peer: SocketAddr, log_limiter: &LogLimiter) {
         log_limiter::limited!(in log_limiter => warn, of, %peer, err = %self, "connection refused");
     }
 }

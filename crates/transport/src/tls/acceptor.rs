@@ -74,7 +74,7 @@ pub enum Refused {
 
 impl Refused {
     /// Logs the peer and the reason, with a limit on the number of lines.
-    pub fn tell(&self, of: &'static str, peer: SocketAddr, log_limiter: &LogLimiter) {
+    pub fn log(&self, of: &'static str, peer: SocketAddr, log_limiter: &LogLimiter) {
         if matches!(self, Self::Closed) {
             return tracing::debug!(of, %peer, err = %self, "connection refused");
         }

@@ -71,7 +71,7 @@ impl Gate {
     }
 
     /// Returns the number of handshakes in progress.
-    pub fn under_way(&self) -> usize {
+    pub fn in_progress(&self) -> usize {
         self.inner.lock().oldest_first.len()
     }
 
@@ -120,7 +120,7 @@ mod tests {
         let _second = gate.enter().unwrap();
         assert!(gate.enter().is_none());
         drop(first);
-        assert_eq!(gate.under_way(), 1);
+        assert_eq!(gate.in_progress(), 1);
         assert!(gate.enter().is_some());
     }
 
@@ -131,10 +131,10 @@ mod tests {
         let newcomer = gate.enter().unwrap();
         assert_eq!(passes[0].evicted.try_recv(), Ok(()));
         assert!(passes[1].evicted.try_recv().is_err());
-        assert_eq!(gate.under_way(), HANDSHAKES_MAX);
+        assert_eq!(gate.in_progress(), HANDSHAKES_MAX);
         drop(passes);
-        assert_eq!(gate.under_way(), 1);
+        assert_eq!(gate.in_progress(), 1);
         drop(newcomer);
-        assert_eq!(gate.under_way(), 0);
+        assert_eq!(gate.in_progress(), 0);
     }
 }

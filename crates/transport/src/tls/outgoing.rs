@@ -24,7 +24,7 @@ use crate::stream::Stream;
 
 /// TLS of outgoing connections.
 #[derive(Clone)]
-pub(crate) enum Outgoing {
+pub(crate) enum OutgoingTls {
     /// Stores of a member, which may change.
     Member {
         source: Arc<TlsSource>,
@@ -79,8 +79,8 @@ impl ClientStores {
     }
 }
 
-impl From<Outgoing> for Connector {
-    fn from(tls: Outgoing) -> Self {
+impl From<OutgoingTls> for Connector {
+    fn from(tls: OutgoingTls) -> Self {
         let mut connector = Self::plain();
         connector.tls = Some(tls);
         connector
@@ -91,7 +91,7 @@ impl Connector {
     /// Creates a connector for TLS between members.
     pub fn tls(source: Arc<TlsSource>) -> Self {
         let members = None;
-        Outgoing::Member { source, members }.into()
+        OutgoingTls::Member { source, members }.into()
     }
 
     /// Creates a connector for a client, with TLS 1.3 or 1.2.
@@ -103,7 +103,7 @@ impl Connector {
         if !stores.resumes_sessions {
             config.resumption = Resumption::disabled();
         }
-        Ok(Self::from(Outgoing::Client {
+        Ok(Self::from(OutgoingTls::Client {
             config: Arc::new(config),
             checks_hosts: stores.checks_hosts,
         }))
@@ -112,14 +112,14 @@ impl Connector {
     /// Adds a check that the server is a member. Plain connections are not checked.
     #[must_use]
     pub fn with_member_check(mut self, check: Arc<MemberCheck>) -> Self {
-        if let Some(Outgoing::Member { members, .. }) = &mut self.tls {
+        if let Some(OutgoingTls::Member { members, .. }) = &mut self.tls {
             *members = Some(check);
         }
         self
     }
 }
 
-impl Outgoing {
+impl OutgoingTls {
     /// Formats the connector for `Debug`, without its keys.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -35,7 +35,7 @@ pub struct Records {
     sought: Option<HeaderParser>,
     /// Peer and gate for the log line; `None` for outgoing connections, whose caller receives the
     /// error.
-    told: Option<(SocketAddr, Arc<Gate>)>,
+    detection: Option<(SocketAddr, Arc<Gate>)>,
 }
 
 /// Parser of record headers, for input in pieces of any size.
@@ -67,14 +67,14 @@ impl HeaderParser {
                 let [of, _, _, high, low] = self.head;
                 self.head_len = 0;
                 self.body_left = usize::from(u16::from_be_bytes([high, low]));
-                if self.is_again(of) {
+                if self.is_new_handshake(of) {
                     return true;
                 }
             }
         }
     }
 
-    fn is_again(&mut self, of: u8) -> bool {
+    fn is_new_handshake(&mut self, of: u8) -> bool {
         match of {
             CHANGE_CIPHER_SPEC => self.has_changed = true,
             HANDSHAKE if self.has_ended => return true,
@@ -91,15 +91,15 @@ impl Records {
         Self {
             stream,
             sought: Some(HeaderParser::default()),
-            told: None,
+            detection: None,
         }
     }
 
     /// Wraps an incoming connection.
     pub(super) fn accepted(stream: TcpStream, peer: SocketAddr, gate: Arc<Gate>) -> Self {
-        let told = Some((peer, gate));
+        let detection = Some((peer, gate));
         Self {
-            told,
+            detection,
             ..Self::dialled(stream)
         }
     }
@@ -117,7 +117,7 @@ impl Records {
     fn refuse(&mut self) -> io::Error {
         self.sought = None;
         let reason = "the peer requested TLS renegotiation, which is not supported";
-        if let Some((peer, gate)) = &self.told {
+        if let Some((peer, gate)) = &self.detection {
             let at = self.stream.local_addr().map(|at| at.to_string());
             let at = at.unwrap_or_default();
             log_limiter::limited!(in gate.log_limiter => warn, %peer, %at, err = %reason, "connection closed");

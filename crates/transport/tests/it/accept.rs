@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use log_limiter::LogLimiter;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use zoarium_transport::{Accepting, FilesKept, Listener, SocketOptions, accept_each, bind};
+use zoarium_transport::{
+    Accepting, Listener, ReservedDescriptors, SocketOptions, accept_each, bind,
+};
 
 /// Log line for each connection that cannot be accepted, limited to a few per minute.
 const COMPLAINT: &str = "cannot accept a connection";
@@ -48,7 +50,7 @@ fn server() {
         let accepting = Accepting {
             of: "tests",
             options: SocketOptions::default(),
-            files_kept: FilesKept::ByClients,
+            reserved_descriptors: ReservedDescriptors::ByClients,
         };
         accept_each(&Listener::new(bound), accepting, |stream, _| {
             let mut stream = stream.into_std().unwrap();

@@ -471,7 +471,7 @@ async fn a_stalled_handshake_is_dropped_and_does_not_block_others() {
         let ended = greeting.await.unwrap();
         assert!(matches!(ended, Err(Refused::TimedOut)), "{ended:?}");
     }
-    assert_eq!(gate.under_way(), 0);
+    assert_eq!(gate.in_progress(), 0);
 }
 
 #[tokio::test]

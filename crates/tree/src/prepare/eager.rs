@@ -14,7 +14,7 @@ impl Tree {
     ///
     /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. Differs in one point: nulls,
     /// which end Java's request processor with all waiting requests, are left to the leader.
-    pub fn refuses_at_once(&self, request: &WriteRequest, identities: &[Id]) -> Option<ErrorCode> {
+    pub fn eager_refusal(&self, request: &WriteRequest, identities: &[Id]) -> Option<ErrorCode> {
         let parent = |path: &str| path::split(path).map(|split| split.parent.to_owned());
         let (path, acl, wanted) = match request {
             // createTTL and createContainer are not checked.

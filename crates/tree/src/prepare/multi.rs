@@ -31,11 +31,11 @@ impl Preparation<'_> {
             match self.operation(operation, Grouping::InMulti) {
                 Ok(txn) => txns.push(txn),
                 Err(ErrorCode::MarshallingError) => {
-                    self.overlay.take_back();
+                    self.overlay.roll_back();
                     return Err(ErrorCode::MarshallingError);
                 }
                 Err(code) => {
-                    self.overlay.take_back();
+                    self.overlay.roll_back();
                     let errors = operations.len() - txns.len();
                     let bytes = kept_bytes + errors * (IN_MULTI_BYTES + ERROR_BYTES);
                     if bytes > self.tree.settings.record_bytes_max {
@@ -51,7 +51,7 @@ impl Preparation<'_> {
                 }
             }
         }
-        self.overlay.keep();
+        self.overlay.commit();
         Ok(Txn::Multi(txns))
     }
 }

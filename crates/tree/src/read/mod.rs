@@ -4,7 +4,7 @@
 //! are made in the order of FinalRequestProcessor.
 
 mod multi;
-mod room;
+mod reply_size;
 mod search;
 mod set_watches;
 mod watch;
@@ -15,8 +15,8 @@ use proto::data::perms;
 use proto::request::{PathRequest, PathWatchRequest, ReadRequest};
 use proto::{Acl, ErrorCode, Id, SessionId};
 
-pub use self::room::set_watches_bytes_max;
-use self::room::{DATA_REPLY_BYTES, string_bytes};
+pub use self::reply_size::set_watches_bytes_max;
+use self::reply_size::{DATA_REPLY_BYTES, string_bytes};
 pub use self::search::{Found, Search, SearchPart, SearchPosition};
 use crate::nodes::arena::NodeId;
 use crate::watch::{Kinds, WatcherId, Watches};
@@ -35,7 +35,7 @@ pub struct Caller<'a> {
 
 /// Reason why a read was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unanswered {
+pub enum ReadFailure {
     /// Error code for the reply's header.
     Error(ErrorCode),
     /// The body is longer than the permitted room. Nothing was appended and no watch was set, so
@@ -46,7 +46,7 @@ pub enum Unanswered {
     },
 }
 
-impl From<ErrorCode> for Unanswered {
+impl From<ErrorCode> for ReadFailure {
     fn from(code: ErrorCode) -> Self {
         Self::Error(code)
     }
@@ -74,43 +74,43 @@ impl Tree {
     ) -> Result<(), ErrorCode> {
         let answered = self.read_within(usize::MAX, request, caller, watches, out);
         answered.map_err(|unanswered| match unanswered {
-            Unanswered::Error(code) => code,
+            ReadFailure::Error(code) => code,
             // A body is never longer than this.
-            Unanswered::TooLong { .. } => ErrorCode::SystemError,
+            ReadFailure::TooLong { .. } => ErrorCode::SystemError,
         })
     }
 
-    /// Answers a read like [`Tree::read`], with a body of at most `room` bytes.
+    /// Answers a read like [`Tree::read`], with a body of at most `bytes_max` bytes.
     ///
     /// # Errors
     /// If [`Tree::read`] would fail, or if the body would be longer.
     pub fn read_within(
         &self,
-        room: usize,
+        bytes_max: usize,
         request: &ReadRequest,
         caller: &Caller<'_>,
         watches: &Mutex<Watches>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ReadFailure> {
         match request {
             ReadRequest::Exists(request) => self.exists(request, caller, watches, out)?,
             ReadRequest::GetData(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
-                self.put_data(id, room, out)?;
-                leave_watch(request, Kinds::DATA, caller, watches);
+                self.put_data(id, bytes_max, out)?;
+                set_watch_for_read(request, Kinds::DATA, caller, watches);
             }
             ReadRequest::GetChildren(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
-                self.put_children(id, room, out)?;
-                leave_watch(request, Kinds::CHILD, caller, watches);
+                self.put_children(id, bytes_max, out)?;
+                set_watch_for_read(request, Kinds::CHILD, caller, watches);
             }
             ReadRequest::GetChildren2(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
-                self.put_children(id, room, out)?;
+                self.put_children(id, bytes_max, out)?;
                 self.arena[id].stat(self.rules).encode(out);
-                leave_watch(request, Kinds::CHILD, caller, watches);
+                set_watch_for_read(request, Kinds::CHILD, caller, watches);
             }
-            ReadRequest::GetAcl(request) => self.get_acl(room, request, caller, out)?,
+            ReadRequest::GetAcl(request) => self.get_acl(bytes_max, request, caller, out)?,
             ReadRequest::GetAllChildrenNumber(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
                 let names_itself = request.path.as_ref().is_some_and(|path| path.is_empty());
@@ -118,9 +118,9 @@ impl Tree {
                 count.encode(out);
             }
             ReadRequest::GetEphemerals(request) => {
-                self.get_ephemerals(room, request, caller, out)?;
+                self.get_ephemerals(bytes_max, request, caller, out)?;
             }
-            ReadRequest::MultiRead(request) => self.multi_read(room, request, caller, out)?,
+            ReadRequest::MultiRead(request) => self.multi_read(bytes_max, request, caller, out)?,
             ReadRequest::CheckWatches(request) => watch::check(request, caller, watches)?,
             ReadRequest::RemoveWatches(request) => watch::remove(request, caller, watches)?,
             ReadRequest::AddWatch(request) => watch::add(request, caller, watches, out)?,
@@ -148,7 +148,7 @@ impl Tree {
         if let Some(id) = found {
             self.check(id, perms::READ, caller.identities)?;
         }
-        leave_watch(request, Kinds::DATA, caller, watches);
+        set_watch_for_read(request, Kinds::DATA, caller, watches);
         let id = found.ok_or(ErrorCode::NoNode)?;
         self.arena[id].stat(self.rules).encode(out);
         Ok(())
@@ -171,11 +171,11 @@ impl Tree {
         }
     }
 
-    fn put_data(&self, id: NodeId, room: usize, out: &mut Vec<u8>) -> Result<(), Unanswered> {
+    fn put_data(&self, id: NodeId, bytes_max: usize, out: &mut Vec<u8>) -> Result<(), ReadFailure> {
         let node = &self.arena[id];
         let bytes = DATA_REPLY_BYTES + node.body.data_len();
-        if bytes > room {
-            return Err(Unanswered::TooLong { bytes });
+        if bytes > bytes_max {
+            return Err(ReadFailure::TooLong { bytes });
         }
         out.reserve(bytes);
         put_buffer(node.body.data(), out);
@@ -183,16 +183,21 @@ impl Tree {
         Ok(())
     }
 
-    fn put_children(&self, id: NodeId, room: usize, out: &mut Vec<u8>) -> Result<(), Unanswered> {
+    fn put_children(
+        &self,
+        id: NodeId,
+        bytes_max: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ReadFailure> {
         let start = out.len();
         self.arena[id].num_children.cast_signed().encode(out);
         let mut names = self.children(id).map(|child| self.arena[child].body.name());
         while let Some(name) = names.next() {
             put_str(Some(name), out);
-            if out.len() - start > room {
+            if out.len() - start > bytes_max {
                 let bytes = out.len() - start + names.map(string_bytes).sum::<usize>();
                 out.truncate(start);
-                return Err(room::with_stat(bytes));
+                return Err(reply_size::with_stat(bytes));
             }
         }
         Ok(())
@@ -202,11 +207,11 @@ impl Tree {
     /// passwords could be guessed from them.
     fn get_acl(
         &self,
-        room: usize,
+        bytes_max: usize,
         request: &PathRequest,
         caller: &Caller<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ReadFailure> {
         let path = required(request.path.as_ref())?;
         let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
         self.check(id, perms::READ | perms::ADMIN, caller.identities)?;
@@ -220,7 +225,7 @@ impl Tree {
         }
         self.arena[id].stat(self.rules).encode(out);
         // A list is never longer than a transaction.
-        room::kept(start, room, out)
+        reply_size::check_reply_size(start, bytes_max, out)
     }
 
     fn count_descendants(&self, id: NodeId) -> i32 {
@@ -236,11 +241,11 @@ impl Tree {
     /// needed.
     fn get_ephemerals(
         &self,
-        room: usize,
+        bytes_max: usize,
         request: &PathRequest,
         caller: &Caller<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ReadFailure> {
         let prefix = request.path.as_deref().unwrap_or_default();
         // Trims exactly the characters that String.trim removes.
         let trimmed = prefix.trim_matches(|character| character <= ' ');
@@ -256,19 +261,19 @@ impl Tree {
         while let Some(path) = paths.next() {
             put_str(Some(&path), out);
             count += 1;
-            if out.len() - start > room {
+            if out.len() - start > bytes_max {
                 let rest = paths.map(|path| string_bytes(&path)).sum::<usize>();
                 let bytes = out.len() - start + rest;
                 out.truncate(start);
-                return Err(Unanswered::TooLong { bytes });
+                return Err(ReadFailure::TooLong { bytes });
             }
         }
-        out[start..start + room::LEN_BYTES].copy_from_slice(&count.to_be_bytes());
+        out[start..start + reply_size::LEN_BYTES].copy_from_slice(&count.to_be_bytes());
         Ok(())
     }
 }
 
-fn leave_watch(
+fn set_watch_for_read(
     request: &PathWatchRequest,
     kinds: Kinds,
     caller: &Caller<'_>,

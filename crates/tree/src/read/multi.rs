@@ -5,7 +5,7 @@ use proto::multi::{MultiHeader, MultiRead, encode_error_result};
 use proto::request::{PathWatchRequest, ReadRequest};
 use proto::{ErrorCode, OpCode};
 
-use super::{Caller, Tree, Unanswered};
+use super::{Caller, ReadFailure, Tree};
 
 /// Length up to which a multiRead's answer is always allowed, bytes. It is the longest packet that
 /// any release of the Java client accepts by default (4 MiB up to 3.5, 1 MiB later).
@@ -22,26 +22,26 @@ impl Tree {
     /// the request after the preceding results.
     pub(super) fn multi_read(
         &self,
-        room: usize,
+        bytes_max: usize,
         request: &MultiRead,
         caller: &Caller<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ReadFailure> {
         let start = out.len();
         let result = match request {
-            MultiRead::Reads(reads) => self.put_results(room, reads, caller, out),
+            MultiRead::Reads(reads) => self.put_results(bytes_max, reads, caller, out),
             MultiRead::Writes => Err(ErrorCode::MarshallingError.into()),
         };
         match result {
-            Err(Unanswered::TooLong { bytes }) if bytes > self.multi_read_bytes_max() => {
+            Err(ReadFailure::TooLong { bytes }) if bytes > self.multi_read_bytes_max() => {
                 out.truncate(start);
                 let (session, limit) = (caller.session, self.multi_read_bytes_max());
                 log_limiter::limited!(warn, %session, limit, "refusing a multiRead: its reply would exceed the limit; read fewer znodes per request");
                 return Err(ErrorCode::BadArguments.into());
             }
-            Err(Unanswered::TooLong { bytes }) => {
+            Err(ReadFailure::TooLong { bytes }) => {
                 out.truncate(start);
-                return Err(Unanswered::TooLong { bytes });
+                return Err(ReadFailure::TooLong { bytes });
             }
             _ => MultiHeader::END.encode(out),
         }
@@ -52,14 +52,14 @@ impl Tree {
     /// measured, until their total length exceeds the limit.
     fn put_results(
         &self,
-        room: usize,
+        bytes_max: usize,
         reads: &[ReadRequest],
         caller: &Caller<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ReadFailure> {
         let start = out.len();
-        let bytes_max = self.multi_read_bytes_max();
-        let room = room.min(bytes_max);
+        let total_max = self.multi_read_bytes_max();
+        let bytes_max = bytes_max.min(total_max);
         // Length of the results that are no longer appended, and of the end, bytes.
         let mut measured = MultiHeader::BYTES;
         let mut is_full = false;
@@ -69,10 +69,10 @@ impl Tree {
             let left = if is_full {
                 0
             } else {
-                room.saturating_sub(taken)
+                bytes_max.saturating_sub(taken)
             };
             match self.put_result(left, read, caller, out) {
-                Err(Unanswered::TooLong { bytes }) => {
+                Err(ReadFailure::TooLong { bytes }) => {
                     is_full = true;
                     measured += bytes;
                 }
@@ -83,13 +83,13 @@ impl Tree {
                 out.truncate(before);
             }
             let bytes = out.len() - start + measured;
-            if bytes > bytes_max {
-                return Err(Unanswered::TooLong { bytes });
+            if bytes > total_max {
+                return Err(ReadFailure::TooLong { bytes });
             }
         }
         let bytes = out.len() - start + measured;
-        if is_full || bytes > room {
-            Err(Unanswered::TooLong { bytes })
+        if is_full || bytes > bytes_max {
+            Err(ReadFailure::TooLong { bytes })
         } else {
             Ok(())
         }
@@ -97,11 +97,11 @@ impl Tree {
 
     fn put_result(
         &self,
-        room: usize,
+        bytes_max: usize,
         read: &ReadRequest,
         caller: &Caller<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ReadFailure> {
         let (op, request): (_, &PathWatchRequest) = match read {
             ReadRequest::GetData(request) => (OpCode::GetData, request),
             ReadRequest::GetChildren(request) => (OpCode::GetChildren, request),
@@ -111,9 +111,9 @@ impl Tree {
             Ok(id) => {
                 MultiHeader::result(op).encode(out);
                 if op == OpCode::GetData {
-                    self.put_data(id, room, out)?;
+                    self.put_data(id, bytes_max, out)?;
                 } else {
-                    self.put_children(id, room, out)?;
+                    self.put_children(id, bytes_max, out)?;
                 }
             }
             Err(ErrorCode::MarshallingError) => return Err(ErrorCode::MarshallingError.into()),

@@ -111,7 +111,7 @@ impl TreeLoader {
         let node = Node::new(split.name, data, acl, stat);
         let id = tree.link_unindexed(parent, node, path);
         let added = self.pending.add(&mut tree.index, &tree.arena, id);
-        added.map_err(|duplicate| there_twice(tree, &duplicate))?;
+        added.map_err(|duplicate| duplicate_znode(tree, &duplicate))?;
         if path == path::ZOOKEEPER {
             tree.zookeeper = id;
         }
@@ -167,7 +167,7 @@ impl TreeLoader {
     fn enter_pending(&mut self) -> Result<(), LoadError> {
         let tree = self.tree.as_mut().ok_or(LoadError::NoRoot)?;
         let entered = self.pending.enter_all(&mut tree.index, &tree.arena);
-        entered.map_err(|duplicate| there_twice(tree, &duplicate))
+        entered.map_err(|duplicate| duplicate_znode(tree, &duplicate))
     }
 
     /// Returns the tree at `zxid`. Adds `/zookeeper` and `/zookeeper/quota` if missing, and
@@ -191,7 +191,7 @@ impl TreeLoader {
     }
 }
 
-fn there_twice(tree: &Tree, duplicate: &Duplicate) -> LoadError {
+fn duplicate_znode(tree: &Tree, duplicate: &Duplicate) -> LoadError {
     let path = tree.path_of(duplicate.0).to_string();
     LoadError::Duplicate { path }
 }

@@ -156,12 +156,12 @@ impl Tree {
 
     /// Raises the last zxid to `zxid`. A restored tree replaces the history up to that zxid, so its
     /// own last zxid must not be lower.
-    pub fn stand_for(&mut self, zxid: Zxid) {
+    pub fn raise_last_zxid(&mut self, zxid: Zxid) {
         self.last_zxid = self.last_zxid.max(zxid);
     }
 
     /// Returns whether the identities together have all permissions for `/`.
-    pub fn may_do_anything(&self, identities: &[Id]) -> bool {
+    pub fn has_all_permissions(&self, identities: &[Id]) -> bool {
         let acl = self.acl_of(Self::ROOT).map(|acl| &**acl);
         let mut bits = (0..5).map(|bit| 1 << bit);
         bits.all(|bit| self.permits(acl, bit, identities))

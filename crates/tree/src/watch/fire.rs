@@ -67,8 +67,8 @@ impl Firing<'_> {
             ZnodeChange::DataChanged => drop(self.data_table(EventType::NodeDataChanged, &node)),
             ZnodeChange::Created => drop(self.data_table(EventType::NodeCreated, &node)),
             ZnodeChange::Deleted => {
-                let told = self.data_table(EventType::NodeDeleted, &node);
-                self.child_table(EventType::NodeDeleted, &node, told);
+                let notified = self.data_table(EventType::NodeDeleted, &node);
+                self.child_table(EventType::NodeDeleted, &node, notified);
             }
         }
         if let Some(parent) = parent {
@@ -89,10 +89,10 @@ impl Firing<'_> {
         told_by: Option<usize>,
     ) {
         let mut watchers = self.watches.fire_child(subject.path);
-        if let Some(told) = told_by.and_then(|event| self.events.get(event)) {
-            let mut told = told.watchers.clone();
-            told.sort_unstable();
-            watchers.retain(|watcher| told.binary_search(watcher).is_err());
+        if let Some(notified) = told_by.and_then(|event| self.events.get(event)) {
+            let mut notified = notified.watchers.clone();
+            notified.sort_unstable();
+            watchers.retain(|watcher| notified.binary_search(watcher).is_err());
         }
         self.push(event_type, subject, watchers);
     }

@@ -143,13 +143,13 @@ fn groups_decide_as_their_verifier_says() {
 }
 
 /// Reference implementation with a set of servers for each proposal.
-struct Slow {
+struct ReferenceProposals {
     voters: BTreeSet<i64>,
     proposals: Vec<(i64, BTreeSet<i64>)>,
     committed: usize,
 }
 
-impl Slow {
+impl ReferenceProposals {
     fn ack(&mut self, sid: i64, zxid: i64) -> Vec<i64> {
         for (proposed, acks) in &mut self.proposals {
             if *proposed <= zxid && self.voters.contains(&sid) {
@@ -176,7 +176,7 @@ proptest! {
             prop_oneof![Just(None), (1..=6i64, 0..40i64).prop_map(Some)], 0..120),
     ) {
         let mut fast = ensemble(voters);
-        let mut slow = Slow { voters: (1..=voters).collect(), proposals: vec![], committed: 0 };
+        let mut slow = ReferenceProposals { voters: (1..=voters).collect(), proposals: vec![], committed: 0 };
         let mut next = 1;
         for step in steps {
             match step {

@@ -7,7 +7,7 @@ use proto::learner::{LearnerRequest, Touch};
 use proto::{Epoch, Sid, Zxid};
 
 use crate::Record;
-use crate::packets::ShowLeader;
+use crate::packets::LeaderPacketText;
 
 /// Number that the host assigned to a learner's connection. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,7 +131,7 @@ pub enum Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Send { to, packet } => write!(f, "{to}: send {}", ShowLeader(packet)),
+            Self::Send { to, packet } => write!(f, "{to}: send {}", LeaderPacketText(packet)),
             Self::SendSnapshot { to, zxid } => write!(f, "{to}: send snapshot {zxid}"),
             Self::ReadLog { to, from, upto } => write!(f, "{to}: read log {from} to {upto}"),
             Self::Close { link, fault } => write!(f, "{link}: close: {fault}"),
@@ -318,5 +318,5 @@ pub enum StepDown {
     DataDiffers,
     /// The host ends the role.
     #[error("the server ends this role")]
-    Told,
+    LeaveRequested,
 }

@@ -35,7 +35,7 @@ pub(super) struct Comparison {
     /// Digest of the leader's tree.
     own: u64,
     /// Queried learners, each with the digest that it has reported.
-    asked: BTreeMap<LinkId, Option<u64>>,
+    queried: BTreeMap<LinkId, Option<u64>>,
     /// Time at which the leader decides from the answers that have arrived, ms.
     until_ms: i64,
     /// Whether the answers are counted. The next comparison must wait until `until_ms`.
@@ -45,11 +45,11 @@ pub(super) struct Comparison {
 impl Comparison {
     /// Removes a learner that has disconnected.
     pub(super) fn forget(&mut self, link: LinkId) {
-        self.asked.remove(&link);
+        self.queried.remove(&link);
     }
 
     fn is_answered(&self) -> bool {
-        self.asked.values().all(Option::is_some)
+        self.queried.values().all(Option::is_some)
     }
 }
 
@@ -79,16 +79,16 @@ impl Leader {
         }
         let zxid = self.last;
         let links = self.links.iter();
-        let asked = links.filter(|(_, link)| link.state == LinkState::Broadcasting);
-        let asked: BTreeMap<_, _> = asked.map(|(id, _)| (*id, None)).collect();
-        for to in asked.keys() {
+        let queried = links.filter(|(_, link)| link.state == LinkState::Broadcasting);
+        let queried: BTreeMap<_, _> = queried.map(|(id, _)| (*id, None)).collect();
+        for to in queried.keys() {
             let packet = LeaderPacket::DigestAsked { zxid };
             out.push(Action::Send { to: *to, packet });
         }
         self.digests = Some(Comparison {
             zxid,
             own,
-            asked,
+            queried,
             until_ms: now_ms.saturating_add(self.settings.sync_ms()),
             is_judged: false,
         });
@@ -104,7 +104,7 @@ impl Leader {
     ) {
         if let Some(comparison) = &mut self.digests
             && comparison.zxid == zxid
-            && let Some(answer) = comparison.asked.get_mut(&link)
+            && let Some(answer) = comparison.queried.get_mut(&link)
         {
             *answer = Some(digest);
             if comparison.is_answered() {
@@ -132,7 +132,7 @@ impl Leader {
         };
         comparison.is_judged = true;
         let (zxid, own) = (comparison.zxid, comparison.own);
-        let answers = comparison.asked.iter();
+        let answers = comparison.queried.iter();
         let answers = answers.filter_map(|(link, digest)| Some((*link, (*digest)?)));
         let answers: Vec<(LinkId, u64)> = answers.collect();
         let links = &self.links;

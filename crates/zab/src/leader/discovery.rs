@@ -63,7 +63,7 @@ impl Leader {
         if kind == LearnerKind::Follower && self.is_voter_ahead(sid, accepted) {
             self.step_down(StepDown::VoterAhead { sid, accepted }, out);
         } else if is_open {
-            self.hear_epoch(sid, accepted, now_ms, out);
+            self.handle_accepted_epoch(sid, accepted, now_ms, out);
         } else {
             self.propose_epoch(link, now_ms, out);
         }
@@ -103,7 +103,7 @@ impl Leader {
 
     /// Handles the accepted epoch of a learner. Any learner can raise the epoch while it is not
     /// fixed, but only voters can fix it.
-    pub(super) fn hear_epoch(
+    pub(super) fn handle_accepted_epoch(
         &mut self,
         sid: Sid,
         accepted: Epoch,

@@ -11,7 +11,7 @@ pub(crate) struct LearnerLink {
     pub(crate) sid: Option<Sid>,
     pub(crate) kind: LearnerKind,
     pub(crate) state: LinkState,
-    pub(crate) heard_ms: i64,
+    pub(crate) last_received_ms: i64,
     pub(crate) slot: Option<Slot>,
     pub(crate) lag: AckLag,
     /// Whether the learner supports Zoarium's packets for comparing digests.
@@ -67,7 +67,7 @@ impl LearnerLink {
             sid: None,
             kind: LearnerKind::Follower,
             state: LinkState::Connected,
-            heard_ms: now_ms,
+            last_received_ms: now_ms,
             slot: None,
             lag: AckLag::default(),
             reports_digests: false,
@@ -150,7 +150,7 @@ impl AckLag {
     }
 
     /// Returns the oldest owed acknowledgement, and the time for which it has been owed.
-    pub(crate) fn owed(&self, now_ms: i64) -> Option<(Zxid, i64)> {
+    pub(crate) fn oldest_owed_ack(&self, now_ms: i64) -> Option<(Zxid, i64)> {
         self.oldest
             .map(|(zxid, since)| (zxid, now_ms.saturating_sub(since)))
     }
@@ -163,15 +163,15 @@ mod tests {
     #[test]
     fn the_lag_is_measured_from_the_oldest_or_the_then_newest_proposal() {
         let mut lag = AckLag::default();
-        assert_eq!(lag.owed(9), None);
+        assert_eq!(lag.oldest_owed_ack(9), None);
         lag.sent(Zxid(1), 10);
         lag.sent(Zxid(2), 20);
         lag.sent(Zxid(3), 30);
-        assert_eq!(lag.owed(50), Some((Zxid(1), 40)));
+        assert_eq!(lag.oldest_owed_ack(50), Some((Zxid(1), 40)));
         lag.acknowledged(Zxid(1));
-        assert_eq!(lag.owed(50), Some((Zxid(3), 20)));
+        assert_eq!(lag.oldest_owed_ack(50), Some((Zxid(3), 20)));
         lag.sent(Zxid(4), 40);
         lag.acknowledged(Zxid(4));
-        assert_eq!(lag.owed(50), None);
+        assert_eq!(lag.oldest_owed_ack(50), None);
     }
 }

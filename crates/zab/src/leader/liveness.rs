@@ -64,7 +64,7 @@ impl Leader {
 
     fn handle_half_tick(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         self.pings = self.pings.wrapping_add(1);
-        if self.pings.is_multiple_of(2) && !self.is_in_touch_with_quorum() {
+        if self.pings.is_multiple_of(2) && !self.is_connected_to_quorum() {
             return self.step_down(StepDown::LostQuorum, out);
         }
         self.end_comparison_if_due(now_ms, out);
@@ -82,7 +82,7 @@ impl Leader {
 
     /// Returns whether a quorum is connected. Links that were silent too long have already been
     /// removed.
-    fn is_in_touch_with_quorum(&self) -> bool {
+    fn is_connected_to_quorum(&self) -> bool {
         let is_linked = |sid: Sid| {
             let mut links = self.links.values();
             links.any(|link| link.sid == Some(sid) && link.kind == LearnerKind::Follower)
@@ -97,7 +97,7 @@ impl Leader {
         let broadcasting = self.links.iter();
         let broadcasting = broadcasting.filter(|(_, link)| link.state == LinkState::Broadcasting);
         let owed = broadcasting.filter_map(|(id, link)| {
-            let (zxid, lag_ms) = link.lag.owed(now_ms)?;
+            let (zxid, lag_ms) = link.lag.oldest_owed_ack(now_ms)?;
             (lag_ms > self.settings.sync_ms()).then_some((*id, zxid, lag_ms))
         });
         owed.collect()
@@ -106,7 +106,7 @@ impl Leader {
     fn drop_silent_links(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let silent = self.links.iter().filter_map(|(id, link)| {
             let deadline = self.link_deadline_ms(link)?;
-            (now_ms >= deadline).then_some((*id, now_ms.saturating_sub(link.heard_ms)))
+            (now_ms >= deadline).then_some((*id, now_ms.saturating_sub(link.last_received_ms)))
         });
         for (link, silent_ms) in silent.collect::<Vec<_>>() {
             self.close(link, LinkFault::Silence { silent_ms }, out);
@@ -115,7 +115,7 @@ impl Leader {
 
     fn link_deadline_ms(&self, link: &super::LearnerLink) -> Option<i64> {
         let limit = link.silence_ms(self.settings.init_ms(), self.settings.sync_ms());
-        limit.map(|limit| link.heard_ms.saturating_add(limit))
+        limit.map(|limit| link.last_received_ms.saturating_add(limit))
     }
 
     fn ping_ms(&self) -> i64 {

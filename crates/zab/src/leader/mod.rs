@@ -51,7 +51,7 @@ pub use oracle::OracleQuestion;
 
 use crate::broadcast::Proposals;
 use crate::learner::LearnerKind;
-use crate::packets::ShowLearner;
+use crate::packets::LearnerPacketText;
 use crate::sync::LeaderLog;
 use crate::{CommittedLog, Record, Settings};
 
@@ -216,7 +216,7 @@ impl Leader {
             is_standalone: false,
         };
         let accepted = start.accepted_epoch.max(start.accepted_floor);
-        leader.hear_epoch(leader.sid, accepted, now_ms, out);
+        leader.handle_accepted_epoch(leader.sid, accepted, now_ms, out);
         leader
     }
 
@@ -281,7 +281,7 @@ impl Leader {
         let Some(from) = self.links.get_mut(&link) else {
             return;
         };
-        from.heard_ms = now_ms;
+        from.last_received_ms = now_ms;
         let result = match from.state {
             LinkState::Connected => self.handle_introduction(link, packet, now_ms, out),
             LinkState::AwaitingAckEpoch => self.handle_ack_epoch(link, packet, now_ms, out),
@@ -300,8 +300,8 @@ impl Leader {
     }
 
     /// Ends the role at the host's request.
-    pub fn handle_told_to_leave(&mut self, out: &mut Vec<Action>) {
-        self.step_down(StepDown::Told, out);
+    pub fn handle_leave_request(&mut self, out: &mut Vec<Action>) {
+        self.step_down(StepDown::LeaveRequested, out);
     }
 
     /// Ends the role because a quorum of voters has different data.
@@ -408,7 +408,7 @@ impl Leader {
     fn await_learner(&mut self, link: LinkId, state: LinkState, now_ms: i64) {
         if let Some(link) = self.links.get_mut(&link) {
             link.state = state;
-            link.heard_ms = now_ms;
+            link.last_received_ms = now_ms;
         }
     }
 
@@ -421,6 +421,6 @@ impl Leader {
 
 /// Returns the fault for a packet that is not valid in the current state.
 pub(crate) fn unexpected(packet: &LearnerPacket) -> LinkFault {
-    let packet = ShowLearner(packet).to_string();
+    let packet = LearnerPacketText(packet).to_string();
     LinkFault::Unexpected { packet }
 }

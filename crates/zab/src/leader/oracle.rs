@@ -101,7 +101,7 @@ impl Leader {
 
     /// Passes to the proposals whether this server may decide alone, and without which followers it
     /// must not decide.
-    pub(super) fn tell_proposals(&mut self) {
+    pub(super) fn update_quorum_of_proposals(&mut self) {
         let is_granted = self.oracle_grants && self.is_oracle_fresh;
         let present = is_granted.then(|| self.forwarding_followers());
         self.proposals.set_alone_without(present);

@@ -191,7 +191,7 @@ impl Leader {
             return;
         };
         link.state = state;
-        link.heard_ms = now_ms;
+        link.last_received_ms = now_ms;
         let packet = LeaderPacket::NewLeader {
             zxid: Zxid::new(self.epoch, 0),
             config: self.epoch_config.as_ref().map(|config| config.text.clone()),
@@ -216,7 +216,7 @@ impl Leader {
         if let Some(link) = self.links.get_mut(&link)
             && link.state == LinkState::SendingSnapshot
         {
-            link.heard_ms = now_ms;
+            link.last_received_ms = now_ms;
             link.state = LinkState::Syncing;
         }
     }

@@ -7,7 +7,7 @@ use proto::learner::LearnerPacket;
 use proto::{Epoch, SessionId, Sid, Zxid};
 
 use crate::Record;
-use crate::packets::ShowLearner;
+use crate::packets::LearnerPacketText;
 
 /// Action that the host must execute, in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub enum Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Send(packet) => write!(f, "send {}", ShowLearner(packet)),
+            Self::Send(packet) => write!(f, "send {}", LearnerPacketText(packet)),
             Self::AnswerPing { zxid } => write!(f, "answer PING {zxid}"),
             Self::SaveAcceptedEpoch(epoch) => write!(f, "save accepted epoch {epoch}"),
             Self::SaveCurrentEpoch(epoch) => write!(f, "save current epoch {epoch}"),
@@ -208,7 +208,7 @@ pub enum Fault {
     },
     /// The host has ended the role (because of a configuration or a stop).
     #[error("the server ends this role")]
-    Told,
+    LeaveRequested,
 }
 
 impl Fault {

@@ -48,7 +48,7 @@ pub use action::{Action, Fault};
 use live::Live;
 use synchronise::Synchronise;
 
-use crate::packets::ShowLeader;
+use crate::packets::LeaderPacketText;
 use crate::{CommittedLog, Settings};
 
 /// Kind of learner.
@@ -143,9 +143,9 @@ pub struct Learner {
     /// Whether the leader compares digests with its learners.
     leader_compares: bool,
     phase: Phase,
-    heard_ms: i64,
-    /// Whether packets had to wait on the connection since `heard_ms`. In that case, the leader may
-    /// not have been silent.
+    last_received_ms: i64,
+    /// Whether packets had to wait on the connection since `last_received_ms`. In that case, the
+    /// leader may not have been silent.
     has_paused: bool,
 }
 
@@ -211,14 +211,14 @@ impl Learner {
             epoch: Epoch(0),
             leader_compares: false,
             phase: Phase::Greeting,
-            heard_ms: now_ms,
+            last_received_ms: now_ms,
             has_paused: false,
         }
     }
 
     /// Handles a packet. Do not call it while [`Learner::is_reading`] is false.
     pub fn handle_packet(&mut self, packet: LeaderPacket, now_ms: i64, out: &mut Vec<Action>) {
-        self.heard_ms = now_ms;
+        self.last_received_ms = now_ms;
         self.has_paused = false;
         let result = match &mut self.phase {
             Phase::Greeting => self.handle_leader_info(&packet, out),
@@ -238,7 +238,7 @@ impl Learner {
 
     /// Handles the arrival of snapshot bytes, which shows that the leader is running.
     pub fn handle_progress(&mut self, now_ms: i64) {
-        self.heard_ms = now_ms;
+        self.last_received_ms = now_ms;
     }
 
     /// Handles the completed save of the accepted epoch.
@@ -261,7 +261,7 @@ impl Learner {
     /// Handles the end of the snapshot on the connection. The snapshot is in the tree, and its
     /// signature is correct.
     pub fn handle_snapshot_received(&mut self, now_ms: i64) {
-        self.heard_ms = now_ms;
+        self.last_received_ms = now_ms;
         if let Phase::Restoring(Restore::Snapshot(zxid)) = self.phase {
             self.committed.clear();
             // The snapshot may have run ahead, so the next record need not follow its zxid.
@@ -279,7 +279,7 @@ impl Learner {
 
     /// Handles the completed cut of the log and the reloaded tree. Both end at `end`.
     pub fn handle_truncated(&mut self, end: Zxid, now_ms: i64, out: &mut Vec<Action>) {
-        self.heard_ms = now_ms;
+        self.last_received_ms = now_ms;
         if let Phase::Restoring(Restore::Truncate(wanted)) = self.phase {
             if end == wanted {
                 self.committed.truncate_after(end);
@@ -316,17 +316,17 @@ impl Learner {
             .is_some_and(|deadline| now_ms >= deadline)
         {
             if std::mem::take(&mut self.has_paused) {
-                self.heard_ms = now_ms;
+                self.last_received_ms = now_ms;
                 return;
             }
-            let silent_ms = now_ms.saturating_sub(self.heard_ms);
+            let silent_ms = now_ms.saturating_sub(self.last_received_ms);
             self.leave(Fault::Silence { silent_ms }, out);
         }
     }
 
     /// Ends the role at the host's request.
-    pub fn handle_told_to_leave(&mut self, out: &mut Vec<Action>) {
-        self.leave(Fault::Told, out);
+    pub fn handle_leave_request(&mut self, out: &mut Vec<Action>) {
+        self.leave(Fault::LeaveRequested, out);
     }
 
     /// Forwards a client's request. Returns `false` if the leader cannot be reached now.
@@ -394,7 +394,7 @@ impl Learner {
             Phase::Live(_) => self.settings.sync_ms(),
             _ => self.settings.init_ms(),
         };
-        Some(self.heard_ms.saturating_add(limit))
+        Some(self.last_received_ms.saturating_add(limit))
     }
 
     /// Returns the newest committed transactions.
@@ -541,6 +541,6 @@ impl Learner {
 
 /// Returns the fault for a packet that is not valid in the current state.
 fn unexpected(packet: &LeaderPacket) -> Fault {
-    let packet = ShowLeader(packet).to_string();
+    let packet = LeaderPacketText(packet).to_string();
     Fault::Unexpected { packet }
 }

@@ -43,7 +43,7 @@ pub(super) struct Synchronise {
     /// Number of committed records in `received`.
     committed_len: usize,
     /// Total size of `received`, bytes.
-    held_bytes: usize,
+    queued_record_bytes: usize,
     held_bytes_max: usize,
     /// Last record appended to the log.
     appended: Option<Zxid>,
@@ -95,7 +95,7 @@ impl Synchronise {
             stage: Stage::Receiving,
             received: VecDeque::new(),
             committed_len: 0,
-            held_bytes: 0,
+            queued_record_bytes: 0,
             held_bytes_max,
             appended: None,
             synced: None,
@@ -119,7 +119,7 @@ impl Synchronise {
             (Some(live), _) => return live.handle_packet(packet, log, out),
         }
         self.hold_back(packet, log, out)?;
-        self.keep_to_bound(log, out);
+        self.append_over_bound(log, out);
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl Synchronise {
         if record.is_reconfig() {
             out.push(Action::ConfigProposed(record.clone()));
         }
-        self.held_bytes += held_bytes(&record);
+        self.queued_record_bytes += queued_record_bytes(&record);
         self.received.push_back(record);
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Synchronise {
         self.committed = self.committed.max(zxid);
         if self.needs_snapshot && self.stage == Stage::Receiving {
             self.received.pop_front();
-            self.held_bytes -= held_bytes(&record);
+            self.queued_record_bytes -= queued_record_bytes(&record);
             log.push(record.clone());
             out.push(Action::Deliver(record.clone()));
         } else {
@@ -238,15 +238,15 @@ impl Synchronise {
 
     fn append_committed(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) {
         for record in self.received.drain(..self.committed_len) {
-            self.held_bytes -= held_bytes(&record);
+            self.queued_record_bytes -= queued_record_bytes(&record);
             self.appended = Some(record.zxid);
             append_and_deliver(record, log, out);
         }
         self.committed_len = 0;
     }
 
-    fn keep_to_bound(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) {
-        if self.held_bytes < self.held_bytes_max {
+    fn append_over_bound(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) {
+        if self.queued_record_bytes < self.held_bytes_max {
             return;
         }
         match self.stage {
@@ -276,7 +276,7 @@ impl Synchronise {
         if self.stage == Stage::SavingEpoch {
             self.stage = Stage::Acknowledged;
             out.push(self.epoch_ack());
-            self.keep_to_bound(log, out);
+            self.append_over_bound(log, out);
         }
     }
 
@@ -315,7 +315,7 @@ impl Synchronise {
         for (at, record) in received.into_iter().enumerate() {
             live.take_over(record, at < committed, log, out);
         }
-        self.held_bytes = 0;
+        self.queued_record_bytes = 0;
         live
     }
 
@@ -324,7 +324,7 @@ impl Synchronise {
         match self.stage {
             Stage::Receiving | Stage::Acknowledged => true,
             Stage::WritingSnapshot | Stage::SyncingLog(_) | Stage::SavingEpoch => {
-                self.held_bytes < self.held_bytes_max
+                self.queued_record_bytes < self.held_bytes_max
             }
         }
     }
@@ -339,6 +339,6 @@ impl Synchronise {
 }
 
 /// Returns the size of a held-back record, bytes. An empty transaction occupies memory, too.
-fn held_bytes(record: &Record) -> usize {
+fn queued_record_bytes(record: &Record) -> usize {
     size_of::<Record>() + record.txn.len()
 }

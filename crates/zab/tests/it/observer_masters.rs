@@ -423,7 +423,7 @@ fn an_observer_receives_the_digest_of_a_quorum() {
         digest,
     };
     let ask = |follower: &mut Follower| {
-        follower.master.ask_digests(zxid(3), &mut follower.out);
+        follower.master.query_digests(zxid(3), &mut follower.out);
         follower.lines()
     };
     let judge = |follower: &mut Follower, at| {

@@ -200,7 +200,7 @@ fn zk4685_zk4785_pending_proposals_are_acknowledged_singly_after_newleader() {
 fn zk4712_a_learner_that_has_left_neither_acts_nor_acknowledges() {
     let mut follower = live();
     follower.hear([proposal(record(2, 1))]);
-    follower.core.handle_told_to_leave(&mut follower.out);
+    follower.core.handle_leave_request(&mut follower.out);
     assert_eq!(follower.lines(), ["leave: the server ends this role"]);
     assert_eq!(follower.synced(zxid(2, 1)), [""; 0]);
     assert_eq!(follower.hear([commit(2, 1)]), [""; 0]);

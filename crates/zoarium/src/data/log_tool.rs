@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use datadir::log::repair::{self, BadChecksums, Copied, Fix};
+use datadir::log::repair::{self, BadChecksums, RecordFix, WrittenCopy};
 use datadir::log::{self, LogReport, Printed};
 use jute::Limits;
 use proto::Zxid;
@@ -169,7 +169,7 @@ fn copy(args: &LogArgs) -> Result<ExitCode, ToolError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn make_copy(args: &LogArgs, path: &Path, limits: Limits) -> Result<Copied, StorageError> {
+fn make_copy(args: &LogArgs, path: &Path, limits: Limits) -> Result<WrittenCopy, StorageError> {
     if let Some(last_kept) = args.chop {
         return repair::chop(&RealDisk, path, last_kept, limits);
     }
@@ -183,7 +183,7 @@ fn make_copy(args: &LogArgs, path: &Path, limits: Limits) -> Result<Copied, Stor
 
 fn write_copied(
     path: &Path,
-    copied: &Copied,
+    copied: &WrittenCopy,
     replaced: Option<&Path>,
     out: &mut dyn Write,
 ) -> Result<(), ToolError> {
@@ -210,22 +210,22 @@ fn write_copied(
     Ok(())
 }
 
-fn fix_text(fix: &Fix) -> String {
+fn fix_text(fix: &RecordFix) -> String {
     match fix {
-        Fix::Length { offset, zxid } => {
+        RecordFix::Length { offset, zxid } => {
             format!(
                 "offset {offset}: corrected the length of the record of zxid {zxid}; no data is lost"
             )
         }
-        Fix::EndByte { offset, zxid } => {
+        RecordFix::EndByte { offset, zxid } => {
             format!(
                 "offset {offset}: corrected the end byte of the record of zxid {zxid}; no data is lost"
             )
         }
-        Fix::Checksum { offset, zxid } => format!(
+        RecordFix::Checksum { offset, zxid } => format!(
             "offset {offset}: recalculated the checksum of the record of zxid {zxid}; the data of this record may be wrong"
         ),
-        Fix::Cut {
+        RecordFix::Cut {
             offset,
             bytes,
             reason: Some(reason),
@@ -233,7 +233,7 @@ fn fix_text(fix: &Fix) -> String {
             let bytes = number(bytes, "byte");
             format!("offset {offset}: {reason}; the copy omits {bytes} from this offset")
         }
-        Fix::Cut {
+        RecordFix::Cut {
             offset,
             bytes,
             reason: None,

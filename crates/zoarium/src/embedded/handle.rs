@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::builder::ServerBuilder;
 use super::error::ServerError;
-use super::host::{Ending, Host, PAUSED_THREADS, State};
+use super::host::{Host, PAUSED_THREADS, RequestedEnd, State};
 use super::pause::Pause;
 
 /// A server inside this program.
@@ -32,7 +32,7 @@ pub struct Server {
 #[derive(Debug)]
 struct Running {
     thread: Option<JoinHandle<()>>,
-    stop: Option<oneshot::Sender<Ending>>,
+    stop: Option<oneshot::Sender<RequestedEnd>>,
     pauses: mpsc::UnboundedSender<Pause>,
     /// Current pause of the server.
     pause: Option<Pause>,
@@ -140,13 +140,13 @@ impl Server {
     /// # Errors
     /// [`ServerError::Failed`] if the server has already failed.
     pub async fn stop(mut self) -> Result<(), ServerError> {
-        self.running.tell(Ending::Stop);
+        self.running.request_end(RequestedEnd::Stop);
         self.running.ended().await
     }
 
     /// Requests that the server stop. Dropping the server waits for it.
-    pub(crate) fn begin_to_stop(&mut self) {
-        self.running.tell(Ending::Stop);
+    pub(crate) fn request_stop(&mut self) {
+        self.running.request_end(RequestedEnd::Stop);
     }
 
     /// Pauses the server, as SIGSTOP pauses a process, and waits until it is paused. Its connections
@@ -168,7 +168,7 @@ impl Server {
     /// Ends the server as if its process had been killed, and waits until all its resources are
     /// released.
     pub(crate) async fn kill(mut self) {
-        self.running.tell(Ending::Kill);
+        self.running.request_end(RequestedEnd::Kill);
         // An earlier failure no longer matters.
         let _ = self.running.ended().await;
     }
@@ -195,11 +195,11 @@ impl Running {
         }
     }
 
-    fn tell(&mut self, ending: Ending) {
+    fn request_end(&mut self, requested_end: RequestedEnd) {
         // A paused server could not stop.
         self.resume();
         // This fails only if the server has already ended.
-        let _ = self.stop.take().map(|stop| stop.send(ending));
+        let _ = self.stop.take().map(|stop| stop.send(requested_end));
     }
 
     async fn ended(&self) -> Result<(), ServerError> {
@@ -215,7 +215,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.tell(Ending::Stop);
+        self.request_end(RequestedEnd::Stop);
         if self
             .thread
             .take()

@@ -43,7 +43,7 @@ pub(super) const PAUSED_THREADS: usize = WORKERS + 1;
 
 /// Way in which a server has to end.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum RequestedEnd {
     /// Pending proposals are first made durable and answered.
     Stop,
     /// The server ends as if its process had been killed.
@@ -53,7 +53,7 @@ pub(super) enum Ending {
 /// A running thread, with the channels to and from it.
 pub(super) struct Host {
     pub(super) thread: JoinHandle<()>,
-    pub(super) stop: oneshot::Sender<Ending>,
+    pub(super) stop: oneshot::Sender<RequestedEnd>,
     pub(super) pauses: mpsc::UnboundedSender<Pause>,
     pub(super) state: watch::Receiver<State>,
     pub(super) started: oneshot::Receiver<Result<Started, ServerError>>,
@@ -61,12 +61,12 @@ pub(super) struct Host {
 
 /// Channel for requests to a running server.
 struct Requests {
-    stop: oneshot::Receiver<Ending>,
+    stop: oneshot::Receiver<RequestedEnd>,
     pauses: mpsc::UnboundedReceiver<Pause>,
 }
 
 /// The thread's ends of these channels.
-struct Ends {
+struct ThreadChannels {
     requests: Requests,
     state: watch::Sender<State>,
     started: oneshot::Sender<Result<Started, ServerError>>,
@@ -78,13 +78,13 @@ impl Host {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("zoarium-{number}");
-        let (stop, told) = oneshot::channel();
+        let (stop, stop_request) = oneshot::channel();
         let (pauses, paused) = mpsc::unbounded_channel();
         let (shown, state) = watch::channel(State::Waiting);
         let (start, started) = oneshot::channel();
-        let ends = Ends {
+        let ends = ThreadChannels {
             requests: Requests {
-                stop: told,
+                stop: stop_request,
                 pauses: paused,
             },
             state: shown,
@@ -103,8 +103,8 @@ impl Host {
     }
 }
 
-fn host(name: &str, config: Arc<Config>, faults: Option<Faults>, ends: Ends) {
-    let Ends {
+fn host(name: &str, config: Arc<Config>, faults: Option<Faults>, ends: ThreadChannels) {
+    let ThreadChannels {
         requests,
         state,
         started,
@@ -126,9 +126,9 @@ fn host(name: &str, config: Arc<Config>, faults: Option<Faults>, ends: Ends) {
     // This closes all connections.
     runtime.shutdown_timeout(LEFT_BEHIND_MAX);
     let failed = match end {
-        End::Stopped => None,
-        End::Failed(exit_code) => Some(exit_code),
-        End::Killed(server) => {
+        ServerEnd::Stopped => None,
+        ServerEnd::Failed(exit_code) => Some(exit_code),
+        ServerEnd::Killed(server) => {
             server.abandon();
             None
         }
@@ -137,7 +137,7 @@ fn host(name: &str, config: Arc<Config>, faults: Option<Faults>, ends: Ends) {
 }
 
 /// Way in which a server has ended.
-enum End {
+enum ServerEnd {
     Stopped,
     /// The server failed with this exit code.
     Failed(u8),
@@ -151,7 +151,7 @@ async fn run(
     mut requests: Requests,
     state: &watch::Sender<State>,
     started: oneshot::Sender<Result<Started, ServerError>>,
-) -> End {
+) -> ServerEnd {
     let starting = async {
         match &faults {
             Some(faults) => server::Server::start_with(config, faults.disk(), faults.cuts()).await,
@@ -163,7 +163,7 @@ async fn run(
         Err(error) => {
             // If the start was cancelled, no task waits for the result.
             let _ = started.send(Err(error.into()));
-            return End::Stopped;
+            return ServerEnd::Stopped;
         }
     };
     let mut serving = server.serving();
@@ -171,13 +171,13 @@ async fn run(
     let _ = started.send(Ok(server.started().clone()));
     let end = loop {
         tokio::select! {
-            told = &mut requests.stop => match told {
-                Ok(Ending::Kill) => {
+            stop_request = &mut requests.stop => match stop_request {
+                Ok(RequestedEnd::Kill) => {
                     faults.iter().for_each(Faults::switch_disk_off);
-                    return End::Killed(Box::new(server));
+                    return ServerEnd::Killed(Box::new(server));
                 }
                 // A stop was requested, or the handle was dropped.
-                Ok(Ending::Stop) | Err(_) => break End::Stopped,
+                Ok(RequestedEnd::Stop) | Err(_) => break ServerEnd::Stopped,
             },
             Some(pause) = requests.pauses.recv() => {
                 for _ in 0..WORKERS {
@@ -187,10 +187,10 @@ async fn run(
                 pause.entered(WORKERS).await;
                 server.block_core(move || pause.hold());
             }
-            exit_code = server.failed() => break End::Failed(exit_code),
+            exit_code = server.failed() => break ServerEnd::Failed(exit_code),
             changed = serving.changed() => match changed {
                 Ok(()) => show(state, *serving.borrow_and_update()),
-                Err(_) => break End::Stopped,
+                Err(_) => break ServerEnd::Stopped,
             },
         }
     };

@@ -8,7 +8,7 @@ use history::{PAGE_RESULTS_MAX, Position};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::origins::{Member, Origins, ask_in_time, mark};
+use super::origins::{Member, Origins, mark, query_in_time};
 use super::source::Parameters;
 use crate::tool::ToolError;
 
@@ -42,7 +42,7 @@ impl Stream {
     /// Fetches pages until a change waits or there are no more pages.
     async fn fill(&mut self) -> Result<(), AdminError> {
         while self.waiting.is_empty() && !self.is_ended {
-            let mut page = ask_in_time(&self.client, CHANGES, &self.parameters.0).await?;
+            let mut page = query_in_time(&self.client, CHANGES, &self.parameters.0).await?;
             if let Value::Array(results) = page["results"].take() {
                 self.waiting.extend(results);
             }

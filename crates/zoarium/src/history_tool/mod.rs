@@ -1,8 +1,8 @@
 //! The command `zoarium history`, and `get`, `tree` and `diff` for past moments.
 
 mod export;
-pub(crate) mod look_ups;
 mod merge;
+pub(crate) mod origin_lookups;
 pub(crate) mod origins;
 pub(crate) mod restore_path;
 pub(crate) mod source;

@@ -156,11 +156,11 @@ impl Origins {
         };
         let mut queries = JoinSet::new();
         for (index, member) in members.iter().enumerate() {
-            let is_silent = member.failure.as_ref().is_some_and(Failure::lasts);
+            let is_silent = member.failure.as_ref().is_some_and(Failure::is_permanent);
             if Some(index) != answered && !is_silent {
                 let (client, zxids) = (member.client.clone(), zxids.to_vec());
                 let limit = member.lag_limit();
-                queries.spawn(async move { (index, ask(&client, &zxids, limit).await) });
+                queries.spawn(async move { (index, query_member(&client, &zxids, limit).await) });
             }
         }
         for (index, answer) in queries.join_all().await {
@@ -196,7 +196,7 @@ impl Origins {
     fn forget_failed_search(&mut self) {
         let is_over = |member: &Member| {
             let failure = member.failure.as_ref();
-            member.id.is_none() && failure.is_some_and(|failure| !failure.lasts())
+            member.id.is_none() && failure.is_some_and(|failure| !failure.is_permanent())
         };
         let members = self.members.as_deref().unwrap_or_default();
         if !members.is_empty() && members.iter().all(is_over) {
@@ -211,7 +211,7 @@ impl Origins {
         let mut failed = Vec::new();
         for server in self.named.servers() {
             let mut member = Member::new(None, self.named.for_server(server));
-            match ask(&member.client, zxids, LAG_LIMIT).await {
+            match query_member(&member.client, zxids, LAG_LIMIT).await {
                 Ok(answer) => {
                     member.id = answer.id;
                     let rule = CredentialRule::for_members_of(server).await;
@@ -318,7 +318,7 @@ impl Member {
 }
 
 impl Failure {
-    fn lasts(&self) -> bool {
+    fn is_permanent(&self) -> bool {
         Instant::now() < self.until
     }
 }
@@ -354,15 +354,15 @@ fn is_missing(change: &Value) -> bool {
 
 /// Queries one member within a short time limit. Waits at most for `lag_limit` if the member has
 /// not recorded the last transaction.
-async fn ask(
+async fn query_member(
     client: &AdminClient,
     zxids: &[Zxid],
     lag_limit: Duration,
 ) -> Result<Answer, AdminError> {
-    in_time(client, ask_in_parts(client, zxids, lag_limit)).await
+    in_time(client, query_in_parts(client, zxids, lag_limit)).await
 }
 
-async fn ask_in_parts(
+async fn query_in_parts(
     client: &AdminClient,
     zxids: &[Zxid],
     lag_limit: Duration,
@@ -398,7 +398,7 @@ async fn ask_in_parts(
 }
 
 /// Queries one member within a short time limit.
-pub(crate) async fn ask_in_time(
+pub(crate) async fn query_in_time(
     client: &AdminClient,
     command: &str,
     parameters: &[(String, String)],

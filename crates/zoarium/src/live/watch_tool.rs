@@ -10,7 +10,7 @@ use client::changes::{ChangeOptions, Changes, ChangesError, ChangesEvent, Start}
 use proto::SessionId;
 use proto::position::{Position, parse_zxid};
 
-use crate::history_tool::look_ups::{Batch, Item, LookUps};
+use crate::history_tool::origin_lookups::{Batch, Item, OriginLookups};
 use crate::history_tool::origins::{self, Member, Origins};
 use crate::history_tool::{FilterArgs, text};
 
@@ -105,7 +105,7 @@ async fn follow_from(
     let follower = Follower {
         args,
         by,
-        look_ups: LookUps::new(origins),
+        origin_lookups: OriginLookups::new(origins),
         left: args.limit.unwrap_or(u64::MAX),
         lost: None,
         out,
@@ -143,7 +143,7 @@ struct Follower<'a, W> {
     /// the clients that it serves.
     by: Option<String>,
     /// Changes that have arrived and are not written yet.
-    look_ups: LookUps,
+    origin_lookups: OriginLookups,
     /// Number of changes that are still to be written.
     left: u64,
     /// Last reported failure of a member, until a member answers.
@@ -165,7 +165,7 @@ impl<W: Write> Follower<'_, W> {
                         return Err(explained(error));
                     }
                 },
-                batch = self.look_ups.next(), if !self.look_ups.is_empty() => self.write(batch)?,
+                batch = self.origin_lookups.next(), if !self.origin_lookups.is_empty() => self.write(batch)?,
             }
         }
         Ok(())
@@ -173,8 +173,8 @@ impl<W: Write> Follower<'_, W> {
 
     /// Returns whether another change may be needed and memory has room for it.
     fn wants_more(&self) -> bool {
-        let is_needed = self.by.is_some() || self.look_ups.changes() < self.left;
-        is_needed && self.look_ups.has_room()
+        let is_needed = self.by.is_some() || self.origin_lookups.changes() < self.left;
+        is_needed && self.origin_lookups.has_room()
     }
 
     fn put(&mut self, event: ChangesEvent) {
@@ -190,12 +190,13 @@ impl<W: Write> Follower<'_, W> {
         match event {
             ChangesEvent::Change(change) => {
                 let bytes = change.line().len();
-                self.look_ups.push_change(change.json().clone(), bytes);
+                self.origin_lookups
+                    .push_change(change.json().clone(), bytes);
             }
             ChangesEvent::Progress(progress)
                 if self.args.progress && self.args.output == Output::Json =>
             {
-                self.look_ups.push_progress(progress.line());
+                self.origin_lookups.push_progress(progress.line());
             }
             _ => {}
         }
@@ -203,8 +204,8 @@ impl<W: Write> Follower<'_, W> {
 
     /// Looks up the clients of all changes that have arrived and writes the changes.
     async fn write_all(&mut self) -> Result<(), ToolError> {
-        while !self.look_ups.is_empty() {
-            let batch = self.look_ups.next().await;
+        while !self.origin_lookups.is_empty() {
+            let batch = self.origin_lookups.next().await;
             self.write(batch)?;
         }
         Ok(())
@@ -272,7 +273,7 @@ mod tests {
     #[derive(Debug, Default)]
     struct Requests {
         feeds: usize,
-        look_ups: usize,
+        origin_lookups: usize,
     }
 
     type Shared = Arc<(Mutex<Requests>, Condvar)>;
@@ -318,14 +319,14 @@ mod tests {
             let text = format!("{head}{}", chunk(zxid));
             stream.write_all(text.as_bytes()).unwrap();
             if is_first {
-                wait(shared, |requests| requests.look_ups > 0);
+                wait(shared, |requests| requests.origin_lookups > 0);
             } else {
                 // The reader closes the connection.
                 let _ = stream.read(&mut [0]);
             }
             return;
         }
-        count(shared, |requests| requests.look_ups += 1);
+        count(shared, |requests| requests.origin_lookups += 1);
         wait(shared, |requests| requests.feeds > 1);
         let known: Vec<Value> = ["0x1", "0x2"]
             .map(|zxid| json!({ "zxid": zxid, "client": format!("client of {zxid}") }))

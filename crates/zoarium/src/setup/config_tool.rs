@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use config::explain::{Explanation, FateLine, explain};
+use config::explain::{EffectLine, Explanation, explain};
 use config::{Effective, Origin, ValueSource};
 use preflight::judge;
 use serde_json::{Value, json};
@@ -134,14 +134,14 @@ fn write_explanation(found: &Explanation, out: &mut dyn Write) -> io::Result<()>
     row("unit", found.unit)?;
     row("default", found.default.as_deref().unwrap_or("none"))?;
     row("since", found.since.unwrap_or_default())?;
-    for FateLine {
-        fate,
+    for EffectLine {
+        effect,
         values,
         reason,
         way_out,
-    } in &found.fate
+    } in &found.effect
     {
-        let mut text = (*fate).to_owned();
+        let mut text = (*effect).to_owned();
         if !values.is_empty() {
             text.push_str(&format!(" ({values})"));
         }
@@ -155,9 +155,9 @@ fn write_explanation(found: &Explanation, out: &mut dyn Write) -> io::Result<()>
 }
 
 fn explanation_json(found: &Explanation) -> Value {
-    let fate = |line: &FateLine| {
+    let effect = |line: &EffectLine| {
         json!({
-            "fate": line.fate,
+            "fate": line.effect,
             "values": line.values,
             "reason": line.reason,
             "way_out": line.way_out,
@@ -172,7 +172,7 @@ fn explanation_json(found: &Explanation) -> Value {
         "unit": found.unit,
         "default": found.default,
         "since": found.since,
-        "fate": found.fate.iter().map(fate).collect::<Vec<_>>(),
+        "fate": found.effect.iter().map(effect).collect::<Vec<_>>(),
     })
 }
 

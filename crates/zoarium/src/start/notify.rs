@@ -10,25 +10,25 @@ use sd_notify::NotifyState;
 /// Reports the start. Returns a future that notifies the watchdog, if there is one. While this
 /// future makes progress, the tasks of clients also do.
 pub(crate) fn ready() -> Option<impl Future<Output = ()> + Send + 'static> {
-    tell(NotifyState::Ready);
+    notify_systemd(NotifyState::Ready);
     let limit = sd_notify::watchdog_enabled()?;
     Some(keep_alive(limit / 3))
 }
 
 /// Reports that the end is imminent.
 pub(crate) fn stopping() {
-    tell(NotifyState::Stopping);
+    notify_systemd(NotifyState::Stopping);
 }
 
 async fn keep_alive(every: Duration) {
     let mut ticks = tokio::time::interval(every);
     loop {
         ticks.tick().await;
-        tell(NotifyState::Watchdog);
+        notify_systemd(NotifyState::Watchdog);
     }
 }
 
-fn tell(state: NotifyState<'_>) {
+fn notify_systemd(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(err = %error, "cannot notify systemd");
     }

@@ -47,7 +47,7 @@ pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
     tracing::info!(version, pid, "zoarium");
     match configure(args) {
         Ok(config) => {
-            if let Err(error) = enter_environment(&config) {
+            if let Err(error) = restart_with_environment(&config) {
                 tracing::error!(err = %error, "cannot restart with the environment of the Kerberos library");
                 return ExitCode::from(1);
             }
@@ -66,7 +66,7 @@ pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
 /// Sets the environment variables from which the Kerberos library reads the location of the keys. A
 /// process cannot safely set its own variables. Unless they are already set, this function
 /// therefore replaces the process with a new one that has the same arguments.
-fn enter_environment(config: &Config) -> io::Result<()> {
+fn restart_with_environment(config: &Config) -> io::Result<()> {
     let wanted = server::kerberos_environment(config);
     let is_set = |(name, value): &(&str, OsString)| std::env::var_os(name).as_ref() == Some(value);
     if wanted.iter().all(is_set) {
@@ -139,7 +139,7 @@ fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
         // From now on these signals do not end the process, not even while the data is loaded.
         let signals = Signals::listen();
         tokio::spawn(logging.follow(signals.hang_up));
-        serve_until_told(config, is_json, signals.stop, signals.quit).await
+        serve_until_stopped(config, is_json, signals.stop, signals.quit).await
     });
     runtime.shutdown_timeout(LEFT_BEHIND_MAX);
     code
@@ -171,13 +171,13 @@ impl Signals {
     }
 }
 
-async fn serve_until_told(
+async fn serve_until_stopped(
     config: Arc<Config>,
     is_json: bool,
     stop: io::Result<Stop>,
     quit: io::Result<Signal>,
 ) -> ExitCode {
-    let mut told = pin!(told_to_stop(stop));
+    let mut told = pin!(wait_for_stop_signal(stop));
     // Loading the data never yields. It runs on a separate thread, so it does not delay the
     // handling of signals.
     let (runtime, loading) = (Handle::current(), config.clone());
@@ -233,7 +233,7 @@ async fn serve_until_told(
             }
             code
         }
-        () = log_state_when_asked(&server, quit) => 0,
+        () = log_state_on_signal(&server, quit) => 0,
     };
     notify::stopping();
     if let Some(watchdog) = watchdog {
@@ -263,10 +263,10 @@ fn election_ports(config: &Config) -> impl Iterator<Item = u16> {
 }
 
 /// Logs the state of the server at each SIGQUIT, as a JVM does with its threads. Never ends.
-async fn log_state_when_asked(server: &Server, asked: io::Result<Signal>) {
-    match asked {
-        Ok(mut asked) => {
-            while asked.recv().await.is_some() {
+async fn log_state_on_signal(server: &Server, signals: io::Result<Signal>) {
+    match signals {
+        Ok(mut signals) => {
+            while signals.recv().await.is_some() {
                 server.log_state().await;
             }
         }
@@ -277,7 +277,7 @@ async fn log_state_when_asked(server: &Server, asked: io::Result<Signal>) {
     std::future::pending::<()>().await;
 }
 
-async fn told_to_stop(stop: io::Result<Stop>) -> &'static str {
+async fn wait_for_stop_signal(stop: io::Result<Stop>) -> &'static str {
     match stop {
         Ok([(one, mut first), (other, mut second)]) => tokio::select! {
             _ = first.recv() => one,

@@ -220,7 +220,7 @@ impl TestEnsemble {
     /// If a member has already failed.
     pub async fn stop(mut self) -> Result<(), ServerError> {
         let mut ended = Ok(());
-        self.begin_to_stop();
+        self.request_stop();
         for member in self.members.values_mut() {
             if let Some(server) = member.server.take() {
                 ended = ended.and(server.stop().await);
@@ -229,10 +229,10 @@ impl TestEnsemble {
         ended
     }
 
-    fn begin_to_stop(&mut self) {
+    fn request_stop(&mut self) {
         let members = self.members.values_mut();
         let servers = members.filter_map(|member| member.server.as_mut());
-        servers.for_each(Server::begin_to_stop);
+        servers.for_each(Server::request_stop);
     }
 
     /// Returns the members that run and are not paused.
@@ -307,6 +307,6 @@ fn unknown(id: u32) -> ServerError {
 impl Drop for TestEnsemble {
     fn drop(&mut self) {
         // All members stop concurrently. Dropping each member then waits until it has ended.
-        self.begin_to_stop();
+        self.request_stop();
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn expire(connect_string: &str, id: SessionId) -> Result<(), Se
             Err(Error::SessionExpired { .. }) if has_asked => return Ok(()),
             Err(error) => error,
         };
-        if !was_taken_back(&error) || began.elapsed() > LIMIT {
+        if !has_session_moved_back(&error) || began.elapsed() > LIMIT {
             return Err(refused(error));
         }
         sleep(PAUSE).await;
@@ -47,7 +47,7 @@ pub(super) async fn expire(connect_string: &str, id: SessionId) -> Result<(), Se
 }
 
 /// Returns whether the client of the session may have resumed it before it was closed.
-fn was_taken_back(error: &Error) -> bool {
+fn has_session_moved_back(error: &Error) -> bool {
     let is_unanswered = matches!(error, Error::Handshake { .. });
     is_unanswered || error.is_connection_loss() || error.code() == Some(ErrorCode::SessionMoved)
 }

@@ -21,7 +21,7 @@ const STRANGER: i64 = 77;
 
 /// Expected fate of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Effect {
     /// The server closes it, and logs this text (only Zoarium).
     Closed(&'static str),
     /// The server may keep it: it is not invalid yet, or is only ignored.
@@ -31,10 +31,10 @@ enum Fate {
 struct Case {
     what: &'static str,
     bytes: Vec<u8>,
-    fate: Fate,
+    fate: Effect,
 }
 
-fn case(what: &'static str, bytes: Bytes, fate: Fate) -> Case {
+fn case(what: &'static str, bytes: Bytes, fate: Effect) -> Case {
     let bytes = bytes.0;
     Case { what, bytes, fate }
 }
@@ -54,7 +54,7 @@ fn throw(ensemble: &Ensemble, load: &Load, ports: &[(u64, SocketAddr)], cases: &
         let mut stream = TcpStream::connect(address).expect("a connection");
         // The server may close it before it has read everything.
         stream.write_all(&case.bytes).ok();
-        if let Fate::Closed(words) = case.fate {
+        if let Effect::Closed(words) = case.fate {
             let closed = reads_end(&mut stream, CLOSED_WITHIN);
             assert!(closed, "member {id} keeps a link with {}", case.what);
             if ensemble.member(id).flavour() == Flavour::Zoarium {
@@ -115,7 +115,7 @@ fn best_vote(state: i32) -> Bytes {
 /// Returns the cases for the election port.
 #[expect(clippy::too_many_lines, reason = "a table, one entry a case")]
 fn election_port_cases(rng: &mut Rng) -> Vec<Case> {
-    use Fate::{Any, Closed};
+    use Effect::{Any, Closed};
     let start = || Bytes::default().long(HANDSHAKE).long(STRANGER);
     let stranger = || handshake(STRANGER, HERE);
     vec![
@@ -199,7 +199,7 @@ fn election_port_cases(rng: &mut Rng) -> Vec<Case> {
 
 #[test]
 fn the_election_port_survives_wrong_handshakes_and_messages() {
-    use Fate::Any;
+    use Effect::Any;
     let Some(ensemble) = ensemble() else { return };
     let load = Load::start(&ensemble.addresses(&ensemble.ids()));
     let ids = [1, 2, 3, 4];
@@ -234,7 +234,7 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
 /// Returns the cases for the quorum port.
 #[expect(clippy::too_many_lines, reason = "a table, one entry a case")]
 fn quorum_port_cases(rng: &mut Rng) -> Vec<Case> {
-    use Fate::{Any, Closed};
+    use Effect::{Any, Closed};
     let info = |epoch| learner_info(FOLLOWERINFO, STRANGER, 0x10000, epoch);
     // After the handshake, a leader that serves this learner reads the rest.
     let joined = |next: Bytes| {

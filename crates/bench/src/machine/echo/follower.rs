@@ -27,12 +27,12 @@ pub(super) fn follow(
 }
 
 /// Publishes which forwarded records have been committed.
-pub(super) fn hear_commits(
+pub(super) fn receive_commits(
     mut committed: RecordReader,
-    tell: &watch::Sender<u64>,
+    notify: &watch::Sender<u64>,
 ) -> io::Result<()> {
     loop {
         let (_, last) = committed.next()?;
-        tell.send_replace(last);
+        notify.send_replace(last);
     }
 }

@@ -43,23 +43,23 @@ struct Counts {
     of_files: Vec<u64>,
     /// Sender for the waiting clients. The sender is dropped when a file fails, so that the clients
     /// notice the failure.
-    tell: Option<watch::Sender<u64>>,
+    notify: Option<watch::Sender<u64>>,
     /// Forwarded groups of each follower: the number of the last record here, and the number of the
     /// same record at the follower.
     passed_on: Vec<VecDeque<(u64, u64)>>,
 }
 
 impl Leader {
-    /// Creates a leader. The links are in the order of the followers. `tell` publishes the number
+    /// Creates a leader. The links are in the order of the followers. `notify` publishes the number
     /// of the last record that a majority has, for clients of the leader.
     pub(super) fn new(
         proposals: Vec<RecordSender>,
         commits: Vec<RecordSender>,
-        tell: watch::Sender<u64>,
+        notify: watch::Sender<u64>,
     ) -> Self {
         let counts = Counts {
             of_files: vec![0; 1 + proposals.len()],
-            tell: Some(tell),
+            notify: Some(notify),
             passed_on: vec![VecDeque::new(); commits.len()],
         };
         Self {
@@ -97,13 +97,13 @@ impl Leader {
             let last = self.file.take(&mut bytes);
             scratch.write(&bytes)?;
             bytes.clear();
-            let told = self.advance(0, last);
-            told.map_err(BenchError::io("send to a follower"))?;
+            let notified = self.advance(0, last);
+            notified.map_err(BenchError::io("send to a follower"))?;
         }
     }
 
     /// Receives the acknowledgements for a follower's file.
-    pub(super) fn hear_acks(&self, follower: usize, mut acks: RecordReader) -> io::Result<()> {
+    pub(super) fn receive_acks(&self, follower: usize, mut acks: RecordReader) -> io::Result<()> {
         loop {
             let (_, last) = acks.next()?;
             self.advance(1 + follower, last)?;
@@ -111,7 +111,7 @@ impl Leader {
     }
 
     /// Receives the writes from a follower's clients.
-    pub(super) fn hear_requests(
+    pub(super) fn receive_requests(
         &self,
         follower: usize,
         mut requests: RecordReader,
@@ -140,10 +140,10 @@ impl Leader {
     fn commit(&self) -> io::Result<()> {
         let mut counts = self.counts.lock();
         let majority = counts.majority();
-        if let Some(tell) = &counts.tell {
-            tell.send_if_modified(|told| {
-                let is_more = majority > *told;
-                *told = majority.max(*told);
+        if let Some(notify) = &counts.notify {
+            notify.send_if_modified(|notified| {
+                let is_more = majority > *notified;
+                *notified = majority.max(*notified);
                 is_more
             });
         }
@@ -162,7 +162,7 @@ impl Leader {
     pub(super) fn or_fail(&self, worked: Result<()>) {
         if let Err(error) = worked {
             tracing::error!(%error, "cannot write the log");
-            self.counts.lock().tell = None;
+            self.counts.lock().notify = None;
             self.commits.iter().for_each(RecordSender::close);
         }
     }
@@ -201,17 +201,17 @@ mod tests {
         let [(proposals, _acks), _follower] = connect().unwrap();
         let [(others, _others_acks), _other] = connect().unwrap();
         let [(commits, requests), (passes_on, mut committed)] = connect().unwrap();
-        let (tell, told) = watch::channel(0);
-        let leader = Leader::new(vec![proposals, others], vec![commits], tell);
+        let (notify, notified) = watch::channel(0);
+        let leader = Leader::new(vec![proposals, others], vec![commits], notify);
         let mut seen = Vec::new();
         for (file, last) in [(0, 5), (2, 3), (1, 9), (2, 7)] {
             leader.advance(file, last).unwrap();
-            seen.push(*told.borrow());
+            seen.push(*notified.borrow());
         }
         assert_eq!(seen, [0, 3, 5, 7]);
         assert_eq!(leader.append(&[7; 10]), 1);
         std::thread::scope(|scope| {
-            scope.spawn(|| leader.hear_requests(0, requests));
+            scope.spawn(|| leader.receive_requests(0, requests));
             passes_on.put(&[7; 10]);
             assert_eq!(passes_on.put(&[7; 10]), 2);
             passes_on.flush().unwrap();
@@ -220,6 +220,6 @@ mod tests {
             leader.or_fail(Err(BenchError::Stalled(1)));
             assert!(committed.next().is_err());
         });
-        assert!(told.has_changed().is_err());
+        assert!(notified.has_changed().is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::super::fsync::Scratch;
-use super::follower::{follow, hear_commits};
+use super::follower::{follow, receive_commits};
 use super::leader::Leader;
 use super::link::{RecordSender, connect};
 use crate::args::Preallocate;
@@ -39,36 +39,36 @@ impl Log {
         for _ in 0..followers {
             let [(propose, acks), (acknowledge, proposed)] = connect()?;
             let [(commit, requests), (pass_on, committed)] = connect()?;
-            let (tell, durable) = watch::channel(0);
+            let (notify, durable) = watch::channel(0);
             proposals.push(propose);
             commits.push(commit);
             logs.push(Self {
                 way: LogRole::Follower(Arc::new(pass_on)),
                 durable,
             });
-            ends.push((acks, acknowledge, proposed, requests, committed, tell));
+            ends.push((acks, acknowledge, proposed, requests, committed, notify));
         }
-        let (tell, durable) = watch::channel(0);
-        let leader = Arc::new(Leader::new(proposals, commits, tell));
+        let (notify, durable) = watch::channel(0);
+        let leader = Arc::new(Leader::new(proposals, commits, notify));
         let scratch = Scratch::create(dir, Preallocate::Zeroes)?;
         start("echo-log", &leader, move |leader| leader.write(scratch))?;
         for (index, ends) in ends.into_iter().enumerate() {
-            let (acks, acknowledge, proposed, requests, committed, tell) = ends;
+            let (acks, acknowledge, proposed, requests, committed, notify) = ends;
             let scratch = Scratch::create(dir, Preallocate::Zeroes)?;
             start("echo-follow", &leader, move |_| {
                 follow(scratch, proposed, &acknowledge)
             })?;
             start("echo-acks", &leader, move |leader| {
-                let heard = leader.hear_acks(index, acks);
-                heard.map_err(BenchError::io("receive from a follower"))
+                let received = leader.receive_acks(index, acks);
+                received.map_err(BenchError::io("receive from a follower"))
             })?;
             start("echo-requests", &leader, move |leader| {
-                let heard = leader.hear_requests(index, requests);
-                heard.map_err(BenchError::io("receive from a follower"))
+                let received = leader.receive_requests(index, requests);
+                received.map_err(BenchError::io("receive from a follower"))
             })?;
             start("echo-commits", &leader, move |_| {
-                let heard = hear_commits(committed, &tell);
-                heard.map_err(BenchError::io("receive from a leader"))
+                let received = receive_commits(committed, &notify);
+                received.map_err(BenchError::io("receive from a leader"))
             })?;
         }
         let way = LogRole::Leader(leader);

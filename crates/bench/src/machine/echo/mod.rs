@@ -9,8 +9,8 @@
 //! of their files and its own, as every ensemble must do. Writes of a follower's clients go through
 //! the leader. The server supports locks and watches only as far as the loads need them.
 
+mod deferred;
 mod follower;
-mod held;
 mod leader;
 mod link;
 mod log;
@@ -32,7 +32,7 @@ use proto::response::{GetDataResponse, NamesResponse};
 use proto::{ErrorCode, OpCode, OpKind, SessionId, Stat, Xid, Zxid};
 use tokio::net::{TcpListener, TcpStream};
 
-use self::held::HeldAnswers;
+use self::deferred::DeferredAnswers;
 pub(crate) use self::log::Log;
 use self::queues::{ConnectionEvents, Queues};
 use crate::args::EchoArgs;
@@ -112,7 +112,7 @@ fn serve_here(listener: std::net::TcpListener, serving: &Serving) -> io::Result<
         loop {
             let (stream, peer) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            tokio::spawn(converse(stream, peer, serving.clone()));
+            tokio::spawn(serve_client(stream, peer, serving.clone()));
         }
     })
 }
@@ -172,7 +172,7 @@ impl Answers {
     }
 }
 
-async fn converse(stream: TcpStream, peer: SocketAddr, mut serving: Serving) {
+async fn serve_client(stream: TcpStream, peer: SocketAddr, mut serving: Serving) {
     let mut wire = Wire::new(stream, FRAME_BYTES_MAX);
     if let Err(reason) = serve_session(&mut wire, &mut serving).await {
         tracing::debug!(%peer, %reason, "connection ended");
@@ -182,21 +182,21 @@ async fn converse(stream: TcpStream, peer: SocketAddr, mut serving: Serving) {
 /// Entries of a session in the queues. They are removed with the session.
 struct Queueing {
     queues: Queues,
-    told: Arc<ConnectionEvents>,
+    events: Arc<ConnectionEvents>,
 }
 
 impl Queueing {
     fn new(queues: &Queues) -> Self {
         Self {
             queues: queues.clone(),
-            told: Arc::default(),
+            events: Arc::default(),
         }
     }
 }
 
 impl Drop for Queueing {
     fn drop(&mut self) {
-        self.queues.end(&self.told);
+        self.queues.end(&self.events);
     }
 }
 
@@ -208,64 +208,64 @@ async fn serve_session(
 ) -> Result<(), LossReason> {
     shake_hands(wire, serving.log.as_mut()).await?;
     let queueing = Queueing::new(&serving.queues);
-    let told = &queueing.told;
-    let mut held = HeldAnswers::default();
+    let events = &queueing.events;
+    let mut deferred = DeferredAnswers::default();
     let (mut is_told, mut is_last) = (false, false);
     loop {
         while let Some((frame, out)) = wire.next_frame_and_outbound()? {
             let len = frame.len();
-            if let Some(asked) = serving.queues.asked(frame) {
+            if let Some(request) = serving.queues.parse_request(frame) {
                 is_told = true;
                 // The change is executed once it is durable, and answered after all earlier
                 // requests.
                 let log = serving.log.as_mut();
-                if let Some(log) = log.filter(|_| asked.is_write() || !held.is_empty()) {
-                    let number = if asked.is_write() {
+                if let Some(log) = log.filter(|_| request.is_write() || !deferred.is_empty()) {
+                    let number = if request.is_write() {
                         Some(log.append(frame))
                     } else {
-                        held.last()
+                        deferred.last()
                     };
                     log.flush()?;
                     log.synced(number.unwrap_or(0)).await?;
-                    held.release(log.durable(), wire.outbound());
+                    deferred.release(log.durable(), wire.outbound());
                 }
                 let usual = |xid: Xid, out: &mut Vec<u8>| serving.answers.put_usual(xid, out);
                 let queues = &serving.queues;
-                queues.carry_out(asked, told, usual, wire.outbound());
+                queues.carry_out(request, events, usual, wire.outbound());
                 continue;
             }
             let log = serving.log.as_ref().filter(|_| is_write(frame));
-            let out = held.place(log.map(|log| log.append(frame)), out);
+            let out = deferred.place(log.map(|log| log.append(frame)), out);
             is_last |= serving
                 .answers
                 .put(frame, out)
                 .ok_or(client::frame::FrameError::Header(len))?;
         }
         if let Some(log) = &serving.log {
-            if !held.is_empty() {
+            if !deferred.is_empty() {
                 log.flush()?;
             }
-            held.release(log.durable(), wire.outbound());
+            deferred.release(log.durable(), wire.outbound());
         }
-        if is_last && held.is_empty() {
+        if is_last && deferred.is_empty() {
             return Ok(wire.flush().await?);
         }
         if is_told {
-            told.take(wire.outbound());
+            events.take(wire.outbound());
         }
         // Meanwhile, answers that do not have to wait are sent.
         tokio::select! {
             biased;
-            synced = first_of(&held, serving.log.as_mut()) => synced?,
-            () = told.came.notified(), if is_told => (),
+            synced = wait_for_first(&deferred, serving.log.as_mut()) => synced?,
+            () = events.came.notified(), if is_told => (),
             turned = wire.turn() => turned?,
         }
     }
 }
 
 /// Waits until the first held answer may be sent.
-async fn first_of(held: &HeldAnswers, log: Option<&mut Log>) -> io::Result<()> {
-    match log.zip(held.first()) {
+async fn wait_for_first(deferred: &DeferredAnswers, log: Option<&mut Log>) -> io::Result<()> {
+    match log.zip(deferred.first()) {
         Some((log, number)) => log.synced(number).await,
         None => pending().await,
     }

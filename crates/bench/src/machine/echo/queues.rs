@@ -88,7 +88,7 @@ fn read<T: Decode>(record: &[u8]) -> Option<T> {
 
 impl Queues {
     /// Parses a request. Returns `None` if it does not concern queues or watches.
-    pub(super) fn asked(&self, frame: &[u8]) -> Option<QueueRequest> {
+    pub(super) fn parse_request(&self, frame: &[u8]) -> Option<QueueRequest> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
         let (op, record) = rest.split_first_chunk::<4>()?;
         let xid = Xid(i32::from_be_bytes(*xid));
@@ -124,14 +124,14 @@ impl Queues {
     /// data.
     pub(super) fn carry_out(
         &self,
-        asked: QueueRequest,
+        request: QueueRequest,
         by: &Arc<ConnectionEvents>,
         usual: impl FnOnce(Xid, &mut Vec<u8>),
         out: &mut Vec<u8>,
     ) {
         self.0.are_used.store(true, Ordering::Relaxed);
         let mut znodes = self.0.znodes.lock();
-        let QueueRequest { what, xid, path } = asked;
+        let QueueRequest { what, xid, path } = request;
         match what {
             QueueOperation::Join => {
                 let path = znodes.join(&path, by).into();
@@ -141,7 +141,7 @@ impl Queues {
             }
             QueueOperation::Leave => {
                 let is_there = znodes.leave(&path);
-                znodes.tell(&path, EventType::NodeDeleted);
+                znodes.notify_watchers(&path, EventType::NodeDeleted);
                 let code = if is_there {
                     ErrorCode::Ok
                 } else {
@@ -165,7 +165,7 @@ impl Queues {
                 usual(xid, out);
             }
             QueueOperation::Change => {
-                znodes.tell(&path, EventType::NodeDataChanged);
+                znodes.notify_watchers(&path, EventType::NodeDataChanged);
                 usual(xid, out);
             }
         }
@@ -179,7 +179,7 @@ impl Queues {
         let mut znodes = self.0.znodes.lock();
         for path in znodes.of(of) {
             znodes.leave(&path);
-            znodes.tell(&path, EventType::NodeDeleted);
+            znodes.notify_watchers(&path, EventType::NodeDeleted);
         }
     }
 }
@@ -221,7 +221,7 @@ impl Znodes {
         queue.is_some_and(|queue| !queue.names.contains_key(name))
     }
 
-    fn tell(&mut self, path: &str, event_type: EventType) {
+    fn notify_watchers(&mut self, path: &str, event_type: EventType) {
         let Some(watchers) = self.watched.get_mut(path) else {
             return;
         };
@@ -234,9 +234,9 @@ impl Znodes {
         answer(&mut frame, Xid::EVENT, ErrorCode::Ok, |out| {
             event.encode(out);
         });
-        for told in watchers.drain(..) {
-            told.frames.lock().extend_from_slice(&frame);
-            told.came.notify_one();
+        for events in watchers.drain(..) {
+            events.frames.lock().extend_from_slice(&frame);
+            events.came.notify_one();
         }
     }
 }
@@ -263,10 +263,10 @@ mod tests {
     ) -> Option<Vec<(i32, i32, Vec<u8>)>> {
         let mut request = Vec::new();
         put_request(Xid(7), op.number(), &mut request, |out| record.encode(out));
-        let asked = queues.asked(&request[4..])?;
+        let request = queues.parse_request(&request[4..])?;
         let mut out = Vec::new();
         queues.carry_out(
-            asked,
+            request,
             by,
             |xid, out| answer(out, xid, ErrorCode::Ok, |_| ()),
             &mut out,
@@ -285,7 +285,7 @@ mod tests {
         seen
     }
 
-    fn look(path: &str, watch: bool) -> PathWatchRequest {
+    fn watch_request(path: &str, watch: bool) -> PathWatchRequest {
         PathWatchRequest {
             path: Some(path.into()),
             watch,
@@ -295,7 +295,15 @@ mod tests {
     #[test]
     fn a_queue_numbers_its_entries_and_notifies_the_successor() {
         let (queues, by) = (Queues::default(), Arc::<ConnectionEvents>::default());
-        assert!(ask(&queues, &by, OpCode::GetChildren, &look("/q", false)).is_none());
+        assert!(
+            ask(
+                &queues,
+                &by,
+                OpCode::GetChildren,
+                &watch_request("/q", false)
+            )
+            .is_none()
+        );
         let join = CreateRequest {
             path: Some("/q/lock-".into()),
             data: None,
@@ -307,11 +315,17 @@ mod tests {
             let path = format!("/q/lock-000000000{number}");
             assert!(joined[0].2.ends_with(path.as_bytes()));
         }
-        let names = ask(&queues, &by, OpCode::GetChildren, &look("/q", false)).unwrap();
+        let names = ask(
+            &queues,
+            &by,
+            OpCode::GetChildren,
+            &watch_request("/q", false),
+        )
+        .unwrap();
         assert_eq!(names[0].2.len(), 4 + 2 * (4 + 15));
         let first = "/q/lock-0000000000";
         assert_eq!(
-            ask(&queues, &by, OpCode::GetData, &look(first, true)).unwrap()[0].1,
+            ask(&queues, &by, OpCode::GetData, &watch_request(first, true)).unwrap()[0].1,
             0
         );
         let leave = PathVersionRequest {
@@ -319,11 +333,11 @@ mod tests {
             version: -1,
         };
         assert_eq!(ask(&queues, &by, OpCode::Delete, &leave).unwrap()[0].1, 0);
-        let mut told = Vec::new();
-        by.take(&mut told);
-        let told = frames(&told);
-        assert!(told.len() == 1 && told[0].0 == -1 && told[0].2.ends_with(first.as_bytes()));
-        let late = ask(&queues, &by, OpCode::GetData, &look(first, true)).unwrap();
+        let mut events = Vec::new();
+        by.take(&mut events);
+        let events = frames(&events);
+        assert!(events.len() == 1 && events[0].0 == -1 && events[0].2.ends_with(first.as_bytes()));
+        let late = ask(&queues, &by, OpCode::GetData, &watch_request(first, true)).unwrap();
         assert_eq!(late[0].1, ErrorCode::NoNode.code());
 
         // A session that waits for another session's znode receives an event when that session
@@ -331,12 +345,24 @@ mod tests {
         let second = "/q/lock-0000000001";
         let waiting = Arc::<ConnectionEvents>::default();
         ask(&queues, &waiting, OpCode::Create, &join).unwrap();
-        ask(&queues, &waiting, OpCode::GetData, &look(second, true)).unwrap();
+        ask(
+            &queues,
+            &waiting,
+            OpCode::GetData,
+            &watch_request(second, true),
+        )
+        .unwrap();
         queues.end(&by);
-        let mut told = Vec::new();
-        waiting.take(&mut told);
-        assert!(frames(&told)[0].2.ends_with(second.as_bytes()));
-        let names = ask(&queues, &by, OpCode::GetChildren, &look("/q", false)).unwrap();
+        let mut events = Vec::new();
+        waiting.take(&mut events);
+        assert!(frames(&events)[0].2.ends_with(second.as_bytes()));
+        let names = ask(
+            &queues,
+            &by,
+            OpCode::GetChildren,
+            &watch_request("/q", false),
+        )
+        .unwrap();
         assert!(names[0].2.ends_with(b"lock-0000000002"));
         assert_eq!(names[0].2.len(), 4 + 4 + 15);
     }
@@ -346,7 +372,7 @@ mod tests {
         let queues = Queues::default();
         let watchers = [Arc::<ConnectionEvents>::default(), Arc::default()];
         for by in &watchers {
-            ask(&queues, by, OpCode::GetData, &look("/a", true)).unwrap();
+            ask(&queues, by, OpCode::GetData, &watch_request("/a", true)).unwrap();
         }
         let change = SetDataRequest {
             path: Some("/a".into()),
@@ -356,9 +382,9 @@ mod tests {
         for expected in [1, 0] {
             ask(&queues, &watchers[0], OpCode::SetData, &change).unwrap();
             for by in &watchers {
-                let mut told = Vec::new();
-                by.take(&mut told);
-                assert_eq!(frames(&told).len(), expected);
+                let mut events = Vec::new();
+                by.take(&mut events);
+                assert_eq!(frames(&events).len(), expected);
             }
         }
     }

@@ -56,17 +56,17 @@ pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<EventFigure
 /// server. Returns the longest time without an acknowledged write around the kill.
 fn gap(side: &mut Members, runtime: &Runtime, root: &str) -> Result<Duration> {
     let writers = Writers::start(&side.target, root)?;
-    until("a write through each session", || {
+    poll_until("a write through each session", || {
         Ok(writers.all_wrote().then_some(()))
     })?;
-    let leader = until("a leader", || leader(side, runtime))?;
+    let leader = poll_until("a leader", || leader(side, runtime))?;
     let killed = Instant::now();
     if let Some(leader) = side.members.get_mut(leader) {
         leader.kill();
     }
-    until("another leader", || self::leader(side, runtime))?;
+    poll_until("another leader", || self::leader(side, runtime))?;
     let elected = Instant::now();
-    until("writes under another leader", || {
+    poll_until("writes under another leader", || {
         Ok(writers.all_wrote_after(elected + GO_ON).then_some(()))
     })?;
     let gap = writers.stop().longest_gap(killed);
@@ -81,11 +81,11 @@ fn gap(side: &mut Members, runtime: &Runtime, root: &str) -> Result<Duration> {
     Ok(gap)
 }
 
-/// Waits until `look` returns a value.
-fn until<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+/// Waits until `poll` returns a value.
+fn poll_until<T>(what: &str, mut poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let began = Instant::now();
     loop {
-        if let Some(found) = look()? {
+        if let Some(found) = poll()? {
             return Ok(found);
         }
         if began.elapsed() > TRIAL_MAX {

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::error::{BenchError, Result};
 use crate::rounds::threads::runtime;
 use crate::session::bulk::Bulk;
-use crate::session::farewell;
+use crate::session::close_session;
 use crate::session::template::{Payload, Template};
 use crate::target::Target;
 
@@ -148,7 +148,7 @@ impl Writer {
                 Ok(mut connection) => {
                     session = Some(connection.accepted.session.clone());
                     if self.write(&mut connection, server).await.is_ok() {
-                        return farewell(&mut connection).await;
+                        return close_session(&mut connection).await;
                     }
                 }
                 Err(Error::SessionExpired { .. }) => session = None,

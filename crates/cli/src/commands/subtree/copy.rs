@@ -7,9 +7,9 @@ use client::Create;
 use proto::ErrorCode;
 use serde_json::{Value, json};
 
-use super::ahead::ReadAhead;
-use super::look::{plain, tell_progress};
 use super::place::{ReadResult, Subtree};
+use super::read_ahead::ReadAhead;
+use super::search::{plain, report_progress};
 use crate::commands::Command;
 use crate::exit;
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ pub(crate) async fn cp(
     given: &Arguments,
 ) -> Result<(), Failure> {
     let [source, target] = given.words.as_slice() else {
-        return Err(command.misused());
+        return Err(command.usage_error());
     };
     let [source, target] = Subtree::open_two(shell, [source, target], given).await?;
     let mut tally = CopyCounts::default();
@@ -90,24 +90,24 @@ async fn copy(
         let path = path.clone();
         async move { copy_one(&source, &target, &path, replaces).await }
     };
-    let (mut ahead, mut failed, mut count) = (ReadAhead::default(), None, 0);
+    let (mut read_ahead, mut failed, mut count) = (ReadAhead::default(), None, 0);
     // Levels are copied one at a time, so that a parent exists before its children.
     for level in levels {
-        level.into_iter().for_each(|path| ahead.push(path));
-        while let Some((path, done)) = ahead.next(copy_of).await? {
+        level.into_iter().for_each(|path| read_ahead.push(path));
+        while let Some((path, done)) = read_ahead.next(copy_of).await? {
             match done {
                 Ok(done) => {
-                    ahead.has_seen(done.bytes());
+                    read_ahead.note_data_len(done.bytes());
                     tally.note(shell, source, &path, &done);
                 }
                 // The results of pending requests must be counted before the end.
                 Err(failure) => {
                     failed.get_or_insert(failure);
-                    ahead.ask_no_more();
+                    read_ahead.drop_unsent();
                 }
             }
             count += 1;
-            tell_progress(shell, count);
+            report_progress(shell, count);
         }
         if let Some(failure) = failed {
             return Err(failure);
@@ -164,17 +164,17 @@ async fn list(
         async move { source.names(&path).await }
     };
     let mut levels: Vec<Vec<String>> = Vec::new();
-    let mut ahead = ReadAhead::default();
-    ahead.push(String::new());
-    while let Some((path, names)) = ahead.next(names_of).await? {
-        ahead.has_seen(0);
+    let mut read_ahead = ReadAhead::default();
+    read_ahead.push(String::new());
+    while let Some((path, names)) = read_ahead.next(names_of).await? {
+        read_ahead.note_data_len(0);
         match names? {
             Ok(names) => {
                 let below = names.iter().map(|name| format!("{path}/{name}"));
                 // The ensemble's own znodes are omitted, because the target ensemble has its own.
                 below
                     .filter(|path| !source.is_of_the_ensemble(path))
-                    .for_each(|path| ahead.push(path));
+                    .for_each(|path| read_ahead.push(path));
                 let depth = path.matches('/').count();
                 if levels.len() <= depth {
                     levels.resize_with(depth + 1, Vec::new);
@@ -237,11 +237,11 @@ impl CopyCounts {
             CopyResult::Ephemeral => self.ephemerals += 1,
             CopyResult::Gone => {
                 self.gone += 1;
-                shell.complain(&format!("Node was deleted during the copy: {}", shown()));
+                shell.print_error(&format!("Node was deleted during the copy: {}", shown()));
             }
             CopyResult::Unreadable => {
                 self.unreadable += 1;
-                shell.complain(&format!("Insufficient permission : {}", shown()));
+                shell.print_error(&format!("Insufficient permission : {}", shown()));
             }
         }
     }

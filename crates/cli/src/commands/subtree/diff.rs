@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proto::Acl;
 use serde_json::json;
 
-use super::ahead::ReadAhead;
-use super::look::{plain, tell_progress};
 use super::place::{ReadResult, Subtree, Znode};
+use super::read_ahead::ReadAhead;
+use super::search::{plain, report_progress};
 use crate::commands::Command;
 use crate::exit;
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ pub(crate) async fn diff(
     if differences > 0 {
         return Err(Failure::new(text));
     }
-    shell.complain(&text);
+    shell.print_error(&text);
     Ok(())
 }
 
@@ -71,7 +71,7 @@ async fn compare(
     given: &Arguments,
 ) -> Result<DiffCounts, Failure> {
     let [first, second] = given.words.as_slice() else {
-        return Err(command.misused());
+        return Err(command.usage_error());
     };
     let [first, second] = Subtree::open_two(shell, [first, second], given).await?;
     let compared = compare_places(shell, given, [&first, &second]).await;
@@ -96,20 +96,22 @@ async fn compare_places(
         }
     };
     let mut tally = DiffCounts::default();
-    let mut ahead = ReadAhead::default();
-    ahead.push(String::new());
-    while let Some((path, found)) = ahead.next(read).await? {
+    let mut read_ahead = ReadAhead::default();
+    read_ahead.push(String::new());
+    while let Some((path, found)) = read_ahead.next(read).await? {
         let found = found?;
-        ahead.has_seen(found.iter().map(ReadResult::bytes).sum());
+        read_ahead.note_data_len(found.iter().map(ReadResult::bytes).sum());
         tally.znodes += 1;
-        tell_progress(shell, tally.znodes);
+        report_progress(shell, tally.znodes);
         let names = report(shell, &mut tally, given, places, &path, found)?;
         let below = names.iter().map(|name| format!("{path}/{name}"));
         // Each ensemble has its own quotas and configuration.
         let is_compared =
             |path: &String| !places.iter().any(|place| place.is_of_the_ensemble(path));
-        below.filter(is_compared).for_each(|path| ahead.push(path));
-        if shell.is_unheard() {
+        below
+            .filter(is_compared)
+            .for_each(|path| read_ahead.push(path));
+        if shell.has_failed_output() {
             break;
         }
     }
@@ -130,7 +132,7 @@ fn report(
         if matches!(found, ReadResult::Unreadable) {
             tally.unreadable += 1;
             let place = plain(&place.shown(path));
-            shell.complain(&format!("Insufficient permission : {place}"));
+            shell.print_error(&format!("Insufficient permission : {place}"));
         }
     }
     let (first, second) = match found {

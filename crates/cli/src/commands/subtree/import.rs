@@ -9,8 +9,8 @@ use client::{Client, Create, Error};
 use proto::{Acl, ErrorCode};
 use serde_json::{Value, json};
 
-use super::ahead::ReadAhead;
-use super::look::tell_progress;
+use super::read_ahead::ReadAhead;
+use super::search::report_progress;
 use crate::commands::Command;
 use crate::failure::Failure;
 use crate::output::text::number;
@@ -76,7 +76,7 @@ async fn import_lines(
     replaces: bool,
     tally: &mut ImportCounts,
 ) -> Result<(), Failure> {
-    let mut ahead = ReadAhead::default();
+    let mut read_ahead = ReadAhead::default();
     let (mut read, mut unread) = (None, Some(1));
     let (mut refused, mut unreadable) = (None, None);
     loop {
@@ -90,31 +90,32 @@ async fn import_lines(
                 Err(failure) => (unread, unreadable) = (None, Some(failure)),
             }
         }
-        let client = match read.as_ref().or(ahead.first()) {
+        let client = match read.as_ref().or(read_ahead.first()) {
             Some(line) => shell.client(&line.path).await?,
             None => break,
         };
         let put_of = |line: &ImportLine| {
-            let (client, outside) = (client.clone(), shell.outside(&line.path));
+            let (client, outside) = (client.clone(), shell.with_chroot(&line.path));
             put(client, outside, line.clone(), replaces)
         };
         let may_begin = |line: &mut ImportLine| {
-            let waits = replaces && ahead.has(|earlier: &ImportLine| decides_on(earlier, line));
-            !ahead.is_full() && !waits
+            let waits =
+                replaces && read_ahead.has(|earlier: &ImportLine| must_follow(earlier, line));
+            !read_ahead.is_full() && !waits
         };
         if let Some(line) = read.take_if(may_begin) {
-            ahead.has_seen(line.data.as_ref().map_or(0, Bytes::len));
-            ahead.push(line);
-            ahead.ask(put_of);
+            read_ahead.note_data_len(line.data.as_ref().map_or(0, Bytes::len));
+            read_ahead.push(line);
+            read_ahead.send_requests(put_of);
             continue;
         }
-        let Some((line, done)) = ahead.next(put_of).await? else {
+        let Some((line, done)) = read_ahead.next(put_of).await? else {
             continue;
         };
         match done {
             Ok(done) => {
                 tally.note(&done);
-                tell_progress(shell, tally.count());
+                report_progress(shell, tally.count());
             }
             // The results of pending requests must be counted before the end.
             Err(error) => {
@@ -133,7 +134,7 @@ async fn import_lines(
 /// Returns whether the result of `line` depends on the result of `earlier`. A request to create a
 /// znode is sent directly after the request to create its parent. An existing znode receives its
 /// ACL only after the parent's result is known.
-fn decides_on(earlier: &ImportLine, line: &ImportLine) -> bool {
+fn must_follow(earlier: &ImportLine, line: &ImportLine) -> bool {
     let parent = line.path.rsplit_once('/').map_or("", |(parent, _)| parent);
     earlier.path == line.path || earlier.path == parent
 }
@@ -275,7 +276,7 @@ fn read_line(number: usize) -> Result<Option<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::look::acl_to_json;
+    use super::super::search::acl_to_json;
     use super::*;
 
     fn line(path: &str) -> ImportLine {
@@ -294,11 +295,11 @@ mod tests {
 
     #[test]
     fn a_znode_depends_on_itself_and_its_parent() {
-        assert!(decides_on(&line("/a"), &line("/a/b")));
-        assert!(decides_on(&line("/a"), &line("/a")));
-        assert!(!decides_on(&line("/a"), &line("/ab")));
-        assert!(!decides_on(&line("/a"), &line("/a/b/c")));
-        assert!(!decides_on(&line("/a/b"), &line("/a/c")));
+        assert!(must_follow(&line("/a"), &line("/a/b")));
+        assert!(must_follow(&line("/a"), &line("/a")));
+        assert!(!must_follow(&line("/a"), &line("/ab")));
+        assert!(!must_follow(&line("/a"), &line("/a/b/c")));
+        assert!(!must_follow(&line("/a/b"), &line("/a/c")));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use client::{Client, Create, Error};
 use proto::{Acl, ErrorCode, Stat};
 
-use super::look::is_ephemeral;
+use super::search::is_ephemeral;
 use crate::exit;
 use crate::failure::Failure;
 use crate::parse::options::Arguments;
@@ -92,7 +92,7 @@ impl Subtree {
             .with_exit(exit::USAGE));
         }
         let (options, inside) = shell.start.options(word)?;
-        let root = match inside.outside("/") {
+        let root = match inside.with_chroot("/") {
             root if root.is_empty() => "/".to_owned(),
             root => root,
         };
@@ -141,7 +141,7 @@ impl Subtree {
     }
 
     /// Returns a path below the root as the server knows it. `below` is empty for the root.
-    fn outside(&self, below: &str) -> String {
+    fn with_chroot(&self, below: &str) -> String {
         join(&self.root, below)
     }
 
@@ -152,7 +152,7 @@ impl Subtree {
 
     /// Returns whether the path belongs to the znodes of the ensemble itself.
     pub(crate) fn is_of_the_ensemble(&self, below: &str) -> bool {
-        let outside = self.outside(below);
+        let outside = self.with_chroot(below);
         outside == "/zookeeper" || outside.starts_with("/zookeeper/")
     }
 
@@ -181,7 +181,7 @@ impl Subtree {
     /// # Errors
     /// If there is no answer, or an error other than a missing znode or a missing permission.
     pub(crate) async fn read(&self, below: &str, with_acl: bool) -> Result<ReadResult, Failure> {
-        let outside = self.outside(below);
+        let outside = self.with_chroot(below);
         let (data, stat) = match self.judge(self.client.get_data(&outside).await, below)? {
             Ok(found) => found,
             Err(found) => return Ok(found),
@@ -217,7 +217,7 @@ impl Subtree {
         &self,
         below: &str,
     ) -> Result<Result<Vec<String>, ReadResult>, Failure> {
-        let answer = self.client.get_children2(&self.outside(below)).await;
+        let answer = self.client.get_children2(&self.with_chroot(below)).await;
         Ok(self.judge(answer, below)?.map(|(names, _)| {
             let mut names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
             names.sort_unstable();
@@ -235,7 +235,7 @@ impl Subtree {
     /// # Errors
     /// If there is no answer.
     pub(crate) async fn exists(&self, below: &str) -> Result<bool, Failure> {
-        let answer = self.client.exists(&self.outside(below)).await;
+        let answer = self.client.exists(&self.with_chroot(below)).await;
         Ok(answer.map_err(|error| self.fail(&error, below))?.is_some())
     }
 
@@ -265,7 +265,7 @@ impl Subtree {
         data: Option<Bytes>,
         create: &Create,
     ) -> Result<bool, Failure> {
-        let outside = self.outside(below);
+        let outside = self.with_chroot(below);
         let made = match data {
             Some(data) => self.client.create(&outside, data, create).await,
             None => self.client.create_without_data(&outside, create).await,
@@ -287,7 +287,7 @@ impl Subtree {
         data: Option<Bytes>,
         acl: Vec<Acl>,
     ) -> Result<(), Failure> {
-        let outside = self.outside(below);
+        let outside = self.with_chroot(below);
         let set = self.client.set_data(&outside, data.unwrap_or_default(), -1);
         set.await.map_err(|error| self.fail(&error, below))?;
         let set = self.client.set_acl(&outside, acl, -1).await;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use client::{Client, Error};
 use proto::{Acl, Stat};
 
-use super::ahead::ReadAhead;
+use super::read_ahead::ReadAhead;
 use crate::failure::Failure;
 use crate::parse::path;
 use crate::shell::Shell;
@@ -53,22 +53,22 @@ struct PendingZnode {
 pub(crate) struct Walk {
     wanted: WalkedProperties,
     deepest: usize,
-    ahead: ReadAhead<PendingZnode, Result<ZnodeAnswers, Error>>,
+    read_ahead: ReadAhead<PendingZnode, Result<ZnodeAnswers, Error>>,
     is_at_root: bool,
 }
 
 impl Walk {
     /// Starts a walk at the znode `root`, down to `deepest` levels below it.
     pub(crate) fn new(root: &str, deepest: usize, wanted: WalkedProperties) -> Self {
-        let mut ahead = ReadAhead::default();
-        ahead.push(PendingZnode {
+        let mut read_ahead = ReadAhead::default();
+        read_ahead.push(PendingZnode {
             path: root.to_owned(),
             depth: 0,
         });
         Self {
             wanted,
             deepest,
-            ahead,
+            read_ahead,
             is_at_root: true,
         }
     }
@@ -78,11 +78,12 @@ impl Walk {
     /// # Errors
     /// If the root cannot be read, or the connection is lost.
     pub(crate) async fn next(&mut self, shell: &mut Shell) -> Result<Option<WalkedZnode>, Failure> {
-        while let Some(first) = self.ahead.first() {
+        while let Some(first) = self.read_ahead.first() {
             let client = shell.client(&first.path).await?;
-            let ask_of =
-                |next: &PendingZnode| ask(client.clone(), shell.outside(&next.path), self.wanted);
-            let Some((PendingZnode { path, depth }, answer)) = self.ahead.next(ask_of).await?
+            let ask_of = |next: &PendingZnode| {
+                request_znode(client.clone(), shell.with_chroot(&next.path), self.wanted)
+            };
+            let Some((PendingZnode { path, depth }, answer)) = self.read_ahead.next(ask_of).await?
             else {
                 break;
             };
@@ -93,7 +94,7 @@ impl Walk {
                     return Err(Failure::of(&error, &path));
                 }
                 Err(error) => {
-                    shell.complain(&Failure::of(&error, &path).text);
+                    shell.print_error(&Failure::of(&error, &path).text);
                     continue;
                 }
             };
@@ -111,12 +112,14 @@ impl Walk {
         } = found;
         names.sort_unstable();
         if depth < self.deepest {
-            self.ahead.push_first(names.iter().map(|name| PendingZnode {
-                path: path::child(&path, name),
-                depth: depth + 1,
-            }));
+            self.read_ahead
+                .push_first(names.iter().map(|name| PendingZnode {
+                    path: path::child(&path, name),
+                    depth: depth + 1,
+                }));
         }
-        self.ahead.has_seen(data.as_ref().map_or(0, Bytes::len));
+        self.read_ahead
+            .note_data_len(data.as_ref().map_or(0, Bytes::len));
         WalkedZnode {
             path,
             names,
@@ -128,7 +131,7 @@ impl Walk {
     }
 }
 
-async fn ask(
+async fn request_znode(
     client: Client,
     path: String,
     wanted: WalkedProperties,

@@ -34,14 +34,14 @@ pub(super) async fn top(
         .value("n")
         .map(str::parse)
         .transpose()
-        .map_err(|_| command.misused())?;
+        .map_err(|_| command.usage_error())?;
     let seconds = given.value("d").and_then(|text| text.parse::<f64>().ok());
     let interval = seconds.filter(|seconds| (0.1..=3600.0).contains(seconds));
     if given.has("d") && interval.is_none() {
-        return Err(command.misused());
+        return Err(command.usage_error());
     }
     let interval = interval.map_or(INTERVAL, Duration::from_secs_f64);
-    let mut asking = asking(shell, given).await?;
+    let mut asking = members_to_sample(shell, given).await?;
     let is_live =
         rounds.is_none() && !shell.start.format.is_structured() && terminal::stdout().is_terminal();
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
@@ -49,18 +49,18 @@ pub(super) async fn top(
     let mut ended = pin!(crate::shell::quit::by_user(is_live));
     let mut before = (Instant::now(), asking.sample().await);
     let mut round = 0;
-    while rounds.is_none_or(|rounds| round < rounds) && !shell.is_unheard() {
+    while rounds.is_none_or(|rounds| round < rounds) && !shell.has_failed_output() {
         let pause = if round == 0 {
             interval.min(FIRST)
         } else {
             interval
         };
-        let look = async {
+        let sampling = async {
             tokio::time::sleep(pause).await;
             asking.sample().await
         };
         let sample = tokio::select! {
-            sample = look => sample,
+            sample = sampling => sample,
             () = &mut ended => break,
         };
         let now = Instant::now();
@@ -75,7 +75,10 @@ pub(super) async fn top(
 
 /// Returns the members to query: from the member list, or the server of this session if it is
 /// standalone.
-async fn asking(shell: &mut Shell, given: &Arguments) -> Result<SampledMembers, Failure> {
+async fn members_to_sample(
+    shell: &mut Shell,
+    given: &Arguments,
+) -> Result<SampledMembers, Failure> {
     let by = given.value("by").unwrap_or("address");
     if !["address", "identity"].contains(&by) {
         return Err(Failure::new("-by must be address or identity"));

@@ -138,7 +138,7 @@ impl SampledMembers {
         let mut answers = tokio::task::JoinSet::new();
         for (name, client) in self.admin_clients() {
             let by = self.by;
-            answers.spawn(async move { (name, ask(&client, by).await) });
+            answers.spawn(async move { (name, query_member(&client, by).await) });
         }
         let is_known = self.located.problems.is_empty();
         let located = async {
@@ -190,7 +190,7 @@ struct AdminAnswer {
     slow: Value,
 }
 
-async fn ask(client: &AdminClient, by: &str) -> Result<AdminAnswer, String> {
+async fn query_member(client: &AdminClient, by: &str) -> Result<AdminAnswer, String> {
     let parameter = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let wanted = [
         parameter("by", by),

@@ -15,7 +15,7 @@ use crate::counters::{BufferSizes, ConnectionStats, ServerStats};
 use crate::process::environment::Environment;
 use crate::process::version;
 use crate::role::{LeaderFigures, Learners, RoleView, ZabState};
-use crate::table::{Metrics, NamespaceQuota, State};
+use crate::table::{Metrics, NamespaceQuota, ServerGauges};
 use crate::view::{
     Configuration, ConnectionId, ConnectionInfo, DEFAULT_TRACE_MASK, DirectorySizes, ExpirySets,
     GlobalSessions, Interest, MemberConfiguration, Now, Sessions,
@@ -139,11 +139,11 @@ impl View for Fake {
         &self.metrics
     }
 
-    fn state(&self) -> State {
-        State {
+    fn state(&self) -> ServerGauges {
+        ServerGauges {
             connections: 2,
             znode_count: 12,
-            ..State::default()
+            ..ServerGauges::default()
         }
     }
 

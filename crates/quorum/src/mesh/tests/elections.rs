@@ -21,7 +21,7 @@ async fn outcomes(peers: &mut BTreeMap<i64, Peer>) -> Vec<(PeerState, i64)> {
 
 #[tokio::test]
 async fn among_equal_logs_the_greatest_sid_is_elected() {
-    let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
+    let list = TestEnsemble::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
@@ -29,7 +29,7 @@ async fn among_equal_logs_the_greatest_sid_is_elected() {
 
 #[tokio::test]
 async fn the_newest_log_is_elected() {
-    let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
+    let list = TestEnsemble::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(10)), (2, zxid(9)), (3, zxid(8))]);
     let expected = [(Leading, 1), (Following, 1), (Following, 1)];
     assert_eq!(outcomes(&mut peers).await, expected);
@@ -37,7 +37,7 @@ async fn the_newest_log_is_elected() {
         zxid: Some(Zxid(0)),
         peer_epoch: Epoch(1),
     };
-    let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
+    let list = TestEnsemble::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(10)), (2, newer_epoch), (3, zxid(8))]);
     let expected = [(Following, 2), (Leading, 2), (Following, 2)];
     assert_eq!(outcomes(&mut peers).await, expected);
@@ -45,7 +45,7 @@ async fn the_newest_log_is_elected() {
 
 #[tokio::test]
 async fn a_returning_server_joins_the_leader() {
-    let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
+    let list = TestEnsemble::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     outcomes(&mut peers).await;
     for peer in peers.values() {
@@ -68,14 +68,14 @@ async fn a_returning_server_joins_the_leader() {
 
 #[tokio::test]
 async fn after_the_leader_stops_the_others_elect_another() {
-    let list = Town::new(1..=3).list(&[1, 2, 3], &[], 0);
+    let list = TestEnsemble::new(1..=3).list(&[1, 2, 3], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(5)), (2, zxid(4)), (3, zxid(9))]);
     let expected = [(Following, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
     // The leader ends without a message, as when its process is killed.
     drop(peers.remove(&3));
-    peers[&1].voter.look(zxid(5));
-    peers[&2].voter.look(zxid(4));
+    peers[&1].voter.start_election(zxid(5));
+    peers[&2].voter.start_election(zxid(4));
     assert_eq!(outcomes(&mut peers).await, [(Leading, 1), (Following, 1)]);
     let mut back = Peer::start(3, &list, zxid(9));
     assert_eq!(back.elected().await, (Following, 1));
@@ -83,7 +83,7 @@ async fn after_the_leader_stops_the_others_elect_another() {
 
 #[tokio::test]
 async fn observers_learn_the_leader() {
-    let list = Town::new(1..=5).list(&[1, 2, 3], &[4, 5], 0);
+    let list = TestEnsemble::new(1..=5).list(&[1, 2, 3], &[4, 5], 0);
     let candidates: Vec<_> = (1..=5).map(|sid| (sid, zxid(sid))).collect();
     let mut peers = ensemble(&list, &candidates);
     let expected = [
@@ -95,7 +95,7 @@ async fn observers_learn_the_leader() {
     ];
     assert_eq!(outcomes(&mut peers).await, expected);
     // An observer with a small sid can only connect in order to be called back.
-    let list = Town::new(1..=3).list(&[2, 3], &[1], 0);
+    let list = TestEnsemble::new(1..=3).list(&[2, 3], &[1], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0)), (3, zxid(0))]);
     let expected = [(Observing, 3), (Following, 3), (Leading, 3)];
     assert_eq!(outcomes(&mut peers).await, expected);
@@ -103,13 +103,13 @@ async fn observers_learn_the_leader() {
 
 #[tokio::test]
 async fn a_supporter_that_looks_again_is_reported_to_its_leader() {
-    let list = Town::new(1..=2).list(&[1, 2], &[], 0);
+    let list = TestEnsemble::new(1..=2).list(&[1, 2], &[], 0);
     let mut peers = ensemble(&list, &[(1, zxid(0)), (2, zxid(0))]);
     assert_eq!(outcomes(&mut peers).await, [(Following, 2), (Leading, 2)]);
-    peers[&1].voter.look(zxid(0));
+    peers[&1].voter.start_election(zxid(0));
     let event = peers.get_mut(&2).unwrap().event().await;
     assert!(
-        matches!(event, Told::SupporterLooks { sid: Sid(1) }),
+        matches!(event, VoterEvent::SupporterLooks { sid: Sid(1) }),
         "{event:?}"
     );
 }
@@ -119,7 +119,7 @@ async fn the_oracle_lets_one_of_two_servers_lead() {
     let dir = tempfile::tempdir().unwrap();
     let oracle = dir.path().join("oracle");
     std::fs::write(&oracle, "0").unwrap();
-    let list = Town::new(1..=2).list(&[1, 2], &[], 0);
+    let list = TestEnsemble::new(1..=2).list(&[1, 2], &[], 0);
     let settings = VoterSettings {
         oracle_path: Some(oracle.clone()),
         ..settings(1)
@@ -134,11 +134,11 @@ async fn the_oracle_lets_one_of_two_servers_lead() {
 /// In Java, a reconfiguration names the leader without an election.
 #[tokio::test]
 async fn an_appointed_leader_answers_as_such() {
-    let town = Town::new([1]);
+    let servers = TestEnsemble::new([1]);
     let list = Membership::parse(
         &format!(
             "{}server.9=127.0.0.1:1:2:participant\nversion=0",
-            town.line(1, "participant")
+            servers.line(1, "participant")
         ),
         false,
     );
@@ -150,7 +150,7 @@ async fn an_appointed_leader_answers_as_such() {
         peer_epoch: Epoch(3),
     };
     peer.voter.appoint(Leading, vote);
-    let mut script = Script::greet(town.port(1), 9).await;
+    let mut script = Script::greet(servers.port(1), 9).await;
     let question = Notification {
         state: Looking,
         leader: Sid(9),
@@ -159,9 +159,9 @@ async fn an_appointed_leader_answers_as_such() {
         peer_epoch: Epoch(0),
         form: Form::WithoutEpoch,
     };
-    script.say(&question).await;
+    script.send_notification(&question).await;
     let answer = loop {
-        let answer = script.heard().await;
+        let answer = script.received_notification().await;
         if answer.state != Looking {
             break answer;
         }
@@ -174,8 +174,11 @@ async fn an_appointed_leader_answers_as_such() {
 
 #[tokio::test]
 async fn a_newer_list_is_taken_over_while_looking() {
-    let town = Town::new(1..=4);
-    let (older, newer) = (town.list(&[1, 2], &[], 1), town.list(&[2, 3, 4], &[1], 5));
+    let servers = TestEnsemble::new(1..=4);
+    let (older, newer) = (
+        servers.list(&[1, 2], &[], 1),
+        servers.list(&[2, 3, 4], &[1], 5),
+    );
     let reconfigurable = |me| {
         let mut settings = settings(me);
         settings.election.reconfig_enabled = true;
@@ -190,7 +193,7 @@ async fn a_newer_list_is_taken_over_while_looking() {
     // The late server considers itself one of two voters, and learns that it is an observer.
     let mut late = Peer::with(reconfigurable(1), &older, zxid(0));
     match late.event().await {
-        Told::ListSeen {
+        VoterEvent::ListSeen {
             list: membership, ..
         } => assert_eq!(membership, newer),
         other => panic!("{other:?}"),
@@ -204,10 +207,10 @@ async fn a_newer_list_is_taken_over_while_looking() {
 /// continues.
 #[tokio::test]
 async fn a_list_that_differs_only_in_version_does_not_restart() {
-    let town = Town::new([1, 2, 3]);
+    let servers = TestEnsemble::new([1, 2, 3]);
     let (older, newer) = (
-        town.list(&[1, 2, 3], &[], 0),
-        town.list(&[1, 2, 3], &[], 1 << 32),
+        servers.list(&[1, 2, 3], &[], 0),
+        servers.list(&[1, 2, 3], &[], 1 << 32),
     );
     let mut settings = settings(1);
     settings.election.reconfig_enabled = true;
@@ -220,13 +223,13 @@ async fn a_list_that_differs_only_in_version_does_not_restart() {
     let mut seen = 0;
     let outcome = loop {
         match peer.event().await {
-            Told::ListSeen {
+            VoterEvent::ListSeen {
                 list: membership, ..
             } => {
                 assert_eq!(membership.version, newer.version);
                 seen += 1;
             }
-            Told::Elected { state, vote, .. } => break (state, vote.leader),
+            VoterEvent::Elected { state, vote, .. } => break (state, vote.leader),
             other => panic!("{other:?}"),
         }
     };
@@ -236,10 +239,10 @@ async fn a_list_that_differs_only_in_version_does_not_restart() {
 
 #[tokio::test]
 async fn a_voter_that_becomes_an_observer_looks_as_an_observer() {
-    let town = Town::new(1..=4);
+    let servers = TestEnsemble::new(1..=4);
     let (older, newer) = (
-        town.list(&[1, 2, 3, 4], &[], 1),
-        town.list(&[1, 2, 3], &[4], 5),
+        servers.list(&[1, 2, 3, 4], &[], 1),
+        servers.list(&[1, 2, 3], &[4], 5),
     );
     // The server is alone, so it cannot have been elected yet.
     let mut demoted = Peer::start(4, &older, zxid(9));
@@ -254,8 +257,8 @@ async fn a_voter_that_becomes_an_observer_looks_as_an_observer() {
 
 #[tokio::test]
 async fn groups_elect_by_weight() {
-    let town = Town::new(1..=3);
-    let text = town.list(&[1, 2, 3], &[], 0).node_data();
+    let servers = TestEnsemble::new(1..=3);
+    let text = servers.list(&[1, 2, 3], &[], 0).node_data();
     let text = format!("{text}\ngroup.1=1:2:3\nweight.1=5\nweight.3=0");
     let list = Membership::parse(&text, false).unwrap();
     // The server with the large weight decides alone, and the server without weight is never

@@ -18,10 +18,10 @@ struct Growth {
 
 impl Growth {
     fn new(is_guarded: bool) -> Self {
-        let town = Town::new(1..=5);
+        let ensemble = TestEnsemble::new(1..=5);
         Self {
-            three: town.list(&[1, 2, 3], &[], 0),
-            five: town.list(&[1, 2, 3, 4, 5], &[], 0),
+            three: ensemble.list(&[1, 2, 3], &[], 0),
+            five: ensemble.list(&[1, 2, 3, 4, 5], &[], 0),
             is_guarded,
         }
     }
@@ -58,7 +58,7 @@ impl Growth {
     async fn lose_leader(&self, peers: &mut BTreeMap<i64, Peer>) {
         peers.remove(&2).unwrap().voter.stop().await;
         for peer in peers.values() {
-            peer.voter.look(SYNCED);
+            peer.voter.start_election(SYNCED);
         }
         assert_eq!(peers.get_mut(&1).unwrap().elected().await, (Following, 3));
         assert_eq!(peers.get_mut(&3).unwrap().elected().await, (Leading, 3));
@@ -134,7 +134,7 @@ async fn in_the_right_order_the_leader_stays_until_it_is_last() {
     let mut again = zxid(1);
     again.peer_epoch = Epoch(1);
     for peer in peers.values() {
-        peer.voter.look(again);
+        peer.voter.start_election(again);
     }
     for (sid, peer) in &mut peers {
         let expected = if *sid == 5 { Leading } else { Following };

@@ -23,7 +23,7 @@ fn now_ms() -> i64 {
 
 /// Event of the elections or the mesh.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum VoterEvent {
     Elected {
         state: PeerState,
         vote: Vote,
@@ -61,7 +61,7 @@ pub(super) struct VoterStart {
     pub(super) oracle: Option<OracleFile>,
     pub(super) list: Membership,
     pub(super) candidate: Candidate,
-    pub(super) told: mpsc::UnboundedSender<Told>,
+    pub(super) told: mpsc::UnboundedSender<VoterEvent>,
 }
 
 impl Voter {
@@ -90,7 +90,7 @@ impl Voter {
         Self { orders, task }
     }
 
-    pub(super) fn look(&self, candidate: Candidate) {
+    pub(super) fn start_election(&self, candidate: Candidate) {
         let _ = self.orders.send(Order::Look(candidate));
     }
 
@@ -130,7 +130,7 @@ struct Running {
     mesh: Mesh,
     oracle: Option<Arc<Mutex<OracleFile>>>,
     said: mpsc::UnboundedSender<bool>,
-    told: mpsc::UnboundedSender<Told>,
+    told: mpsc::UnboundedSender<VoterEvent>,
 }
 
 impl Running {
@@ -163,7 +163,7 @@ impl Running {
                     MeshEvent::Input { input, .. } => {
                         self.elections.handle(input, now_ms(), &mut out);
                     }
-                    MeshEvent::Failed { error } => drop(self.told.send(Told::Failed { error })),
+                    MeshEvent::Failed { error } => drop(self.told.send(VoterEvent::Failed { error })),
                 },
             }
         }
@@ -172,7 +172,7 @@ impl Running {
 
     fn order(&mut self, order: Order, out: &mut Vec<ElectionAction>) {
         match order {
-            Order::Look(candidate) => self.elections.look(candidate, now_ms(), out),
+            Order::Look(candidate) => self.elections.start_election(candidate, now_ms(), out),
             Order::EpochActive(epoch) => self.elections.handle_epoch_active(epoch),
             Order::Appoint(state, vote) => self.elections.appoint(state, vote),
             Order::Configure(committed, proposed, role) => {
@@ -187,8 +187,8 @@ impl Running {
     fn carry_out(&mut self, actions: Vec<ElectionAction>) {
         for action in actions {
             let told = match action {
-                ElectionAction::Carry(ElectionEffect::AskOracle) => {
-                    self.ask_oracle();
+                ElectionAction::Carry(ElectionEffect::QueryOracle) => {
+                    self.query_oracle();
                     continue;
                 }
                 ElectionAction::Carry(effect) => {
@@ -197,19 +197,19 @@ impl Running {
                 }
                 ElectionAction::Elected {
                     state, vote, round, ..
-                } => Told::Elected { state, vote, round },
-                ElectionAction::ListSeen { list, .. } => Told::ListSeen { list },
-                ElectionAction::SupporterLooks { sid } => Told::SupporterLooks { sid },
+                } => VoterEvent::Elected { state, vote, round },
+                ElectionAction::ListSeen { list, .. } => VoterEvent::ListSeen { list },
+                ElectionAction::SupporterLooks { sid } => VoterEvent::SupporterLooks { sid },
             };
             let _ = self.told.send(told);
         }
     }
 
-    fn ask_oracle(&self) {
+    fn query_oracle(&self) {
         let (oracle, said) = (self.oracle.clone(), self.said.clone());
         tokio::spawn(async move {
             let grants = match oracle {
-                Some(oracle) => oracle.lock().await.ask().await,
+                Some(oracle) => oracle.lock().await.query().await,
                 None => false,
             };
             let _ = said.send(grants);

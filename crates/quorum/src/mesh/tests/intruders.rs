@@ -9,11 +9,11 @@ use super::*;
 use proto::notification::PeerState::{Following, Leading, Looking};
 
 /// Starts one of three servers alone, and a port on which the test acts as another server.
-fn alone() -> (Town, Peer) {
-    let town = Town::new(1..=3);
-    let list = town.list(&[1, 2, 3], &[], 0);
+fn alone() -> (TestEnsemble, Peer) {
+    let ensemble = TestEnsemble::new(1..=3);
+    let list = ensemble.list(&[1, 2, 3], &[], 0);
     let peer = Peer::start(1, &list, zxid(5));
-    (town, peer)
+    (ensemble, peer)
 }
 
 fn vote(leader: i64) -> Notification {
@@ -33,7 +33,7 @@ fn vote(leader: i64) -> Notification {
 /// Checks that the server still answers correctly.
 async fn assert_sane(port: u16) {
     let mut script = Script::greet(port, 3).await;
-    let heard = script.heard().await;
+    let heard = script.received_notification().await;
     assert_eq!(
         (heard.state, heard.leader, heard.zxid),
         (Looking, Sid(1), Zxid(5))
@@ -43,8 +43,8 @@ async fn assert_sane(port: u16) {
 #[tokio::test]
 async fn invalid_bytes_close_the_connection_and_log_few_lines() {
     let (log, _guard) = Log::capture();
-    let (town, _peer) = alone();
-    let port = town.port(1);
+    let (ensemble, _peer) = alone();
+    let port = ensemble.port(1);
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     for round in 0..200 {
         let mut script = Script::connect(port).await;
@@ -60,7 +60,7 @@ async fn invalid_bytes_close_the_connection_and_log_few_lines() {
         noise.truncate(8 + round);
         // The server may close before all bytes are written.
         let _ = script.stream.write_all(&noise).await;
-        script.closed().await;
+        script.wait_for_close().await;
     }
     assert_sane(port).await;
     let told = log.lines("election connection closed").len();
@@ -71,8 +71,8 @@ async fn invalid_bytes_close_the_connection_and_log_few_lines() {
 
 #[tokio::test]
 async fn wrong_hellos_are_closed() {
-    let (town, _peer) = alone();
-    let port = town.port(1);
+    let (ensemble, _peer) = alone();
+    let port = ensemble.port(1);
     let hello = |version: i64, len: i32, text: &str| {
         let sid = 9i64.to_be_bytes();
         [
@@ -93,34 +93,34 @@ async fn wrong_hellos_are_closed() {
     ] {
         let mut script = Script::connect(port).await;
         script.write(&bytes).await;
-        script.closed().await;
+        script.wait_for_close().await;
     }
     assert_sane(port).await;
 }
 
 #[tokio::test]
 async fn an_incomplete_hello_times_out() {
-    let town = Town::new(1..=3);
-    let list = town.list(&[1, 2, 3], &[], 0);
+    let ensemble = TestEnsemble::new(1..=3);
+    let list = ensemble.list(&[1, 2, 3], &[], 0);
     let settings = VoterSettings {
         read_timeout: Duration::from_millis(100),
         ..settings(1)
     };
     let _peer = Peer::with(settings, &list, zxid(5));
-    let mut silent = Script::connect(town.port(1)).await;
-    let mut half = Script::connect(town.port(1)).await;
+    let mut silent = Script::connect(ensemble.port(1)).await;
+    let mut half = Script::connect(ensemble.port(1)).await;
     half.write(&(-65536i64).to_be_bytes()).await;
-    silent.closed().await;
-    half.closed().await;
+    silent.wait_for_close().await;
+    half.wait_for_close().await;
     // After the hello, silence is permitted, but an incomplete message is not.
-    let mut known = Script::greet(town.port(1), 3).await;
-    known.heard().await;
-    let mut stalled = Script::greet(town.port(1), 9).await;
+    let mut known = Script::greet(ensemble.port(1), 3).await;
+    known.received_notification().await;
+    let mut stalled = Script::greet(ensemble.port(1), 9).await;
     stalled.write(&[0, 0, 0, 40, 0]).await;
-    stalled.closed().await;
-    known.say(&vote(3)).await;
+    stalled.wait_for_close().await;
+    known.send_notification(&vote(3)).await;
     loop {
-        if known.heard().await.zxid == Zxid(5) {
+        if known.received_notification().await.zxid == Zxid(5) {
             break;
         }
     }
@@ -130,30 +130,30 @@ async fn an_incomplete_hello_times_out() {
 #[tokio::test]
 async fn silent_connections_yield_to_others() {
     let (log, _guard) = Log::capture();
-    let (town, _peer) = alone();
+    let (ensemble, _peer) = alone();
     let mut crowd = Vec::new();
     for _ in 0..GREETINGS_MAX + 20 {
-        crowd.push(Script::connect(town.port(1)).await);
+        crowd.push(Script::connect(ensemble.port(1)).await);
     }
-    crowd[0].closed().await;
+    crowd[0].wait_for_close().await;
     let oldest = crowd[0].stream.local_addr().expect("its address");
     let told = log.lines("too many election connections");
     assert!(told[0].contains(&format!("peer={oldest}")), "{told:?}");
-    assert_sane(town.port(1)).await;
+    assert_sane(ensemble.port(1)).await;
 }
 
 #[tokio::test]
 async fn a_message_with_a_wrong_length_ends_its_connection_only() {
     let (log, _guard) = Log::capture();
-    let (town, _peer) = alone();
-    let mut good = Script::greet(town.port(1), 3).await;
-    good.heard().await;
+    let (ensemble, _peer) = alone();
+    let mut good = Script::greet(ensemble.port(1), 3).await;
+    good.received_notification().await;
     let too_long = i32::try_from(FRAME_BYTES_MAX + 1).unwrap();
     for len in [0, -1, too_long, i32::MAX] {
-        let mut script = Script::greet(town.port(1), 2).await;
-        script.heard().await;
+        let mut script = Script::greet(ensemble.port(1), 2).await;
+        script.received_notification().await;
         script.write(&len.to_be_bytes()).await;
-        script.closed().await;
+        script.wait_for_close().await;
     }
     log.wait("the message has an invalid length of 524289 bytes")
         .await;
@@ -162,16 +162,16 @@ async fn a_message_with_a_wrong_length_ends_its_connection_only() {
         zxid: Zxid(9),
         ..vote(3)
     };
-    good.say(&better).await;
-    while good.heard().await.leader != Sid(3) {}
+    good.send_notification(&better).await;
+    while good.received_notification().await.leader != Sid(3) {}
 }
 
 #[tokio::test]
 async fn a_malformed_message_is_dropped_and_the_connection_stays() {
     let (log, _guard) = Log::capture();
-    let (town, _peer) = alone();
-    let mut script = Script::greet(town.port(1), 3).await;
-    script.heard().await;
+    let (ensemble, _peer) = alone();
+    let mut script = Script::greet(ensemble.port(1), 3).await;
+    script.received_notification().await;
     for len in [1i32, 27, 29, 36] {
         let body = vec![0; usize::try_from(len).unwrap()];
         script
@@ -187,17 +187,17 @@ async fn a_malformed_message_is_dropped_and_the_connection_stays() {
         },
         ..vote(3)
     };
-    script.say(&better).await;
-    while script.heard().await.leader != Sid(3) {}
+    script.send_notification(&better).await;
+    while script.received_notification().await.leader != Sid(3) {}
     assert!(!log.lines("malformed notification").is_empty());
 }
 
 /// This is the longest permitted message, and it comes from many unknown servers.
 #[tokio::test]
 async fn unlisted_servers_are_answered() {
-    let (town, _peer) = alone();
+    let (ensemble, _peer) = alone();
     for sid in [100, 101, 102] {
-        let mut stranger = Script::greet(town.port(1), sid).await;
+        let mut stranger = Script::greet(ensemble.port(1), sid).await;
         let lie = Notification {
             form: Form::Versioned {
                 version: 2,
@@ -205,8 +205,8 @@ async fn unlisted_servers_are_answered() {
             },
             ..vote(sid)
         };
-        stranger.say(&lie).await;
-        let answer = stranger.heard().await;
+        stranger.send_notification(&lie).await;
+        let answer = stranger.received_notification().await;
         assert_eq!((answer.state, answer.leader), (Looking, Sid(1)));
     }
 }
@@ -214,11 +214,15 @@ async fn unlisted_servers_are_answered() {
 #[tokio::test]
 async fn two_servers_with_one_myid_are_reported_and_do_not_storm() {
     let (log, _guard) = Log::capture();
-    let town = Town::new([1, 2, 3]);
-    let list = town.list(&[1, 2, 3], &[], 0);
+    let ensemble = TestEnsemble::new([1, 2, 3]);
+    let list = ensemble.list(&[1, 2, 3], &[], 0);
     // This server on another machine was configured with the id 3 of its neighbour.
-    let elsewhere = Town {
-        election_ports: BTreeMap::from([(1, town.port(1)), (2, town.port(2)), (3, free_port())]),
+    let elsewhere = TestEnsemble {
+        election_ports: BTreeMap::from([
+            (1, ensemble.port(1)),
+            (2, ensemble.port(2)),
+            (3, free_port()),
+        ]),
     };
     let mut peers = vec![
         Peer::start(1, &list, zxid(0)),
@@ -232,9 +236,9 @@ async fn two_servers_with_one_myid_are_reported_and_do_not_storm() {
     // The twin takes over the connections of the real server, and receives the message that 3,
     // which is its own id, leads.
     let mut twin = Peer::start(3, &elsewhere.list(&[1, 2, 3], &[], 0), zxid(0));
-    for port in [town.port(3), elsewhere.port(3)] {
+    for port in [ensemble.port(3), elsewhere.port(3)] {
         let mut script = Script::greet(port, 3).await;
-        script.closed().await;
+        script.wait_for_close().await;
     }
     log.wait("another server has the same id as this server")
         .await;

@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use transport::tls::{Acceptor, Connector};
 
-use self::host::{Told, Voter, VoterStart};
+use self::host::{Voter, VoterEvent, VoterStart};
 use super::{MeshSettings, OracleFile};
 
 /// Timeout that is longer than any event here takes on a busy machine.
@@ -58,11 +58,11 @@ fn zxid(zxid: i64) -> Candidate {
 
 /// Servers and their ports.
 #[derive(Debug, Clone)]
-struct Town {
+struct TestEnsemble {
     election_ports: BTreeMap<i64, u16>,
 }
 
-impl Town {
+impl TestEnsemble {
     fn new(sids: impl IntoIterator<Item = i64>) -> Self {
         let election_ports = sids.into_iter().map(|sid| (sid, free_port())).collect();
         Self { election_ports }
@@ -116,12 +116,12 @@ fn settings(me: i64) -> VoterSettings {
 /// Voter and its events.
 struct Peer {
     voter: Voter,
-    events: mpsc::UnboundedReceiver<Told>,
+    events: mpsc::UnboundedReceiver<VoterEvent>,
 }
 
 impl Peer {
     /// Starts a voter that does not look for a leader yet.
-    fn rest(settings: VoterSettings, list: &Membership, candidate: Candidate) -> Self {
+    fn start_idle(settings: VoterSettings, list: &Membership, candidate: Candidate) -> Self {
         let (told, events) = mpsc::unbounded_channel();
         let voter = Voter::start(VoterStart {
             settings: MeshSettings {
@@ -146,8 +146,8 @@ impl Peer {
     }
 
     fn with(settings: VoterSettings, list: &Membership, candidate: Candidate) -> Self {
-        let peer = Self::rest(settings, list, candidate);
-        peer.voter.look(candidate);
+        let peer = Self::start_idle(settings, list, candidate);
+        peer.voter.start_election(candidate);
         peer
     }
 
@@ -155,7 +155,7 @@ impl Peer {
         Self::with(settings(me), list, candidate)
     }
 
-    async fn event(&mut self) -> Told {
+    async fn event(&mut self) -> VoterEvent {
         let event = timeout(PATIENCE, self.events.recv()).await;
         event.expect("an event in time").expect("a mesh that runs")
     }
@@ -168,8 +168,8 @@ impl Peer {
     async fn outcome(&mut self) -> (PeerState, Vote, ElectionRound) {
         loop {
             match self.event().await {
-                Told::Elected { state, vote, round } => return (state, vote, round),
-                Told::SupporterLooks { .. } => {}
+                VoterEvent::Elected { state, vote, round } => return (state, vote, round),
+                VoterEvent::SupporterLooks { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -178,7 +178,7 @@ impl Peer {
     /// Returns whether the peer has kept its role.
     fn is_settled(&mut self) -> bool {
         let events = std::iter::from_fn(|| self.events.try_recv().ok());
-        let mut others = events.filter(|event| !matches!(event, Told::SupporterLooks { .. }));
+        let mut others = events.filter(|event| !matches!(event, VoterEvent::SupporterLooks { .. }));
         others.next().is_none()
     }
 }
@@ -221,7 +221,7 @@ impl Script {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    async fn say(&mut self, notification: &Notification) {
+    async fn send_notification(&mut self, notification: &Notification) {
         let mut bytes = Vec::new();
         notification.encode_frame(&mut bytes);
         self.write(&bytes).await;
@@ -243,13 +243,13 @@ impl Script {
         frame.expect("a message")
     }
 
-    async fn heard(&mut self) -> Notification {
+    async fn received_notification(&mut self) -> Notification {
         let frame = self.frame().await;
         Notification::decode(frame[4..].to_vec().into()).unwrap()
     }
 
     /// Waits until the other side closes the connection. Ignores earlier data.
-    async fn closed(&mut self) {
+    async fn wait_for_close(&mut self) {
         let mut bytes = Vec::new();
         let end = timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await;
         if let Err(error) = end.expect("an end in time") {

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use transport::{Accepting, FilesKept, Listener, SocketOptions, Stream, accept_each};
+use transport::{Accepting, Listener, ReservedDescriptors, SocketOptions, Stream, accept_each};
 use zab::leader::LinkId;
 
 use super::Port;
@@ -27,7 +27,7 @@ impl Port {
         let accepting = Accepting {
             of: "learners",
             options: SocketOptions::default(),
-            files_kept: FilesKept::ByMembers,
+            reserved_descriptors: ReservedDescriptors::ByMembers,
         };
         accept_each(&socket, accepting, admit).await;
     }
@@ -37,7 +37,7 @@ impl Port {
     async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, term: u64) {
         match self.settings.acceptor.establish(stream, peer).await {
             Ok(stream) => self.authenticate(stream, peer, term).await,
-            Err(refused) => refused.tell("learners", peer, &self.log_limiter),
+            Err(refused) => refused.log("learners", peer, &self.log_limiter),
         }
     }
 
@@ -90,7 +90,7 @@ impl Port {
         self.runtime.spawn(async move {
             let read_ahead = port.read_ahead.clone().unwrap_or_else(ReadAhead::new);
             let limits = port.settings.limits;
-            let told = (&port.sink, &port.asked_last);
+            let told = (&port.sink, &port.latest_requester);
             let read = reading.read(&mut input, limits, &read_ahead, told);
             match reading.while_open(read).await {
                 Some(error) => port.end(&reading, error),

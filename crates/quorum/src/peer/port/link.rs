@@ -16,7 +16,7 @@ use zab::leader::LinkId;
 
 use super::catch_up::LogCursor;
 use super::link_figures::LinkFigures;
-use super::send_tree::Writing;
+use super::send_tree::TreeWriter;
 use crate::peer::error::PeerError;
 use crate::peer::event::{PeerEvent, PeerSink, ReadAhead};
 use crate::peer::outbox::{Outbox, write_all};
@@ -33,12 +33,12 @@ pub(super) struct Link {
     pub(super) figures: LinkFigures,
     /// Position after the last read from the log.
     pub(super) cursor: Mutex<Option<LogCursor>>,
-    closing: watch::Sender<Closing>,
+    closing: watch::Sender<ClosePhase>,
 }
 
 /// Phase of the end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Closing {
+enum ClosePhase {
     Open,
     /// The connection is closing. Waiting output is still written, but input is no longer
     /// delivered.
@@ -55,22 +55,22 @@ impl Link {
             outbox: Outbox::of_learner(),
             figures: LinkFigures::new(),
             cursor: Mutex::new(None),
-            closing: watch::Sender::new(Closing::Open),
+            closing: watch::Sender::new(ClosePhase::Open),
         })
     }
 
     /// Ends the connection and its tasks. Waiting output is dropped.
     pub(super) fn close(&self) {
-        self.closing.send_replace(Closing::Closed);
+        self.closing.send_replace(ClosePhase::Closed);
     }
 
     /// Ends the connection after waiting output has been written. Input is not delivered from now
     /// on. Returns `false` without effect if the learner is not synchronised, because the waiting
     /// output is then useless to it.
-    pub(super) fn part(&self) -> bool {
+    pub(super) fn close_after_flush(&self) -> bool {
         let parts = self.outbox.finish();
         if parts {
-            self.closing.send_replace(Closing::Parting);
+            self.closing.send_replace(ClosePhase::Parting);
         }
         parts
     }
@@ -80,13 +80,13 @@ impl Link {
         let mut closing = self.closing.subscribe();
         tokio::select! {
             biased;
-            _ = closing.wait_for(|closing| *closing != Closing::Open) => None,
+            _ = closing.wait_for(|closing| *closing != ClosePhase::Open) => None,
             done = work => Some(done),
         }
     }
 
-    /// Runs `work` unless the link is closed first. The phase after [`part`](Self::part) takes at
-    /// most `stall`.
+    /// Runs `work` unless the link is closed first. The phase after
+    /// [`close_after_flush`](Self::close_after_flush) takes at most `stall`.
     pub(super) async fn unless_closed<T>(
         &self,
         stall: Duration,
@@ -94,8 +94,10 @@ impl Link {
     ) -> Option<T> {
         let mut closing = self.closing.subscribe();
         let closed = async {
-            let _ = closing.wait_for(|closing| *closing != Closing::Open).await;
-            let closed = closing.wait_for(|closing| *closing == Closing::Closed);
+            let _ = closing
+                .wait_for(|closing| *closing != ClosePhase::Open)
+                .await;
+            let closed = closing.wait_for(|closing| *closing == ClosePhase::Closed);
             let _ = tokio::time::timeout(stall, closed).await;
         };
         tokio::select! {
@@ -105,14 +107,14 @@ impl Link {
         }
     }
 
-    /// Delivers packets until the connection ends. Stores this link in `asked_last` when packets
-    /// contain requests.
+    /// Delivers packets until the connection ends. Stores this link in `latest_requester` when
+    /// packets contain requests.
     pub(super) async fn read<R: AsyncRead + Unpin>(
         &self,
         stream: R,
         limits: Limits,
         read_ahead: &ReadAhead,
-        (sink, asked_last): (&PeerSink, &AtomicU64),
+        (sink, latest_requester): (&PeerSink, &AtomicU64),
     ) -> PeerError {
         let mut reader = PacketReader::of_learner(self.name, stream, limits);
         loop {
@@ -124,7 +126,7 @@ impl Link {
             if let Input::Learner(_, LearnerEvent::Packets { packets, .. }) = &input
                 && self.figures.received(packets)
             {
-                asked_last.store(self.id.0, Ordering::Relaxed);
+                latest_requester.store(self.id.0, Ordering::Relaxed);
             }
             sink(PeerEvent::packets(input, permit));
         }
@@ -147,13 +149,13 @@ impl Link {
         stall: Duration,
         (sink, metrics): (&PeerSink, &Metrics),
     ) -> Result<(), PeerError> {
-        let mut writing = Writing::new(state);
+        let mut writing = TreeWriter::new(state);
         while let Some(piece) = writing.next(&self.outbox).await? {
             if let Piece::Packets { waited_ms } = piece {
                 self.note_waited(waited_ms, metrics);
             }
             write_all(&mut stream, writing.bytes(), stall).await?;
-            if writing.has_written(piece) {
+            if writing.note_written(piece) {
                 sink(self.name.tree_sent().into());
             }
         }

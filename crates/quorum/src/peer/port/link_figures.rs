@@ -10,7 +10,7 @@ use metrics::view::ObserverInfo;
 use proto::learner::LearnerPacket;
 use proto::{Sid, Zxid};
 
-use crate::peer::outbox::Waiting;
+use crate::peer::outbox::QueuedOutput;
 
 /// Counters of a connection. Source: LearnerHandler.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl LinkFigures {
     }
 
     /// Returns the counters of an observer, or `None` for other learners.
-    pub(super) fn observer(&self, peer: SocketAddr, waiting: Waiting) -> Option<ObserverInfo> {
+    pub(super) fn observer(&self, peer: SocketAddr, waiting: QueuedOutput) -> Option<ObserverInfo> {
         let learner = self.learner.get().filter(|learner| learner.is_observer)?;
         Some(ObserverInfo {
             peer,

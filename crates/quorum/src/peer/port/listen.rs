@@ -29,7 +29,7 @@ const BACKLOG: i32 = 1024;
 
 /// Resolved addresses of names. Numeric addresses are not included.
 #[derive(Debug, Default)]
-pub(super) struct Resolved(HashMap<String, io::Result<IpAddr>>);
+pub(super) struct ResolvedAddresses(HashMap<String, io::Result<IpAddr>>);
 
 impl ListenSettings {
     /// Returns whether names must be resolved before the sockets can be opened.
@@ -39,8 +39,8 @@ impl ListenSettings {
     }
 
     /// Resolves the names.
-    pub(super) async fn resolve(&self) -> Resolved {
-        let mut resolved = Resolved::default();
+    pub(super) async fn resolve(&self) -> ResolvedAddresses {
+        let mut resolved = ResolvedAddresses::default();
         for address in &self.addresses {
             let ip = first_ip(address).await;
             resolved.0.insert(address.host.clone(), ip);
@@ -57,7 +57,7 @@ impl ListenSettings {
 pub(super) fn open(
     runtime: &Handle,
     settings: &ListenSettings,
-    mut resolved: Resolved,
+    mut resolved: ResolvedAddresses,
 ) -> io::Result<Vec<(Arc<Listener>, SocketAddr)>> {
     let _inside = runtime.enter();
     let mut ports = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn open(
 fn open_one(
     address: &HostPort,
     on_all_ips: bool,
-    resolved: &mut Resolved,
+    resolved: &mut ResolvedAddresses,
 ) -> io::Result<TcpListener> {
     let ip = match (on_all_ips, address.host.parse()) {
         (true, _) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),

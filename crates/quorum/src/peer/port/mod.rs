@@ -35,7 +35,7 @@ pub(crate) use self::listen::ListenSettings;
 
 use self::catch_up::log_pages;
 use self::link::Link;
-use self::listen::Resolved;
+use self::listen::ResolvedAddresses;
 use self::staging::Staging;
 use super::error::PeerError;
 use super::event::{PeerEvent, PeerSink, ReadAhead};
@@ -83,7 +83,7 @@ struct Port {
     log_limiter: LogLimiter,
     links_made: AtomicU64,
     /// Connection on which the last requests arrived.
-    asked_last: AtomicU64,
+    latest_requester: AtomicU64,
     /// Read-ahead of all connections, if they share it.
     read_ahead: Option<ReadAhead>,
     /// Permits of learners that are logging in.
@@ -121,7 +121,7 @@ impl LearnerPort {
             sink,
             log_limiter: LogLimiter::of("quorum port"),
             links_made: AtomicU64::new(0),
-            asked_last: AtomicU64::new(0),
+            latest_requester: AtomicU64::new(0),
             read_ahead,
             logging_in: Arc::new(Semaphore::new(limits::LEARNER_LINKS_MAX)),
             staged: Mutex::default(),
@@ -146,7 +146,7 @@ impl LearnerPort {
                 port.listen(attempt, number, &listen, resolved);
             });
         } else {
-            port.listen(attempt, number, &listen, Resolved::default());
+            port.listen(attempt, number, &listen, ResolvedAddresses::default());
         }
     }
 
@@ -166,7 +166,7 @@ impl LearnerPort {
     /// Learners that read too slowly are dropped after the stall time, or at the end of the next
     /// term.
     pub(crate) fn hand_over(&self) {
-        self.end_term(Link::part);
+        self.end_term(Link::close_after_flush);
     }
 
     fn end_term(&self, parts: impl Fn(&Link) -> bool) {
@@ -214,8 +214,8 @@ impl LearnerPort {
     /// Passes the packets that were sent to the connections, in the order of the schedule. Also
     /// called before any other operation on the connections.
     pub(crate) fn flush(&self) {
-        let asked_last = LinkId(self.0.asked_last.load(Ordering::Relaxed));
-        let mut links = self.0.staged.lock().take(asked_last);
+        let latest_requester = LinkId(self.0.latest_requester.load(Ordering::Relaxed));
+        let mut links = self.0.staged.lock().take(latest_requester);
         let writer = Schedule::writer_to_members(links.len());
         for (to, batch) in &mut links {
             match writer {
@@ -223,7 +223,7 @@ impl LearnerPort {
                 Writer::Task => self.0.queue(to, batch),
             }
         }
-        self.0.staged.lock().give_back(links);
+        self.0.staged.lock().put_back(links);
     }
 
     /// Sends a SNAP packet with `zxid` and then the tree, before all later packets. `SnapshotSent`
@@ -303,7 +303,7 @@ impl Port {
         attempt: u64,
         number: u64,
         listen: &ListenSettings,
-        resolved: Resolved,
+        resolved: ResolvedAddresses,
     ) {
         let opened = match listen::open(&self.runtime, listen, resolved) {
             Ok(opened) => opened,
@@ -382,7 +382,7 @@ impl Port {
         let Some(size_factor) = self.settings.snapshot_size_factor else {
             return LearnerEvent::LogUnusable { link };
         };
-        to.outbox.drained_below(limits::LOG_PAGE_BYTES).await;
+        to.outbox.wait_below(limits::LOG_PAGE_BYTES).await;
         let (dirs, limits) = (self.settings.dirs.clone(), self.settings.limits);
         let pages = log_pages(dirs, limits, size_factor);
         let of = to.clone();

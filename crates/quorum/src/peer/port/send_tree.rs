@@ -15,7 +15,7 @@ use crate::peer::outbox::Outbox;
 ///
 /// After the end of a term, another tree may replace this one. The cursor is then invalid, and the
 /// connection is about to be closed.
-pub(super) struct Writing<'a> {
+pub(super) struct TreeWriter<'a> {
     state: &'a ServerState,
     writer: LinkWriter,
     buffer: Vec<u8>,
@@ -24,7 +24,7 @@ pub(super) struct Writing<'a> {
     sent: usize,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> TreeWriter<'a> {
     pub(super) fn new(state: &'a ServerState) -> Self {
         Self {
             state,
@@ -48,7 +48,7 @@ impl<'a> Writing<'a> {
                 .writer
                 .next(&mut self.buffer, take, self.state, tree_bytes);
             match next.map_err(|_| PeerError::TreeReplaced)? {
-                None => outbox.filled().await,
+                None => outbox.wait_for_packets().await,
                 Some(Piece::End) => return Ok(None),
                 piece => return Ok(piece),
             }
@@ -61,7 +61,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Records that this part has been written. Returns whether it ends a tree.
-    pub(super) fn has_written(&mut self, piece: Piece) -> bool {
+    pub(super) fn note_written(&mut self, piece: Piece) -> bool {
         match piece {
             Piece::Head => (self.begun, self.sent) = (Instant::now(), self.buffer.len()),
             Piece::Tree(_) => self.sent += self.buffer.len(),

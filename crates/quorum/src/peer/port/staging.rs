@@ -46,14 +46,14 @@ impl Staging {
     }
 
     /// Removes and returns all batches, in the order of the schedule.
-    pub(super) fn take(&mut self, asked_last: LinkId) -> Vec<(Arc<Link>, PacketBatch)> {
+    pub(super) fn take(&mut self, latest_requester: LinkId) -> Vec<(Arc<Link>, PacketBatch)> {
         let mut links = std::mem::take(&mut self.links);
-        links.sort_by_key(|(to, _)| Schedule::place_of_member(to.id == asked_last));
+        links.sort_by_key(|(to, _)| Schedule::flush_order_of_member(to.id == latest_requester));
         links
     }
 
     /// Accepts empty batches for reuse.
-    pub(super) fn give_back(&mut self, mut links: Vec<(Arc<Link>, PacketBatch)>) {
+    pub(super) fn put_back(&mut self, mut links: Vec<(Arc<Link>, PacketBatch)>) {
         self.spare.extend(links.drain(..).map(|(_, batch)| batch));
         self.links = links;
     }
@@ -86,12 +86,12 @@ mod tests {
             .map(|(to, batch)| (to.id.0, batch.packets().0))
             .collect();
         links.iter_mut().for_each(|(_, batch)| batch.clear());
-        staging.give_back(links);
+        staging.put_back(links);
         taken
     }
 
     #[test]
-    fn the_learner_that_has_asked_last_is_written_to_first() {
+    fn the_learner_with_the_latest_request_is_written_to_first() {
         let mut staging = Staging::default();
         for first in [1, 2, 3, 4] {
             for commit in [7, 8] {

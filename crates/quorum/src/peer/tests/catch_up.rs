@@ -9,11 +9,11 @@ use proto::leader::LeaderPacket;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{OpCode, SessionId, Zxid};
 use replica::{Input, LearnerEvent};
-use storage::{DataDirs, LogPages, LogSettings, LogWriter, RealDisk, Unusable};
+use storage::{DataDirs, LogPages, LogSettings, LogUnusable, LogWriter, RealDisk};
 use zab::Record;
 use zab::leader::LinkId;
 
-use super::support::{Site, bytes_of, raw_learner};
+use super::support::{TestMember, bytes_of, raw_learner};
 use crate::limits;
 use crate::peer::port::catch_up::{LogCursor, log_pages};
 
@@ -97,7 +97,7 @@ fn read_page(
     cursor: &mut Option<LogCursor>,
     from: Zxid,
     upto: Zxid,
-) -> Result<Vec<Record>, Unusable> {
+) -> Result<Vec<Record>, LogUnusable> {
     let page = access.page(cursor, from, upto)?.into_iter();
     Ok(page.map(|(zxid, txn)| Record::new(zxid, txn)).collect())
 }
@@ -226,7 +226,7 @@ fn a_log_above_the_snapshot_size_factor_is_not_read() {
     assert_eq!(page(&log.access(0.33), all[0], all[3]).unwrap(), all);
 }
 
-fn records(site: &Site, wanted: LinkId) -> Option<Vec<Zxid>> {
+fn records(site: &TestMember, wanted: LinkId) -> Option<Vec<Zxid>> {
     match site.at_leader().input {
         Input::Learner(_, LearnerEvent::LogRecords { link, records }) if link == wanted => {
             Some(zxids(&records))
@@ -238,7 +238,7 @@ fn records(site: &Site, wanted: LinkId) -> Option<Vec<Zxid>> {
 
 #[test]
 fn the_port_reads_the_log_once_there_is_room_on_the_connection() {
-    let site = Site::new();
+    let site = TestMember::new();
     let all: Vec<Zxid> = (1..=3).map(|counter| zxid(1, counter)).collect();
     write_log(&site.dirs(), &[&all], 10);
     let (port, address) = site.open_port();

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use config::members::HostPort;
 use replica::LeaderEvent;
 
-use super::support::{Site, host_port, listen_on, of_leader, open, raw_leader};
+use super::support::{TestMember, host_port, listen_on, of_leader, open, raw_leader};
 use crate::peer::PeerEvent;
 
 /// Returns an address at which nothing listens.
-fn nobody() -> SocketAddr {
+fn closed_port_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
 
-fn unreachable(site: &Site, wanted: u64) -> String {
+fn unreachable(site: &TestMember, wanted: u64) -> String {
     let PeerEvent { input, reason, .. } = site.at_learner();
     let told = of_leader(input);
     assert!(
@@ -27,10 +27,10 @@ fn unreachable(site: &Site, wanted: u64) -> String {
 
 #[test]
 fn an_unreachable_leader_is_dialled_a_few_times() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     site.dial.retry_delay = Duration::from_millis(30);
     let begun = Instant::now();
-    let address = nobody();
+    let address = closed_port_address();
     let _connection = site.dial(4, &[address]);
     let error = unreachable(&site, 4);
     assert!(error.contains(&address.to_string()), "{error}");
@@ -42,18 +42,18 @@ fn an_unreachable_leader_is_dialled_a_few_times() {
 
 #[test]
 fn the_time_for_all_tries_is_limited() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     site.dial.retry_delay = Duration::from_secs(3600);
     site.dial.time_limit = Duration::from_millis(50);
-    let _connection = site.dial(1, &[nobody()]);
+    let _connection = site.dial(1, &[closed_port_address()]);
     unreachable(&site, 1);
 }
 
 #[test]
 fn a_leader_that_begins_to_listen_later_is_reached() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     site.dial.retry_delay = Duration::from_millis(200);
-    let address = nobody();
+    let address = closed_port_address();
     let _connection = site.dial(1, &[address]);
     let port = site.port();
     open(&port, listen_on("127.0.0.1", address.port()));
@@ -63,17 +63,17 @@ fn a_leader_that_begins_to_listen_later_is_reached() {
 
 #[test]
 fn the_first_address_that_answers_wins() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     site.dial.retry_delay = Duration::from_secs(3600);
     let (listener, address) = raw_leader();
-    let _connection = site.dial(1, &[nobody(), address, nobody()]);
+    let _connection = site.dial(1, &[closed_port_address(), address, closed_port_address()]);
     let _accepted = listener.accept().unwrap();
     site.leader_connected();
 }
 
 #[test]
 fn a_name_is_resolved_and_a_wrong_name_is_unreachable() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     let (listener, address) = raw_leader();
     let named = |host: &str| HostPort {
         host: host.to_owned(),
@@ -93,16 +93,16 @@ fn a_name_is_resolved_and_a_wrong_name_is_unreachable() {
 
 #[test]
 fn an_abandoned_attempt_reports_nothing() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     site.dial.retry_delay = Duration::from_millis(10);
-    drop(site.dial(1, &[nobody()]));
-    let _second = site.dial(2, &[nobody()]);
+    drop(site.dial(1, &[closed_port_address()]));
+    let _second = site.dial(2, &[closed_port_address()]);
     unreachable(&site, 2);
 }
 
 #[test]
 fn the_first_dial_follows_a_pause() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (leader, address) = raw_leader();
     let begun = Instant::now();
     let pause = Duration::from_millis(150);

@@ -11,7 +11,7 @@ use proto::packet::QuorumPacket;
 use proto::{Epoch, Id, SessionId, Zxid};
 use replica::{Input, LeaderEvent, LearnerEvent};
 
-use super::support::{Site, bytes_of, introduction, raw_leader, raw_learner, write_packet};
+use super::support::{TestMember, bytes_of, introduction, raw_leader, raw_learner, write_packet};
 use crate::limits;
 
 /// Number of bytes that the kernel may buffer for a loopback connection, at both ends together.
@@ -49,7 +49,7 @@ fn flood(mut stream: &TcpStream, packet: &[u8], most: usize) -> usize {
 
 #[test]
 fn a_flood_is_not_read_while_the_core_is_busy() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (_port, address) = site.open_port();
     let learner = raw_learner(address);
     let link = site.learner_connected();
@@ -98,7 +98,7 @@ fn a_flood_is_not_read_while_the_core_is_busy() {
 
 #[test]
 fn small_batches_count_enough_to_bound_their_number() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (_port, address) = site.open_port();
     let learner = raw_learner(address);
     learner.set_nodelay(true).unwrap();
@@ -118,7 +118,7 @@ fn small_batches_count_enough_to_bound_their_number() {
 
 #[test]
 fn a_learner_that_does_not_read_is_dropped_and_no_other() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     let slow = raw_learner(address);
     let link = site.learner_connected();
@@ -149,7 +149,7 @@ fn a_learner_that_does_not_read_is_dropped_and_no_other() {
 
 #[test]
 fn a_learner_that_reads_nothing_is_dropped_after_a_timeout() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     site.stall = Duration::from_millis(200);
     let (port, address) = site.open_port();
     let learner = raw_learner(address);
@@ -167,7 +167,7 @@ fn a_learner_that_reads_nothing_is_dropped_after_a_timeout() {
     drop(learner);
 }
 
-fn closing_reason(site: &Site, address: std::net::SocketAddr, bytes: &[u8]) -> String {
+fn closing_reason(site: &TestMember, address: std::net::SocketAddr, bytes: &[u8]) -> String {
     let mut learner = raw_learner(address);
     let link = site.learner_connected();
     learner.write_all(bytes).unwrap();
@@ -178,7 +178,7 @@ fn closing_reason(site: &Site, address: std::net::SocketAddr, bytes: &[u8]) -> S
 
 #[test]
 fn invalid_packets_end_the_connection_with_a_reason() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (_port, address) = site.open_port();
     let reason = |bytes: &[u8]| closing_reason(&site, address, bytes);
     let good = bytes_of(introduction(1));
@@ -210,7 +210,7 @@ fn invalid_packets_end_the_connection_with_a_reason() {
 /// A leader must not disconnect a follower and all its clients because of one client's request.
 #[test]
 fn too_long_identities_are_dropped_from_a_request() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (_port, address) = site.open_port();
     let learner = raw_learner(address);
     let link = site.learner_connected();
@@ -253,7 +253,7 @@ fn too_long_identities_are_dropped_from_a_request() {
 
 #[test]
 fn random_bytes_only_end_their_connection() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (_port, address) = site.open_port();
     let (listener, leader) = raw_leader();
     let mut random = 0x9e37_79b9_7f4a_7c15u64;

@@ -13,7 +13,7 @@ use replica::{Input, LeaderEvent};
 use zab::leader::LinkFault;
 
 use super::support::{
-    Site, bytes_of, introduction, is_closed, listen_on, open, raw_learner, write_packet,
+    TestMember, bytes_of, introduction, is_closed, listen_on, open, raw_learner, write_packet,
 };
 use crate::peer::{LearnerPort, ListenSettings};
 
@@ -26,7 +26,7 @@ fn proposal(number: i64, len: usize) -> LeaderPacket {
 
 #[test]
 fn packets_go_both_ways_in_order() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     let mut connection = site.dial(7, &[address]);
     // Packets that were sent before the connection is established wait for it.
@@ -60,10 +60,10 @@ fn packets_go_both_ways_in_order() {
 
 #[test]
 fn packets_arrive_while_their_task_waits_for_the_disk() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     let (end_work, work_ends) = crossbeam_channel::bounded::<()>(0);
     let (worked, has_worked) = crossbeam_channel::unbounded();
-    site.left_work = Arc::new(move || {
+    site.deferred_work = Arc::new(move || {
         let (work_ends, worked) = (work_ends.clone(), worked.clone());
         Some(Box::new(move || {
             // This ends when the test drops the other end.
@@ -94,7 +94,7 @@ fn packets_arrive_while_their_task_waits_for_the_disk() {
 
 #[test]
 fn a_broadcast_reaches_each_learner() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     let mut learners = [raw_learner(address), raw_learner(address)];
     let links = [site.learner_connected(), site.learner_connected()];
@@ -116,7 +116,7 @@ fn a_broadcast_reaches_each_learner() {
 
 #[test]
 fn each_side_reports_a_closed_connection_once() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     let connection = site.dial(1, &[address]);
     let link = site.learner_connected();
@@ -150,7 +150,7 @@ fn each_side_reports_a_closed_connection_once() {
 
 #[test]
 fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     let listen = listen_on("127.0.0.1", address.port());
     let mut numbers = Vec::new();
@@ -178,7 +178,7 @@ fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
 
 /// Returns a synchronised learner that has not read its output when the leader hands over. The
 /// output exceeds the socket buffers.
-fn handed_over(site: &Site) -> (LearnerPort, TcpStream, Vec<u8>) {
+fn handed_over(site: &TestMember) -> (LearnerPort, TcpStream, Vec<u8>) {
     let (port, address) = site.open_port();
     let learner = raw_learner(address);
     let link = site.learner_connected();
@@ -198,7 +198,7 @@ fn handed_over(site: &Site) -> (LearnerPort, TcpStream, Vec<u8>) {
 
 #[test]
 fn a_handover_writes_queued_packets_and_delivers_no_input() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, mut learner, expected) = handed_over(&site);
     let ack = LearnerPacket::Ack { zxid: Zxid(1) };
     for _ in 0..100 {
@@ -218,7 +218,7 @@ fn a_handover_writes_queued_packets_and_delivers_no_input() {
 
 #[test]
 fn a_handover_drops_unsynchronised_learners() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     let learner = raw_learner(address);
     let link = site.learner_connected();
@@ -232,11 +232,11 @@ fn a_handover_drops_unsynchronised_learners() {
 
 #[test]
 fn a_link_that_is_handed_over_ends_after_a_stall_or_with_the_next_term() {
-    let mut site = Site::new();
+    let mut site = TestMember::new();
     site.stall = Duration::from_millis(50);
     let (_port, learner, expected) = handed_over(&site);
     assert_is_cut(learner, &expected);
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, learner, expected) = handed_over(&site);
     open(&port, listen_on("127.0.0.1", 0));
     assert_is_cut(learner, &expected);
@@ -256,7 +256,7 @@ fn assert_is_cut(mut learner: TcpStream, expected: &[u8]) {
 
 #[test]
 fn a_dropped_port_closes_its_connections() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     let learners = [raw_learner(address), raw_learner(address)];
     let connections = [site.dial(1, &[address]), site.dial(2, &[address])];
@@ -272,7 +272,7 @@ fn a_dropped_port_closes_its_connections() {
 
 #[test]
 fn all_addresses_are_listened_on_and_one_is_enough() {
-    let site = Site::new();
+    let site = TestMember::new();
     let mut listen = listen_on("127.0.0.1", 0);
     // One address is reserved for documentation, and the other is a name.
     listen.addresses.extend(listen_on("192.0.2.1", 0).addresses);
@@ -297,7 +297,7 @@ fn all_addresses_are_listened_on_and_one_is_enough() {
 
 #[test]
 fn with_quorum_listen_on_all_ips_only_the_port_counts() {
-    let site = Site::new();
+    let site = TestMember::new();
     let port = site.port();
     let everywhere = ListenSettings {
         on_all_ips: true,
@@ -316,7 +316,7 @@ fn with_quorum_listen_on_all_ips_only_the_port_counts() {
 
 #[test]
 fn after_trunc_packets_continue_and_a_late_snap_is_a_packet() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     let connection = site.dial(1, &[address]);
     let link = site.learner_connected();

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tree::{Tree, Watches};
 use zab::leader::LinkFault;
 
-use super::support::{Content, Site, of_leader, raw_leader, raw_learner};
+use super::support::{Content, TestMember, of_leader, raw_leader, raw_learner};
 use crate::peer::PeerEvent;
 
 /// One side of a connection that contains a snapshot.
@@ -82,7 +82,7 @@ fn position(recording: &Recording) -> usize {
 }
 
 /// Sends a recording unchanged. Returns the tree and the packets after it.
-fn replay(site: &Site, recording: &Recording) -> Result<(Tree, Vec<LeaderPacket>), String> {
+fn replay(site: &TestMember, recording: &Recording) -> Result<(Tree, Vec<LeaderPacket>), String> {
     let (listener, leader) = raw_leader();
     let connection = site.dial(1, &[leader]);
     let (mut stream, _) = listener.accept().unwrap();
@@ -111,7 +111,7 @@ fn replay(site: &Site, recording: &Recording) -> Result<(Tree, Vec<LeaderPacket>
 
 #[test]
 fn a_java_leader_s_snapshot_loads_and_its_transactions_follow() {
-    let site = Site::new();
+    let site = TestMember::new();
     let mut compared = 0;
     for recording in recordings() {
         let name = &recording.name;
@@ -169,7 +169,7 @@ fn apply(tree: &mut Tree, from: Zxid, packets: Vec<LeaderPacket>, name: &str) ->
 
 #[test]
 fn a_java_leader_s_tree_is_sent_on_with_the_same_content() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, address) = site.open_port();
     for recording in recordings() {
         if recording.name.starts_with("reactions-follower") {

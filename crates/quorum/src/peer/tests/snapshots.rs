@@ -15,7 +15,7 @@ use zab::leader::{LinkFault, LinkId};
 use replica::{Input, LeaderEvent, LearnerEvent, Port, State};
 
 use super::support::{
-    Content, Site, bytes_of, grown_tree, is_closed, of_leader, raw_leader, raw_learner,
+    Content, TestMember, bytes_of, grown_tree, is_closed, of_leader, raw_leader, raw_learner,
     write_packet,
 };
 use crate::peer::LearnerPort;
@@ -41,7 +41,7 @@ fn signature() -> Vec<u8> {
 
 #[test]
 fn a_tree_arrives_equal_and_in_packet_order() {
-    let site = Site::new();
+    let site = TestMember::new();
     site.state.replace_tree(grown_tree(ZXID, 5000, 200));
     let (port, address) = site.open_port();
     let connection = site.dial(1, &[address]);
@@ -118,7 +118,7 @@ fn change(number: i64) -> TxnRecord {
 
 #[test]
 fn changes_during_the_transfer_follow_the_tree() {
-    let site = Site::new();
+    let site = TestMember::new();
     site.state.replace_tree(grown_tree(ZXID, 3000, 16 << 10));
     let (port, address) = site.open_port();
     let connection = site.dial(1, &[address]);
@@ -154,7 +154,7 @@ fn changes_during_the_transfer_follow_the_tree() {
 
 #[test]
 fn the_bytes_equal_a_java_leaders() {
-    let site = Site::new();
+    let site = TestMember::new();
     site.state.replace_tree(grown_tree(ZXID, 30, 10));
     let (port, address) = site.open_port();
     let mut learner = raw_learner(address);
@@ -177,7 +177,7 @@ fn the_bytes_equal_a_java_leaders() {
 
 /// Returns a learner that has read the first bytes of a snapshot. The snapshot is larger than all
 /// socket buffers.
-fn within_a_snapshot(site: &Site) -> (LearnerPort, LinkId, TcpStream) {
+fn within_a_snapshot(site: &TestMember) -> (LearnerPort, LinkId, TcpStream) {
     site.state.replace_tree(grown_tree(ZXID, 400, 128 << 10));
     let (port, address) = site.open_port();
     let mut learner = raw_learner(address);
@@ -189,7 +189,7 @@ fn within_a_snapshot(site: &Site) -> (LearnerPort, LinkId, TcpStream) {
 
 #[test]
 fn a_link_is_closed_while_its_snapshot_is_sent() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (port, link, learner) = within_a_snapshot(&site);
     port.close(link, &LinkFault::Throttled);
     assert!(is_closed(&learner));
@@ -210,7 +210,7 @@ fn a_link_is_closed_while_its_snapshot_is_sent() {
 
 #[test]
 fn a_learner_disconnects_during_its_snapshot() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (_port, link, learner) = within_a_snapshot(&site);
     drop(learner);
     site.learner_closed(link);
@@ -218,7 +218,7 @@ fn a_learner_disconnects_during_its_snapshot() {
 
 #[test]
 fn a_replaced_tree_is_not_sent() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (_port, link, learner) = within_a_snapshot(&site);
     site.state.replace_tree(grown_tree(ZXID, 3, 1));
     assert!(is_closed(&learner));
@@ -227,7 +227,7 @@ fn a_replaced_tree_is_not_sent() {
 }
 
 /// Sends these bytes to a learner that has received a SNAP packet. Returns the error.
-fn receive(site: &Site, attempt: u64, bytes: &[u8]) -> String {
+fn receive(site: &TestMember, attempt: u64, bytes: &[u8]) -> String {
     let (listener, leader) = raw_leader();
     let connection = site.dial(attempt, &[leader]);
     let (mut stream, _) = listener.accept().unwrap();
@@ -243,7 +243,7 @@ fn receive(site: &Site, attempt: u64, bytes: &[u8]) -> String {
 
 #[test]
 fn a_corrupt_snapshot_is_reported() {
-    let site = Site::new();
+    let site = TestMember::new();
     let body = body_of(&grown_tree(ZXID, 100, 10));
     let cut = receive(&site, 1, &body[..body.len() / 2]);
     assert!(cut.contains("ends early"), "{cut}");
@@ -270,7 +270,7 @@ fn a_corrupt_snapshot_is_reported() {
 
 #[test]
 fn a_slow_snapshot_reports_progress_and_can_be_abandoned() {
-    let site = Site::new();
+    let site = TestMember::new();
     let (listener, leader) = raw_leader();
     let connection = site.dial(1, &[leader]);
     let (mut stream, _) = listener.accept().unwrap();

@@ -18,14 +18,14 @@ use replica::session::SessionIds;
 use replica::{Input, LeaderEvent, LearnerEvent, Port};
 use storage::{ContentError, DataDirs, SnapshotDigest, State, read_body};
 use tokio::runtime::Runtime;
-use transport::Patience;
+use transport::DialRetries;
 use transport::tls::{Acceptor, Connector};
 use tree::{Tree, TreeLoader, TreeSettings};
 use zab::leader::LinkId;
 
 use crate::peer::{
-    Dialer, LeaderConnection, LearnerPort, LearnerSettings, LeftWork, ListenSettings, PeerEvent,
-    PeerSink, PortSettings,
+    DeferredWork, Dialer, LeaderConnection, LearnerPort, LearnerSettings, ListenSettings,
+    PeerEvent, PeerSink, PortSettings,
 };
 
 /// Time limit of all waits in tests.
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runtime and data of a member, and the events of both sides of its quorum port. The test itself
 /// is the core thread.
-pub(super) struct Site {
+pub(super) struct TestMember {
     pub(super) runtime: Runtime,
     pub(super) dir: tempfile::TempDir,
     pub(super) state: Arc<ServerState>,
@@ -42,12 +42,12 @@ pub(super) struct Site {
     /// Token that every source of events clones.
     tellers: Arc<()>,
     pub(super) stall: Duration,
-    pub(super) dial: Patience,
+    pub(super) dial: DialRetries,
     /// Work for the task that delivers the leader's packets.
-    pub(super) left_work: LeftWork,
+    pub(super) deferred_work: DeferredWork,
 }
 
-impl Site {
+impl TestMember {
     pub(super) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -65,11 +65,11 @@ impl Site {
             leaders: crossbeam_channel::unbounded(),
             tellers: Arc::new(()),
             stall: PATIENCE,
-            dial: Patience {
+            dial: DialRetries {
                 retry_delay: Duration::from_millis(20),
                 time_limit: PATIENCE,
             },
-            left_work: Arc::new(|| None),
+            deferred_work: Arc::new(|| None),
         }
     }
 
@@ -114,7 +114,7 @@ impl Site {
             limits: testkit::LIMITS,
             stall: self.stall,
             tree: Arc::new(tree_settings()),
-            left_work: self.left_work.clone(),
+            deferred_work: self.deferred_work.clone(),
             connector: Connector::plain(),
         };
         let runtime = self.runtime.handle().clone();

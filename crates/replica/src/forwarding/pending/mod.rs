@@ -72,7 +72,7 @@ impl ForwardedRequests {
             one.cxid == header.cxid
                 && (matches!(record.txn, Txn::Error { .. })
                     || one.request.op().number() == header.op
-                        && comes_of(&record.txn, &one.request))
+                        && can_result_from(&record.txn, &one.request))
         };
         let Some(at) = queue.iter().position(answers) else {
             return matched;
@@ -101,12 +101,13 @@ impl ForwardedRequests {
 
 /// Returns whether the request can have become this transaction, judging by path and data. Every
 /// request can become an error.
-fn comes_of(txn: &Txn, request: &WriteRequest) -> bool {
+fn can_result_from(txn: &Txn, request: &WriteRequest) -> bool {
     match (txn, request) {
         (Txn::Error { .. }, _) => true,
         (Txn::Multi(parts), WriteRequest::Multi(Ok(requests))) => {
             let mut both = parts.iter().zip(requests);
-            parts.len() == requests.len() && both.all(|(txn, request)| comes_of(txn, request))
+            parts.len() == requests.len()
+                && both.all(|(txn, request)| can_result_from(txn, request))
         }
         // The leader refuses a request that cannot be decoded.
         (Txn::Multi(parts), WriteRequest::Multi(Err(_))) => {
@@ -121,7 +122,7 @@ fn comes_of(txn: &Txn, request: &WriteRequest) -> bool {
         }
         (Txn::SetData(set), WriteRequest::SetData(request)) => {
             Some(&set.path) == request.path.as_ref()
-                && same(set.data.as_ref(), request.data.as_ref())
+                && is_same_data(set.data.as_ref(), request.data.as_ref())
         }
         (txn, request) => txn.op() == request.op() && txn.fields().path == request.path(),
     }
@@ -134,20 +135,20 @@ fn is_created_by(request: &CreateRequest, path: &Str, data: Option<&Bytes>) -> b
         flags::TTL_SEQUENTIAL,
     ]
     .contains(&request.flags);
-    let asked = request.path.as_deref().unwrap_or_default();
+    let requested = request.path.as_deref().unwrap_or_default();
     let is_path = if is_sequential {
         // The sequence number may have more than ten digits.
-        path.len() > asked.len() && path.starts_with(asked)
+        path.len() > requested.len() && path.starts_with(requested)
     } else {
-        **path == *asked
+        **path == *requested
     };
-    is_path && same(data, request.data.as_ref())
+    is_path && is_same_data(data, request.data.as_ref())
 }
 
 /// Missing data and empty data are equal, because not every leader distinguishes them.
-fn same(data: Option<&Bytes>, asked: Option<&Bytes>) -> bool {
+fn is_same_data(data: Option<&Bytes>, requested: Option<&Bytes>) -> bool {
     data.map(AsRef::<[u8]>::as_ref).unwrap_or_default()
-        == asked.map(AsRef::<[u8]>::as_ref).unwrap_or_default()
+        == requested.map(AsRef::<[u8]>::as_ref).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -171,15 +171,15 @@ fn each_request_matches_only_its_own_transaction() {
     for (number, (request, _)) in pairs.iter().enumerate() {
         for (other, (_, txn)) in pairs.iter().enumerate() {
             assert_eq!(
-                comes_of(txn, request),
+                can_result_from(txn, request),
                 number == other,
                 "{txn:?} of {request:?}"
             );
         }
-        assert!(comes_of(&Txn::Error { code: -118 }, request));
+        assert!(can_result_from(&Txn::Error { code: -118 }, request));
     }
     let refused = Txn::Multi(vec![Txn::Error { code: 0 }, Txn::Error { code: -101 }]);
-    assert!(comes_of(&refused, &multi("1")));
+    assert!(can_result_from(&refused, &multi("1")));
 }
 
 /// Two connections of one session at two members. Both count their requests from 1.

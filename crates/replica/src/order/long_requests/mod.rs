@@ -35,7 +35,7 @@ use crate::session::Owner;
 
 /// Item that a leader must order.
 #[derive(Debug)]
-pub(crate) enum Incoming {
+pub(crate) enum OrderItem {
     /// A request that does not come from a client of this server.
     Order(ServerRequest),
     /// A learner's `sync`.
@@ -66,7 +66,7 @@ pub(crate) enum Incoming {
     },
 }
 
-impl Incoming {
+impl OrderItem {
     fn session(&self) -> SessionId {
         match self {
             Self::Order(order) => order.session,
@@ -124,13 +124,13 @@ pub(crate) fn long_bytes(bytes: usize) -> usize {
 
 /// Long requests that are proposed and not confirmed.
 #[derive(Debug)]
-struct UnderWay {
+struct UnconfirmedRequests {
     bytes_max: usize,
     bytes: usize,
     proposals: VecDeque<(Zxid, usize)>,
 }
 
-impl UnderWay {
+impl UnconfirmedRequests {
     fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
@@ -161,7 +161,7 @@ impl UnderWay {
 
 /// Items of a learner's connection that wait.
 #[derive(Debug, Default)]
-struct OfLink {
+struct LinkQueue {
     requests: usize,
     syncs: usize,
     bytes: usize,
@@ -170,18 +170,18 @@ struct OfLink {
 /// State of the long requests. See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct LongRequests {
-    waiting: VecDeque<Incoming>,
+    waiting: VecDeque<OrderItem>,
     /// Number of waiting items per session.
     sessions: HashMap<SessionId, usize>,
-    links: HashMap<LinkId, OfLink>,
+    links: HashMap<LinkId, LinkQueue>,
     /// Total size of learners' waiting requests, bytes.
     bytes: usize,
     /// Whether a request has been refused since the queue was last empty.
     has_refused: bool,
     /// Requests that are not yet both committed and in this server's log.
-    here: UnderWay,
+    here: UnconfirmedRequests,
     /// Requests that are not yet in the logs of the followers.
-    at_followers: UnderWay,
+    at_followers: UnconfirmedRequests,
 }
 
 impl Default for LongRequests {
@@ -192,8 +192,8 @@ impl Default for LongRequests {
             links: HashMap::new(),
             bytes: 0,
             has_refused: false,
-            here: UnderWay::new(LONG_BYTES_UNDER_WAY),
-            at_followers: UnderWay::new(LONG_BYTES_AHEAD_OF_FOLLOWERS),
+            here: UnconfirmedRequests::new(LONG_BYTES_UNDER_WAY),
+            at_followers: UnconfirmedRequests::new(LONG_BYTES_AHEAD_OF_FOLLOWERS),
         }
     }
 }
@@ -205,12 +205,12 @@ impl LongRequests {
     }
 
     /// Returns whether any proposed long request is not confirmed yet.
-    pub(crate) fn are_under_way(&self) -> bool {
+    pub(crate) fn has_unconfirmed(&self) -> bool {
         self.here.bytes > 0 || self.at_followers.bytes > 0
     }
 
     /// Returns the item if it may be ordered now. Otherwise queues it.
-    pub(crate) fn admit(&mut self, incoming: Incoming) -> Option<Incoming> {
+    pub(crate) fn admit(&mut self, incoming: OrderItem) -> Option<OrderItem> {
         let long_bytes = incoming.long_bytes();
         let waits = match long_bytes {
             0 => !self.is_empty() && self.waits_behind_others(&incoming),
@@ -224,7 +224,7 @@ impl LongRequests {
     }
 
     /// Removes and returns the next item if it may be ordered now.
-    pub(crate) fn next(&mut self) -> Option<Incoming> {
+    pub(crate) fn next(&mut self) -> Option<OrderItem> {
         let long_bytes = self.waiting.front()?.long_bytes();
         if long_bytes > 0 && !self.has_room(long_bytes) {
             return None;
@@ -255,8 +255,9 @@ impl LongRequests {
     /// returned elsewhere.
     pub(crate) fn drop_link(&mut self, link: LinkId) {
         if self.links.contains_key(&link) {
-            let is_dropped =
-                |incoming: &Incoming| incoming.link() == Some(link) && incoming.upgrade().is_none();
+            let is_dropped = |incoming: &OrderItem| {
+                incoming.link() == Some(link) && incoming.upgrade().is_none()
+            };
             let (dropped, kept) = std::mem::take(&mut self.waiting)
                 .into_iter()
                 .partition::<Vec<_>, _>(is_dropped);
@@ -266,7 +267,7 @@ impl LongRequests {
     }
 
     /// Ends the role. Returns the waiting items.
-    pub(crate) fn end(&mut self) -> VecDeque<Incoming> {
+    pub(crate) fn end(&mut self) -> VecDeque<OrderItem> {
         std::mem::take(self).waiting
     }
 
@@ -274,27 +275,27 @@ impl LongRequests {
         self.here.has_room(bytes) && self.at_followers.has_room(bytes)
     }
 
-    fn waits_behind_others(&self, incoming: &Incoming) -> bool {
+    fn waits_behind_others(&self, incoming: &OrderItem) -> bool {
         let has_syncs = || match incoming {
-            Incoming::Sync { link, .. } => {
+            OrderItem::Sync { link, .. } => {
                 let of_link = self.links.get(link);
                 of_link.is_some_and(|of_link| of_link.syncs > 0)
             }
             _ => false,
         };
-        let is_question = matches!(incoming, Incoming::Revalidate { .. });
+        let is_question = matches!(incoming, OrderItem::Revalidate { .. });
         !is_question && (self.sessions.contains_key(&incoming.session()) || has_syncs())
     }
 
-    fn keep(&mut self, mut incoming: Incoming) {
-        if let Incoming::Order(order) = &mut incoming {
+    fn keep(&mut self, mut incoming: OrderItem) {
+        if let OrderItem::Order(order) = &mut incoming {
             self.refuse_if_too_much(order);
         }
         *self.sessions.entry(incoming.session()).or_default() += 1;
         if let Some(link) = incoming.link() {
             let of_link = self.links.entry(link).or_default();
             of_link.requests += 1;
-            of_link.syncs += usize::from(matches!(incoming, Incoming::Sync { .. }));
+            of_link.syncs += usize::from(matches!(incoming, OrderItem::Sync { .. }));
             of_link.bytes += incoming.bytes();
             self.bytes += incoming.bytes();
         }
@@ -326,7 +327,7 @@ impl LongRequests {
         order.bytes = 0;
     }
 
-    fn forget(&mut self, incoming: &Incoming) {
+    fn forget(&mut self, incoming: &OrderItem) {
         let session = incoming.session();
         if let Some(count) = self.sessions.get_mut(&session) {
             *count -= 1;
@@ -337,7 +338,7 @@ impl LongRequests {
         let Some(link) = incoming.link() else { return };
         if let Some(of_link) = self.links.get_mut(&link) {
             of_link.requests -= 1;
-            of_link.syncs -= usize::from(matches!(incoming, Incoming::Sync { .. }));
+            of_link.syncs -= usize::from(matches!(incoming, OrderItem::Sync { .. }));
             of_link.bytes -= incoming.bytes();
             self.bytes -= incoming.bytes();
             if of_link.requests == 0 {

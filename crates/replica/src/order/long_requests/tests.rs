@@ -5,9 +5,9 @@ use crate::forwarding::from_learners::owner_of;
 
 const MIB: usize = 1 << 20;
 
-fn order(link: u64, session: i64, cxid: i32, bytes: usize) -> Incoming {
+fn order(link: u64, session: i64, cxid: i32, bytes: usize) -> OrderItem {
     let link = LinkId(link);
-    Incoming::Order(ServerRequest {
+    OrderItem::Order(ServerRequest {
         owner: owner_of(link),
         cxid,
         op: OpCode::SetData,
@@ -18,15 +18,15 @@ fn order(link: u64, session: i64, cxid: i32, bytes: usize) -> Incoming {
     })
 }
 
-fn sync(link: u64, session: i64) -> Incoming {
+fn sync(link: u64, session: i64) -> OrderItem {
     let (link, session) = (LinkId(link), SessionId(session));
-    Incoming::Sync { link, session }
+    OrderItem::Sync { link, session }
 }
 
 /// Returns the session and cxid of the item, and whether the item is refused.
-fn named(incoming: &Incoming) -> (i64, i32, bool) {
+fn named(incoming: &OrderItem) -> (i64, i32, bool) {
     match incoming {
-        Incoming::Order(order) => (order.session.0, order.cxid, order.request.is_err()),
+        OrderItem::Order(order) => (order.session.0, order.cxid, order.request.is_err()),
         other => (other.session().0, -1, false),
     }
 }
@@ -55,7 +55,7 @@ fn a_single_long_request_always_fits_and_the_next_waits() {
     assert!(requests.next().is_none(), "the followers do not have it");
     requests.done(Zxid(1), Zxid(1));
     assert_eq!(drain(&mut requests), [(1, 2, false)]);
-    assert!(requests.is_empty() && !requests.are_under_way());
+    assert!(requests.is_empty() && !requests.has_unconfirmed());
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn close_session_is_admitted_at_any_load() {
     for cxid in 0..40 {
         assert!(requests.admit(order(1, 1, cxid, MIB)).is_none());
     }
-    let Incoming::Order(mut close) = order(1, 1, 40, 100) else {
+    let OrderItem::Order(mut close) = order(1, 1, 40, 100) else {
         unreachable!("it is one");
     };
     close.op = OpCode::CloseSession;
     close.bytes = 3 * LONG_BYTES_WAITING;
-    assert!(requests.admit(Incoming::Order(close)).is_none());
+    assert!(requests.admit(OrderItem::Order(close)).is_none());
     requests.done(Zxid(1), Zxid(1));
     assert_eq!(drain(&mut requests).last(), Some(&(1, 40, false)));
 }

@@ -20,12 +20,12 @@ pub enum Sessions {
     /// This server decides about all sessions that it knows.
     Deciding(SessionTracker),
     /// This server decides about local sessions only.
-    Reporting(Reporting),
+    LearnerSessions(LearnerSessions),
 }
 
 /// Sessions of a learner or of a server that only serves reads.
 #[derive(Debug)]
-pub struct Reporting {
+pub struct LearnerSessions {
     /// Global sessions that were active since the leader's last PING, each with its timeout in ms.
     touched: HashMap<SessionId, i32>,
     local: SessionTracker,
@@ -43,7 +43,7 @@ pub struct Expired {
 impl Sessions {
     /// Creates the sessions of a learner, none of them active.
     pub fn reporting(tick_ms: i64) -> Self {
-        Self::Reporting(Reporting {
+        Self::LearnerSessions(LearnerSessions {
             touched: HashMap::new(),
             // This tracker contains only local sessions, which no other server knows.
             local: SessionTracker::new(tick_ms, Role::Standalone),
@@ -54,14 +54,14 @@ impl Sessions {
     fn tracker(&self) -> &SessionTracker {
         match self {
             Self::Deciding(tracker) => tracker,
-            Self::Reporting(known) => &known.local,
+            Self::LearnerSessions(known) => &known.local,
         }
     }
 
     fn tracker_mut(&mut self) -> &mut SessionTracker {
         match self {
             Self::Deciding(tracker) => tracker,
-            Self::Reporting(known) => &mut known.local,
+            Self::LearnerSessions(known) => &mut known.local,
         }
     }
 
@@ -71,7 +71,7 @@ impl Sessions {
             Self::Deciding(tracker) => {
                 tracker.add(id, timeout_ms, now_ms);
             }
-            Self::Reporting(known) => {
+            Self::LearnerSessions(known) => {
                 known.local.remove(id);
                 known.touched.insert(id, timeout_ms);
             }
@@ -89,7 +89,7 @@ impl Sessions {
     pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.touch(id, timeout_ms, now_ms),
-            Self::Reporting(known) => {
+            Self::LearnerSessions(known) => {
                 if !known.local.touch(id, timeout_ms, now_ms) {
                     known.touched.insert(id, timeout_ms);
                 }
@@ -107,7 +107,7 @@ impl Sessions {
     pub fn touch_here(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.touch_by(id, Owner::THIS_SERVER, timeout_ms, now_ms),
-            Self::Reporting(_) => self.touch(id, timeout_ms, now_ms),
+            Self::LearnerSessions(_) => self.touch(id, timeout_ms, now_ms),
         }
     }
 
@@ -128,7 +128,7 @@ impl Sessions {
     /// createSession; `None` for every other session.
     pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let timeout_ms = self.tracker_mut().upgrade(id)?;
-        if let Self::Reporting(known) = self {
+        if let Self::LearnerSessions(known) = self {
             // From the createSession on, the leader decides about the session. Its activity is
             // reported meanwhile.
             known.local.remove(id);
@@ -159,7 +159,7 @@ impl Sessions {
     pub fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.set_owner(id, owner),
-            Self::Reporting(_) => true,
+            Self::LearnerSessions(_) => true,
         }
     }
 
@@ -176,7 +176,7 @@ impl Sessions {
     pub fn claim(&mut self, id: SessionId, owner: Owner) {
         match self {
             Self::Deciding(tracker) => tracker.claim(id, owner),
-            Self::Reporting(_) => {}
+            Self::LearnerSessions(_) => {}
         }
     }
 
@@ -197,7 +197,7 @@ impl Sessions {
     /// Removes an ended session.
     pub fn remove(&mut self, id: SessionId) {
         self.tracker_mut().remove(id);
-        if let Self::Reporting(known) = self {
+        if let Self::LearnerSessions(known) = self {
             known.touched.remove(&id);
         }
     }
@@ -242,7 +242,7 @@ impl Sessions {
     /// Removes and returns the global sessions that were active since the last call, for the answer
     /// to a PING.
     pub fn take_touched(&mut self) -> Vec<Touch> {
-        let Self::Reporting(known) = self else {
+        let Self::LearnerSessions(known) = self else {
             return Vec::new();
         };
         let mut touched: Vec<Touch> = known

@@ -173,22 +173,22 @@ impl SessionTracker {
             .place
             .filter(|p| p.deadline_ms > session.deadline_ms)
         {
-            self.file(id, Some(place));
+            self.add_to_bucket(id, Some(place));
         }
         true
     }
 
     /// Puts a session into the bucket for its deadline, after removing it from `old`.
-    fn file(&mut self, id: SessionId, old: Option<BucketPosition>) {
+    fn add_to_bucket(&mut self, id: SessionId, old: Option<BucketPosition>) {
         if let Some(old) = old {
-            self.unfile(old);
+            self.remove_from_bucket(old);
         }
         if let Some(session) = self.sessions.get_mut(&id) {
             session.place = Some(self.buckets.insert(id, session.deadline_ms));
         }
     }
 
-    fn unfile(&mut self, place: BucketPosition) {
+    fn remove_from_bucket(&mut self, place: BucketPosition) {
         if let Some(moved) = self.buckets.remove(place)
             && let Some(session) = self.sessions.get_mut(&moved)
         {
@@ -204,7 +204,7 @@ impl SessionTracker {
         };
         session.is_closing = true;
         if let Some(place) = session.place.take() {
-            self.unfile(place);
+            self.remove_from_bucket(place);
         }
         true
     }
@@ -217,7 +217,7 @@ impl SessionTracker {
             self.ended.note(id);
         }
         if let Some(place) = session.place {
-            self.unfile(place);
+            self.remove_from_bucket(place);
         }
         Some(session)
     }
@@ -314,7 +314,7 @@ impl SessionTracker {
                     session.is_closing = true;
                     expired.push((session.deadline_ms, id));
                 } else {
-                    self.file(id, None);
+                    self.add_to_bucket(id, None);
                 }
             }
         }

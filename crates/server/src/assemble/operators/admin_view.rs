@@ -8,12 +8,12 @@ use frontend::{Clients, LiveView};
 use metrics::environment::Environment;
 use metrics::role::{LeaderFigures, RoleView};
 use metrics::slow::SlowRequests;
-use metrics::usage::{ClientInfo, Sums};
+use metrics::usage::{ClientInfo, UsageSums};
 use metrics::view::{
     AdminView, Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets,
     LastSnapshot, Now, ObserverInfo, Sessions, View,
 };
-use metrics::{Memory, Metrics, NamespaceQuota, ServerStats, State};
+use metrics::{Memory, Metrics, NamespaceQuota, ServerGauges, ServerStats};
 use parking_lot::RwLock;
 use proto::{Id, SessionId, Zxid};
 use quorum::LearnerLinks;
@@ -106,8 +106,8 @@ impl AdminView for LiveAdminView {
         self.live.clients()
     }
 
-    fn departed(&self) -> Sums {
-        self.clients.departed.get()
+    fn closed_usage(&self) -> UsageSums {
+        self.clients.closed_usage.get()
     }
 
     fn slow_requests(&self) -> &SlowRequests {
@@ -136,7 +136,7 @@ impl View for LiveAdminView {
         self.live.metrics()
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ServerGauges {
         self.live.state()
     }
 

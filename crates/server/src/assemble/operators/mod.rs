@@ -12,7 +12,7 @@ use admin::served::{Operations, Readers, Reservation, Served, TakenSnapshot};
 use admin::server::{AdminTask, Parts};
 use admin::token::AdminToken;
 use config::Config;
-use frontend::{Clients, LiveView, connect_within};
+use frontend::{Clients, LiveView, connect_in_process};
 use host::ServerState;
 use metrics::Metrics;
 use proto::Zxid;
@@ -27,7 +27,7 @@ use transport::tls::Connector;
 
 use self::admin_view::LiveAdminView;
 use crate::assemble::core::CoreHandle;
-use crate::assemble::inbox::ToCore;
+use crate::assemble::inbox::CoreMessage;
 use crate::assemble::tls::PortTls;
 use crate::disk::SnapshotRequests;
 use crate::error::StartError;
@@ -116,7 +116,7 @@ impl Operators {
     }
 
     /// Keeps the ports open. Returns the handles that end the tasks for operators.
-    pub(super) fn keep(self, config: &Arc<Config>, clients: &Clients) -> Vec<AbortHandle> {
+    pub(super) fn into_tasks(self, config: &Arc<Config>, clients: &Clients) -> Vec<AbortHandle> {
         let token = AdminToken::new(config.clone()).follow(self.workers);
         let mut tasks = vec![tokio::spawn(token).abort_handle()];
         tasks.extend(send_traces(config, clients));
@@ -169,10 +169,10 @@ fn operations(clients: Arc<Clients>, snapshots: SnapshotRequests, core: CoreHand
             })
         }),
         restore: Arc::new(move |order| {
-            core.send(ToCore::Restore(order));
+            core.send(CoreMessage::Restore(order));
         }),
         committed: Box::new(move || committed(&state)),
-        connect: Box::new(move |peer| connect_within(&clients, peer)),
+        connect: Box::new(move |peer| connect_in_process(&clients, peer)),
         reserve: Box::new(move |bytes| {
             let replies = replies.clone();
             Box::pin(async move { Box::new(replies.take(bytes).await) as Reservation })

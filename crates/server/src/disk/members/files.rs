@@ -62,7 +62,7 @@ impl MembershipFiles {
     /// Makes a member list that the replica has changed durable.
     pub(crate) fn write(&mut self, file: &MemberFile) -> io::Result<()> {
         match &self.static_file {
-            Some(path) => file.write(&mut Beside {
+            Some(path) => file.write(&mut ConfigDirectory {
                 path,
                 is_list_outside: &mut self.is_list_outside,
             }),
@@ -72,12 +72,12 @@ impl MembershipFiles {
 }
 
 /// Access to the files next to zoo.cfg.
-struct Beside<'a> {
+struct ConfigDirectory<'a> {
     path: &'a Path,
     is_list_outside: &'a mut bool,
 }
 
-impl MemberFiles for Beside<'_> {
+impl MemberFiles for ConfigDirectory<'_> {
     type Error = io::Error;
 
     fn replace(&mut self, suffix: &str, text: &str) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use history::{HistoryError, Keeper, Origin, Recording, Result, SnapshotAt, Znodes};
+use history::{HistoryError, HistoryStorage, Origin, Recording, Result, SnapshotAt, Znodes};
 use jute::Encode;
 use proto::txn::{TxnHeader, TxnRecord};
 use proto::{Acl, StatPersisted, Zxid};
@@ -49,7 +49,7 @@ impl Memory {
     }
 }
 
-impl Keeper for Memory {
+impl HistoryStorage for Memory {
     type History = Recorded;
 
     fn open(&self) -> Result<Recorded> {

@@ -65,7 +65,7 @@ impl ClientExchange {
             }
             ClientState::Answered { expected } => {
                 let directives = Directives::parse(token)?;
-                let proof = directives.needed("rspauth")?;
+                let proof = directives.required("rspauth")?;
                 if bool::from(proof.ct_eq(&expected)) {
                     Ok(ClientStep::Done)
                 } else {
@@ -84,20 +84,20 @@ fn respond(
     login: &SaslLogin,
 ) -> Result<(Vec<u8>, [u8; 32]), Refusal> {
     let directives = Directives::parse(token)?;
-    let nonce = directives.needed("nonce")?;
+    let nonce = directives.required("nonce")?;
     if !directives
-        .needed("algorithm")?
+        .required("algorithm")?
         .eq_ignore_ascii_case(ALGORITHM)
     {
         return Err(Refusal::Unacceptable("algorithm"));
     }
     if directives
-        .one("charset")?
+        .optional("charset")?
         .is_some_and(|charset| charset != CHARSET)
     {
         return Err(Refusal::Unacceptable("charset"));
     }
-    let offered = directives.one("qop")?.unwrap_or(QOP);
+    let offered = directives.optional("qop")?.unwrap_or(QOP);
     let mut offered = offered.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     if !offered.any(|qop| qop == QOP) {
         return Err(Refusal::Unacceptable("qop"));

@@ -109,24 +109,29 @@ fn judge(
     };
     must(
         "charset",
-        directives.one("charset")?.is_none_or(|it| it == CHARSET),
+        directives
+            .optional("charset")?
+            .is_none_or(|it| it == CHARSET),
     )?;
-    let user = text("username", directives.needed("username")?)?;
-    let realm = directives.needed("realm")?;
+    let user = text("username", directives.required("username")?)?;
+    let realm = directives.required("realm")?;
     must("realm", realm == names.server.as_bytes())?;
-    if !bool::from(directives.needed("nonce")?.ct_eq(nonce)) {
+    if !bool::from(directives.required("nonce")?.ct_eq(nonce)) {
         return Err(Refusal::OtherNonce);
     }
-    let cnonce = directives.needed("cnonce")?;
-    must("nc", directives.one("nc")?.is_none_or(is_one))?;
-    must("qop", directives.one("qop")?.is_none_or(|it| it == QOP))?;
-    let uri = directives.needed("digest-uri")?;
+    let cnonce = directives.required("cnonce")?;
+    must("nc", directives.optional("nc")?.is_none_or(is_one))?;
+    must(
+        "qop",
+        directives.optional("qop")?.is_none_or(|it| it == QOP),
+    )?;
+    let uri = directives.required("digest-uri")?;
     must(
         "digest-uri",
         uri.eq_ignore_ascii_case(names.uri().as_bytes()),
     )?;
-    let response = directives.needed("response")?;
-    let authzid = directives.one("authzid")?;
+    let response = directives.required("response")?;
+    let authzid = directives.optional("authzid")?;
     let known = users.password(&user);
     let proof = Proof {
         user: &user,

@@ -7,13 +7,13 @@ use super::initiate::Exchange as Initiating;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX, environment};
 
 /// `?` begins a context, `!` ends it, and wrapped messages begin with `w`.
-struct Letters {
+struct FakeContext {
     is_client: bool,
     proves_itself: bool,
     is_established: bool,
 }
 
-impl Letters {
+impl FakeContext {
     fn new(is_client: bool, proves_itself: bool) -> Self {
         Self {
             is_client,
@@ -28,7 +28,7 @@ fn library(doing: &'static str) -> GssapiRefusal {
     GssapiRefusal::Library { doing, reason }
 }
 
-impl Context for Letters {
+impl Context for FakeContext {
     fn step(&mut self, token: Option<&[u8]>) -> Result<Option<Vec<u8>>, GssapiRefusal> {
         match (self.is_client, token) {
             (true, None) => {
@@ -66,12 +66,12 @@ impl Context for Letters {
     }
 }
 
-fn server(proves_itself: bool) -> Accepting<Letters> {
-    Accepting::new(Letters::new(false, proves_itself))
+fn server(proves_itself: bool) -> Accepting<FakeContext> {
+    Accepting::new(FakeContext::new(false, proves_itself))
 }
 
-fn client(proves_itself: bool) -> Initiating<Letters> {
-    Initiating::new(Letters::new(true, proves_itself), "ann@HOME".to_owned())
+fn client(proves_itself: bool) -> Initiating<FakeContext> {
+    Initiating::new(FakeContext::new(true, proves_itself), "ann@HOME".to_owned())
 }
 
 fn challenge(accepted: Result<Accepted, GssapiRefusal>) -> Vec<u8> {

@@ -29,7 +29,7 @@ pub struct TlsSource {
 }
 
 /// Interval between checks of the files.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Modification time, length and inode of a file. A difference indicates a change.
 type Stamp = Option<(SystemTime, u64, u64)>;
@@ -97,16 +97,16 @@ impl TlsSource {
     /// connections stay open.
     pub async fn watch(self: Arc<Self>) {
         loop {
-            sleep(LOOK_EVERY).await;
+            sleep(CHECK_EVERY).await;
             let source = self.clone();
             // The files may be on a disk that hangs.
-            if let Err(error) = blocking::run(move || source.look()).await {
+            if let Err(error) = blocking::run(move || source.reload_if_changed()).await {
                 tracing::error!(err = %error, "cannot check the key and trust stores for changes");
             }
         }
     }
 
-    fn look(&self) {
+    fn reload_if_changed(&self) {
         let now = stamps(&self.tls);
         if *self.loaded.read() == now {
             return;

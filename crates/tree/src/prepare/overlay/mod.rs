@@ -181,12 +181,12 @@ impl Overlay {
     }
 
     /// Keeps the changes since [`Self::begin`].
-    pub(super) fn keep(&mut self) {
+    pub(super) fn commit(&mut self) {
         self.undo = None;
     }
 
     /// Undoes the changes since [`Self::begin`].
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         let Some(undo) = self.undo.take() else {
             return;
         };

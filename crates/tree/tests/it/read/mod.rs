@@ -9,7 +9,7 @@ use proto::multi::MultiRead;
 use proto::request::{PathRequest, PathWatchRequest, ReadRequest, SetWatchesRequest, flags};
 use proto::response::ClientInfo;
 use proto::{Acl, SessionId, Stat};
-use zoarium_tree::{Caller, Unanswered};
+use zoarium_tree::{Caller, ReadFailure};
 
 fn path_request(path: Option<&str>) -> PathRequest {
     PathRequest {
@@ -76,7 +76,7 @@ fn a_read_without_room_only_reports_its_size() {
         assert_eq!(answered, Ok(()), "{request:?}");
         for room in [0, 5, 100, whole.len() - 100] {
             let (refused, out, leaves_watch) = within(room);
-            let Err(Unanswered::TooLong { bytes }) = refused else {
+            let Err(ReadFailure::TooLong { bytes }) = refused else {
                 panic!("{request:?} within {room}: {refused:?}")
             };
             assert!(

@@ -204,7 +204,7 @@ impl Leader {
         zxid: Zxid,
         out: &mut Vec<Action>,
     ) -> Result<(), NeverProposed> {
-        self.tell_proposals();
+        self.update_quorum_of_proposals();
         if self.is_standalone {
             // A standalone server does not report each commit, and a reconfiguration does not end a
             // step there.
@@ -345,13 +345,13 @@ impl Leader {
     /// Returns the zxid up to which every up-to-date follower has all proposals on disk. Followers
     /// that have owed an acknowledgement for more than `owed_ms_max` are left out, because they may
     /// hang.
-    pub fn on_disk_of_followers(&self, now_ms: i64, owed_ms_max: i64) -> Zxid {
+    pub fn min_follower_synced_zxid(&self, now_ms: i64, owed_ms_max: i64) -> Zxid {
         let followers = self.links.values().filter(|link| {
             let is_follower = link.kind == LearnerKind::Follower;
             is_follower && link.state == LinkState::Broadcasting
         });
         let behind = followers.filter_map(|link| {
-            let (_, owed_ms) = link.lag.owed(now_ms)?;
+            let (_, owed_ms) = link.lag.oldest_owed_ack(now_ms)?;
             let acked = link.sid.and_then(|sid| self.proposals.acked(sid));
             (owed_ms <= owed_ms_max).then_some(acked.unwrap_or(Zxid::ZERO))
         });

@@ -1,8 +1,8 @@
 //! The command `zoarium restore-path`, which restores a past state of a subtree on running servers.
 
 mod carry_out;
+mod current;
 mod plan;
-mod present;
 
 use std::io::{self, BufRead};
 use std::process::ExitCode;
@@ -12,8 +12,8 @@ use client::{Client, Options};
 use history::ask::Question;
 use history::parse_zxid;
 
-use self::plan::{Plan, Wanted};
-use self::present::Kinds;
+use self::current::Kinds;
+use self::plan::{PastSubtree, Plan};
 use crate::history_tool::parse_moment;
 use crate::history_tool::source::{Parameters, PlaceArgs};
 use crate::tool::output::write_stdout;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RestorePathArgs) -> ExitCode {
 }
 
 fn restore(args: &RestorePathArgs) -> Result<(), ToolError> {
-    let (wanted, kinds) = wanted(args)?;
+    let (past, kinds) = past(args)?;
     let servers = match &args.connect {
         Some(servers) => servers.clone(),
         None => args.place.address.client_servers()?,
@@ -68,7 +68,7 @@ fn restore(args: &RestorePathArgs) -> Result<(), ToolError> {
         .build()?;
     runtime.block_on(async {
         let client = connect(args, &servers).await?;
-        let restored = restore_with(args, &wanted, &kinds, &client).await;
+        let restored = restore_with(args, &past, &kinds, &client).await;
         // If this fails, the session ends after its timeout.
         let _ = client.close().await;
         restored
@@ -76,15 +76,15 @@ fn restore(args: &RestorePathArgs) -> Result<(), ToolError> {
 }
 
 /// Returns the past state of the subtree, and the kinds of its current znodes.
-fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
+fn past(args: &RestorePathArgs) -> Result<(PastSubtree, Kinds), ToolError> {
     let mut source = args.place.open(true)?;
     let parameters = Parameters::default()
         .with("path", Some(&args.path))
         .with("at", Some(&args.at));
-    let mut wanted = Wanted::default();
+    let mut past = PastSubtree::default();
     let mut hidden = 0;
     let last = source.pages(Question::Tree, parameters, usize::MAX, |znode| {
-        wanted.take(znode);
+        past.take(znode);
         Ok(())
     });
     let last = last?;
@@ -96,8 +96,8 @@ fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
         );
         return Err(ToolError::Refused(text));
     }
-    wanted.zxid = last["at"].as_str().and_then(|at| parse_zxid(at).ok());
-    wanted.read_filter(&last["extent"])?;
+    past.zxid = last["at"].as_str().and_then(|at| parse_zxid(at).ok());
+    past.read_filter(&last["extent"])?;
     let parameters = Parameters::default()
         .with("path", Some(&args.path))
         .with("at", last["extent"]["head"].as_str());
@@ -106,7 +106,7 @@ fn wanted(args: &RestorePathArgs) -> Result<(Wanted, Kinds), ToolError> {
         kinds.take(znode);
         Ok(())
     })?;
-    Ok((wanted, kinds))
+    Ok((past, kinds))
 }
 
 async fn connect(args: &RestorePathArgs, servers: &str) -> Result<Client, ToolError> {
@@ -123,14 +123,14 @@ async fn connect(args: &RestorePathArgs, servers: &str) -> Result<Client, ToolEr
 
 async fn restore_with(
     args: &RestorePathArgs,
-    wanted: &Wanted,
+    past: &PastSubtree,
     kinds: &Kinds,
     client: &Client,
 ) -> Result<(), ToolError> {
     // After the sync, this server has applied every write that other servers have acknowledged.
     client.sync(&args.path).await?;
-    let present = present::read(client, &args.path, kinds).await?;
-    let plan = Plan::make(&args.path, wanted, &present, args.force);
+    let current = current::read(client, &args.path, kinds).await?;
+    let plan = Plan::make(&args.path, past, &current, args.force);
     write_stdout(|out| plan.write(args.force, out))?;
     if let Some(obstacle) = plan.obstacles.first() {
         let text = format!("nothing was changed: {obstacle}");
@@ -139,7 +139,7 @@ async fn restore_with(
     if args.dry_run || plan.is_empty() {
         return Ok(());
     }
-    if !args.yes && !agrees()? {
+    if !args.yes && !confirm()? {
         let text =
             "nothing was changed because the plan was not confirmed (answer yes, or use --yes)";
         return Err(ToolError::Refused(text.to_owned()));
@@ -151,7 +151,7 @@ async fn restore_with(
     })
 }
 
-fn agrees() -> Result<bool, ToolError> {
+fn confirm() -> Result<bool, ToolError> {
     write_stdout(|out| write!(out, "execute this plan? (yes/no) "))?;
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);

@@ -9,7 +9,7 @@ use history::record::Kind;
 use proto::{Acl, Zxid};
 use serde_json::Value;
 
-use super::present::Present;
+use super::current::CurrentZnode;
 use crate::history_tool::text::data_bytes;
 use crate::tool::{ToolError, number};
 
@@ -22,7 +22,7 @@ const MASKED: &str = ":***";
 
 /// Past state of a znode.
 #[derive(Debug)]
-pub(super) struct WantedZnode {
+pub(super) struct PastZnode {
     data: Option<Bytes>,
     acl: Vec<Acl>,
     kind: Kind,
@@ -34,13 +34,13 @@ pub(super) struct WantedZnode {
 
 /// Past state of the subtree.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct PastSubtree {
     pub(super) zxid: Option<Zxid>,
-    znodes: BTreeMap<String, WantedZnode>,
+    znodes: BTreeMap<String, PastZnode>,
     filter: PathFilter,
 }
 
-impl Wanted {
+impl PastSubtree {
     /// Adds a znode from an answer.
     pub(super) fn take(&mut self, znode: &Value) {
         let data = data_bytes(&znode["data"]).map(Bytes::from);
@@ -63,7 +63,7 @@ impl Wanted {
             None
         };
         let kind = Kind::from_str_name(&text(&znode["kind"])).unwrap_or_default();
-        let wanted = WantedZnode {
+        let past = PastZnode {
             data,
             acl,
             kind,
@@ -71,7 +71,7 @@ impl Wanted {
             owner: text(&znode["owner"]),
             obstacle,
         };
-        self.znodes.insert(text(&znode["path"]), wanted);
+        self.znodes.insert(text(&znode["path"]), past);
     }
 
     /// Reads the filter of recorded paths.
@@ -130,8 +130,8 @@ pub(super) struct Plan {
 
 /// Builder for a plan.
 struct Planner<'a> {
-    wanted: &'a Wanted,
-    present: &'a BTreeMap<String, Present>,
+    past: &'a PastSubtree,
+    current: &'a BTreeMap<String, CurrentZnode>,
     force: bool,
     /// Znodes that remain although they did not exist in the past.
     kept: BTreeSet<&'a str>,
@@ -143,18 +143,18 @@ struct Planner<'a> {
 impl Plan {
     pub(super) fn make(
         top: &str,
-        wanted: &Wanted,
-        present: &BTreeMap<String, Present>,
+        past: &PastSubtree,
+        current: &BTreeMap<String, CurrentZnode>,
         force: bool,
     ) -> Self {
         let mut planner = Planner {
-            wanted,
-            present,
+            past,
+            current,
             force,
             kept: BTreeSet::new(),
             replaced: Vec::new(),
             plan: Self {
-                zxid: wanted.zxid,
+                zxid: past.zxid,
                 ..Self::default()
             },
         };
@@ -203,12 +203,12 @@ impl Planner<'_> {
     /// servers manage, and the ancestors of all these.
     fn find_kept(&mut self, top: &str) {
         let is_within_system = is_below(SYSTEM, top);
-        for (path, present) in self.present {
-            let kind = present.kind;
-            let is_wanted = self.wanted.znodes.contains_key(path);
+        for (path, current) in self.current {
+            let kind = current.kind;
+            let is_wanted = self.past.znodes.contains_key(path);
             let reason = if path == CONFIG || (is_below(SYSTEM, path) && !is_within_system) {
                 (path == SYSTEM).then_some("servers manage this znode and the znodes below it")
-            } else if !self.wanted.filter.takes(path) {
+            } else if !self.past.filter.is_recorded(path) {
                 Some("the change history does not record it")
             } else if kind == Kind::Ephemeral && !self.force {
                 Some("it is an ephemeral, which its session deletes")
@@ -235,15 +235,14 @@ impl Planner<'_> {
     /// Deletes each znode whose past kind differs, including all its descendants.
     fn replace(&mut self) {
         let mut tops: Vec<&str> = Vec::new();
-        for (path, present) in self.present {
-            let Some(wanted) = self.wanted.znodes.get(path) else {
+        for (path, current) in self.current {
+            let Some(past) = self.past.znodes.get(path) else {
                 continue;
             };
-            let kind = present.kind;
-            let is_same =
-                kind == wanted.kind && (kind != Kind::Ttl || present.ttl_ms == wanted.ttl_ms);
+            let kind = current.kind;
+            let is_same = kind == past.kind && (kind != Kind::Ttl || current.ttl_ms == past.ttl_ms);
             let is_inside = tops.iter().any(|top| is_below(top, path));
-            if is_same || is_inside || wanted.kind == Kind::Ephemeral {
+            if is_same || is_inside || past.kind == Kind::Ephemeral {
                 continue;
             }
             if self.kept.contains(path.as_str()) {
@@ -255,56 +254,56 @@ impl Planner<'_> {
             }
             tops.push(path);
         }
-        for (path, present) in self.present.iter().rev() {
+        for (path, current) in self.current.iter().rev() {
             if tops.iter().any(|top| is_below(top, path)) {
-                let version = present.stat.version;
+                let version = current.stat.version;
                 let path = path.clone();
                 self.plan.steps.push(Step::Delete { path, version });
             }
         }
         self.replaced = tops
             .into_iter()
-            .filter_map(|top| self.present.get_key_value(top))
+            .filter_map(|top| self.current.get_key_value(top))
             .map(|(path, _)| path.as_str())
             .collect();
     }
 
     fn make_and_set(&mut self, top: &str) {
         let is_within_system = is_below(SYSTEM, top);
-        for (path, wanted) in &self.wanted.znodes {
+        for (path, past) in &self.past.znodes {
             if path == CONFIG || (is_below(SYSTEM, path) && !is_within_system) {
                 continue;
             }
-            if wanted.kind == Kind::Ephemeral {
-                let present = self.present.get(path);
-                if !present.is_some_and(is_ephemeral) {
+            if past.kind == Kind::Ephemeral {
+                let current = self.current.get(path);
+                if !current.is_some_and(is_ephemeral) {
                     self.note(format!(
                         "{path} was an ephemeral of session {}; only its client can create it again",
-                        wanted.owner
+                        past.owner
                     ));
                 }
                 continue;
             }
             let is_replaced = self.replaced.iter().any(|top| is_below(top, path));
-            match self.present.get(path).filter(|_| !is_replaced) {
-                None => self.make(path, wanted),
-                Some(present) => self.set(path, wanted, present),
+            match self.current.get(path).filter(|_| !is_replaced) {
+                None => self.make(path, past),
+                Some(current) => self.set(path, past, current),
             }
         }
     }
 
-    fn is_possible(&mut self, path: &str, wanted: &WantedZnode) -> bool {
-        if let Some(obstacle) = wanted.obstacle {
+    fn is_possible(&mut self, path: &str, past: &PastZnode) -> bool {
+        if let Some(obstacle) = past.obstacle {
             self.plan.obstacles.push(format!("{path}: {obstacle}"));
         }
-        wanted.obstacle.is_none()
+        past.obstacle.is_none()
     }
 
-    fn make(&mut self, path: &str, wanted: &WantedZnode) {
-        if !self.is_possible(path, wanted) {
+    fn make(&mut self, path: &str, past: &PastZnode) {
+        if !self.is_possible(path, past) {
             return;
         }
-        match wanted.kind {
+        match past.kind {
             Kind::Container => {
                 self.note(format!(
                     "{path} is a container: servers delete it after its last child"
@@ -312,44 +311,44 @@ impl Planner<'_> {
             }
             Kind::Ttl => self.note(format!(
                 "{path} has a TTL: servers delete it after {} ms without changes and children",
-                wanted.ttl_ms
+                past.ttl_ms
             )),
             Kind::Persistent | Kind::Ephemeral => {}
         }
         self.plan.steps.push(Step::Create {
             path: path.to_owned(),
-            data: wanted.data.clone(),
-            acl: wanted.acl.clone(),
-            kind: wanted.kind,
-            ttl_ms: wanted.ttl_ms,
+            data: past.data.clone(),
+            acl: past.acl.clone(),
+            kind: past.kind,
+            ttl_ms: past.ttl_ms,
         });
     }
 
-    fn set(&mut self, path: &str, wanted: &WantedZnode, present: &Present) {
-        if !self.wanted.filter.takes(path) || !self.is_possible(path, wanted) {
+    fn set(&mut self, path: &str, past: &PastZnode, current: &CurrentZnode) {
+        if !self.past.filter.is_recorded(path) || !self.is_possible(path, past) {
             return;
         }
-        if present.data != wanted.data {
+        if current.data != past.data {
             self.plan.steps.push(Step::SetData {
                 path: path.to_owned(),
-                data: wanted.data.clone(),
-                version: present.stat.version,
+                data: past.data.clone(),
+                version: current.stat.version,
             });
         }
-        if present.acl != wanted.acl {
+        if current.acl != past.acl {
             self.plan.acls.push(Step::SetAcl {
                 path: path.to_owned(),
-                acl: wanted.acl.clone(),
-                aversion: present.stat.aversion,
+                acl: past.acl.clone(),
+                aversion: current.stat.aversion,
             });
         }
     }
 
     /// Deletes znodes that did not exist in the past, children first.
     fn delete(&mut self) {
-        for (path, present) in self.present.iter().rev() {
-            let was_there = match self.wanted.znodes.get(path) {
-                Some(wanted) => wanted.kind != Kind::Ephemeral || is_ephemeral(present),
+        for (path, current) in self.current.iter().rev() {
+            let was_there = match self.past.znodes.get(path) {
+                Some(past) => past.kind != Kind::Ephemeral || is_ephemeral(current),
                 None => false,
             };
             let is_replaced = self.replaced.iter().any(|top| is_below(top, path));
@@ -358,14 +357,14 @@ impl Planner<'_> {
             }
             self.plan.steps.push(Step::Delete {
                 path: path.clone(),
-                version: present.stat.version,
+                version: current.stat.version,
             });
         }
     }
 }
 
-fn is_ephemeral(present: &Present) -> bool {
-    present.kind == Kind::Ephemeral
+fn is_ephemeral(current: &CurrentZnode) -> bool {
+    current.kind == Kind::Ephemeral
 }
 
 impl Step {

@@ -93,7 +93,7 @@ impl Layout {
     }
 
     /// Returns a sentence about what happens to the files at the end.
-    pub(super) fn farewell(&self) -> String {
+    pub(super) fn files_after_stop(&self) -> String {
         match self.scratch {
             Some(_) => format!(
                 "Their directory {} will be removed.",

@@ -82,7 +82,7 @@ fn start_and_wait(args: &QuickstartArgs) -> Result<ExitCode, String> {
             }
         }
         members.stop();
-        terminal::say!("All members have stopped. {}", layout.farewell());
+        terminal::say!("All members have stopped. {}", layout.files_after_stop());
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -1,9 +1,9 @@
 //! The command `zoarium test-server`, which runs servers for tests of programs in any language.
 
 mod command;
-mod ends;
 mod http;
 mod orders;
+mod stop_signals;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use self::command::Command;
-use self::ends::Ends;
 use self::orders::{Answer, Order};
+use self::stop_signals::StopSignals;
 use crate::ServerError;
 use crate::start::log_output::FlushAtEnd;
 use crate::start::logging::{self, LogArgs};
@@ -123,9 +123,9 @@ async fn serve(builder: TestEnsembleBuilder) -> Result<(), ServerError> {
             why: error.to_string(),
         }
     };
-    let mut ends = Ends::listen().map_err(failed("cannot listen for signals"))?;
+    let mut stop_signals = StopSignals::listen().map_err(failed("cannot listen for signals"))?;
     let mut ensemble = tokio::select! {
-        () = ends.next() => return Ok(()),
+        () = stop_signals.next() => return Ok(()),
         started = builder.start() => started?,
     };
     let (sender, mut orders) = mpsc::channel(ORDERS_MAX);
@@ -147,16 +147,20 @@ async fn serve(builder: TestEnsembleBuilder) -> Result<(), ServerError> {
     // A reader that has closed the output has ended.
     if written.is_ok() {
         orders::read_stdin(sender).map_err(ServerError::Threads)?;
-        follow(&mut ensemble, &mut ends, &mut orders).await;
+        follow(&mut ensemble, &mut stop_signals, &mut orders).await;
     }
     ensemble.stop().await
 }
 
 /// Executes commands until there is a reason to stop.
-async fn follow(ensemble: &mut TestEnsemble, ends: &mut Ends, orders: &mut mpsc::Receiver<Order>) {
+async fn follow(
+    ensemble: &mut TestEnsemble,
+    stop_signals: &mut StopSignals,
+    orders: &mut mpsc::Receiver<Order>,
+) {
     loop {
         let order = tokio::select! {
-            () = ends.next() => return,
+            () = stop_signals.next() => return,
             order = orders.recv() => order,
         };
         let Some(Order::Command { line, answer }) = order else {
@@ -168,7 +172,7 @@ async fn follow(ensemble: &mut TestEnsemble, ends: &mut Ends, orders: &mut mpsc:
             result.map_err(|error| error.to_string())
         };
         let result = tokio::select! {
-            () = ends.next() => return,
+            () = stop_signals.next() => return,
             result = executing => result,
         };
         // The client of a command may have closed its connection.

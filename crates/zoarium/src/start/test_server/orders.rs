@@ -67,7 +67,7 @@ pub(super) fn read_stdin(orders: Orders) -> io::Result<()> {
     let thread = std::thread::Builder::new().name(name);
     thread.spawn(move || {
         // A reader that has failed sends no further commands, like a reader that was closed.
-        let _ = carry(&mut BufReader::new(io::stdin()), &orders);
+        let _ = send_lines(&mut BufReader::new(io::stdin()), &orders);
         if !is_null(&io::stdin()).unwrap_or(false) {
             let _ = orders.blocking_send(Order::InputClosed);
         }
@@ -75,7 +75,7 @@ pub(super) fn read_stdin(orders: Orders) -> io::Result<()> {
     Ok(())
 }
 
-fn carry(input: &mut impl BufRead, orders: &Orders) -> io::Result<()> {
+fn send_lines(input: &mut impl BufRead, orders: &Orders) -> io::Result<()> {
     loop {
         let mut line = Vec::new();
         let mut limited = input.by_ref().take(LINE_BYTES_MAX);

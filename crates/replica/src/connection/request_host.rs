@@ -8,13 +8,13 @@ use proto::connect::AuthPacket;
 use proto::request::{ReadRequest, WriteRequest};
 use proto::{ErrorCode, OpCode, Xid, Zxid};
 
-use super::answering::{Drained, Pace, Replying, Responder};
-use super::holding::{Holding, ephemerals_of};
+use super::answering::{DrainOutcome, Pace, ReplyHost, Responder};
 use super::identities::Identities;
 use super::queue::{
     ClientConnection, QueuedWork, REPLIES_BEFORE_WRITE_BYTES, RequestHead, WaitingRead,
 };
-use super::request::{Incoming, RequestKind, is_slow};
+use super::request::{IncomingRequest, RequestKind, is_slow};
+use super::resource_counts::{ResourceCounts, ephemerals_of};
 use super::unordered::{SyncStep, is_authenticated, refusal_of_undecodable, sync_step};
 use crate::interface::effect::Service;
 use crate::interface::input::{ClientRequest, SyncRequest, Ticket};
@@ -35,8 +35,9 @@ pub struct ConnectionRules<'a> {
     pub eager_acl_check: bool,
     /// Whether the requests have waited so long that they are refused.
     pub is_late: bool,
-    /// Whether the client's watches and ephemeral znodes are bounded. See [`Taking::may_hold`].
-    pub bounds_holding: bool,
+    /// Whether the client's watches and ephemeral znodes are bounded. See
+    /// [`RequestHost::permits_resources`].
+    pub bounds_resources: bool,
     /// Maximum size of the paths that a connection may watch, bytes.
     pub watch_bytes_max: usize,
 }
@@ -45,15 +46,16 @@ pub struct ConnectionRules<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
     /// No condition.
-    GoOn,
-    /// Room for a reply of this size in bytes.
-    Room(usize),
+    Continue,
+    /// Memory for a reply of this size in bytes.
+    ReplyMemory(usize),
     /// A turn for a slow read.
-    Turn,
+    SlowReadTurn,
     /// Answers to some of the requests that wait for a transaction.
     Wait,
-    /// The host's work on the SASL token that is the next request. See [`Taking::works_on_token`].
-    Login,
+    /// The host's work on the SASL token that is the next request. See
+    /// [`RequestHost::needs_token_work`].
+    SaslToken,
     /// The connection ends, and its outbox is not sent.
     Close,
 }
@@ -75,29 +77,29 @@ pub enum ConnectionNote<'a> {
     /// ends without an answer, so that the client tries another server instead of failing.
     Ensemble {
         /// Whether the named ensemble is this one.
-        is_let_in: bool,
+        is_accepted: bool,
         /// Whether this server knows any names to compare.
         is_compared: bool,
     },
     /// The connection has too many identities and ends.
-    TooMany,
+    TooManyIdentities,
     /// The credentials are wrong, or belong to an unsupported scheme, and the connection ends.
-    Failed {
+    AuthenticationFailed {
         /// Authentication scheme.
         scheme: Option<&'a str>,
     },
     /// The client sent a request without the required authentication, and the connection ends.
-    Missing,
+    NotAuthenticated,
     /// The client requested an operation that does not exist, and the connection ends.
     UnknownOp(i32),
     /// A request has waited too long.
     Throttled,
     /// A request would exceed the limit on the client's watches or ephemeral znodes.
-    TooMuch,
+    TooManyResources,
 }
 
 /// Callbacks to the host while requests of a connection are handled.
-pub trait Taking: Replying {
+pub trait RequestHost: ReplyHost {
     /// Data that the host keeps with an unhandled request.
     type Extra;
 
@@ -116,7 +118,7 @@ pub trait Taking: Replying {
 
     /// Returns whether a SASL token needs slow work outside this call before it is handled. The
     /// batch then stops before the token.
-    fn works_on_token(&self) -> bool {
+    fn needs_token_work(&self) -> bool {
         false
     }
 
@@ -126,7 +128,7 @@ pub trait Taking: Replying {
     }
 
     /// Returns whether a client that occupies `_held` may occupy `_more` in addition.
-    fn may_hold(&mut self, _held: Holding, _more: Holding) -> bool {
+    fn permits_resources(&mut self, _held: ResourceCounts, _more: ResourceCounts) -> bool {
         true
     }
 
@@ -152,10 +154,10 @@ impl Responder<'_> {
     ///
     /// Stops early when the outbox is large enough, or before a reply that the pace does not
     /// permit. The remaining requests stay in `incoming`, unless the connection ends.
-    pub fn take<H: Taking>(
+    pub fn take<H: RequestHost>(
         &self,
         client: &mut ClientConnection<H::Note>,
-        incoming: &mut VecDeque<Incoming<H::Extra>>,
+        incoming: &mut VecDeque<IncomingRequest<H::Extra>>,
         rules: ConnectionRules<'_>,
         pace: Pace,
         host: &mut H,
@@ -176,18 +178,18 @@ impl Responder<'_> {
             let Some(next) = incoming.front() else {
                 break;
             };
-            if next.kind.waits_for_replica() && client.holds_up_writes() {
+            if next.kind.waits_for_replica() && client.must_delay_writes() {
                 return Resume::Wait;
             }
-            if matches!(next.kind, RequestKind::Sasl(_)) && batch.host.works_on_token() {
-                return Resume::Login;
+            if matches!(next.kind, RequestKind::Sasl(_)) && batch.host.needs_token_work() {
+                return Resume::SaslToken;
             }
             let Some(next) = incoming.pop_front() else {
                 break;
             };
             batch.handle(client, next);
         }
-        let next = batch.stops.unwrap_or(Resume::GoOn);
+        let next = batch.stops.unwrap_or(Resume::Continue);
         if client.ends_after_flush || next == Resume::Close {
             incoming.clear();
         }
@@ -195,9 +197,13 @@ impl Responder<'_> {
     }
 }
 
-impl<H: Taking> Batch<'_, '_, H> {
-    fn handle(&mut self, client: &mut ClientConnection<H::Note>, incoming: Incoming<H::Extra>) {
-        let Incoming {
+impl<H: RequestHost> Batch<'_, '_, H> {
+    fn handle(
+        &mut self,
+        client: &mut ClientConnection<H::Note>,
+        incoming: IncomingRequest<H::Extra>,
+    ) {
+        let IncomingRequest {
             xid,
             kind,
             body,
@@ -214,28 +220,28 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
         match kind {
             RequestKind::Write(request) => {
-                let asked = self.asked(xid, request.op(), frame_bytes);
-                self.write(client, asked, request, body);
+                let head = self.request_head(xid, request.op(), frame_bytes);
+                self.write(client, head, request, body);
             }
             RequestKind::Sync(path) => {
-                let asked = self.asked(xid, OpCode::Sync, frame_bytes);
-                self.sync(client, asked, path);
+                let head = self.request_head(xid, OpCode::Sync, frame_bytes);
+                self.sync(client, head, path);
             }
             RequestKind::Read(op, request) => {
-                let asked = self.asked(xid, op, frame_bytes);
-                self.read(client, asked, request, body, note);
+                let head = self.request_head(xid, op, frame_bytes);
+                self.read(client, head, request, body, note);
             }
             RequestKind::Undecodable(op) => {
                 let refusal = refusal_of_undecodable(op, self.rules.sessions.is_read_only);
-                let asked = self.asked(xid, op, frame_bytes);
-                self.enqueue(client, asked, QueuedWork::Refuse(refusal));
+                let head = self.request_head(xid, op, frame_bytes);
+                self.enqueue(client, head, QueuedWork::Refuse(refusal));
             }
             RequestKind::Auth(packet) => self.authenticate(client, xid, &packet),
             RequestKind::Sasl(token) => self.take_token(client, xid, token.expose()),
             RequestKind::UnknownOp(op) => {
                 self.host.note(ConnectionNote::UnknownOp(op));
-                let asked = self.asked(xid, OpCode::Error, 0);
-                self.refuse(client, asked, Zxid(-1), ErrorCode::Unimplemented);
+                let head = self.request_head(xid, OpCode::Error, 0);
+                self.refuse(client, head, Zxid(-1), ErrorCode::Unimplemented);
             }
         }
     }
@@ -252,34 +258,35 @@ impl<H: Taking> Batch<'_, '_, H> {
     ) -> bool {
         let is_login = matches!(kind, RequestKind::Auth(_) | RequestKind::Sasl(_));
         if !is_login && !is_authenticated(self.rules.enforced_schemes, &client.identities) {
-            self.host.note(ConnectionNote::Missing);
-            let asked = self.asked(xid, OpCode::Auth, 0);
+            self.host.note(ConnectionNote::NotAuthenticated);
+            let head = self.request_head(xid, OpCode::Auth, 0);
             let err = ErrorCode::SessionClosedRequireSaslAuth;
-            self.refuse(client, asked, Zxid::ZERO, err);
+            self.refuse(client, head, Zxid::ZERO, err);
             return true;
         }
         let has_long_watches = self.has_too_long_watches(kind);
-        if !self.rules.is_late && !self.rules.bounds_holding && !has_long_watches {
+        if !self.rules.is_late && !self.rules.bounds_resources && !has_long_watches {
             return false;
         }
         let Some(op) = kind.op().filter(|op| op.may_be_throttled()) else {
             return false;
         };
-        let is_too_much = has_long_watches || !self.rules.is_late && self.is_too_much(client, kind);
-        if !self.rules.is_late && !is_too_much {
+        let exceeds_resources =
+            has_long_watches || !self.rules.is_late && self.exceeds_resources(client, kind);
+        if !self.rules.is_late && !exceeds_resources {
             return false;
         }
-        self.host.note(if is_too_much {
-            ConnectionNote::TooMuch
+        self.host.note(if exceeds_resources {
+            ConnectionNote::TooManyResources
         } else {
             ConnectionNote::Throttled
         });
-        let asked = self.asked(xid, op, frame_bytes);
-        self.enqueue(client, asked, QueuedWork::Refuse(ErrorCode::ThrottledOp));
+        let head = self.request_head(xid, op, frame_bytes);
+        self.enqueue(client, head, QueuedWork::Refuse(ErrorCode::ThrottledOp));
         // Clients ignore an error reply to this request and would consider their watches set, so
         // the connection ends. For a late request, Apache ZooKeeper sends only the error reply.
         let sets_again = matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
-        client.ends_after_flush |= is_too_much && sets_again;
+        client.ends_after_flush |= exceeds_resources && sets_again;
         true
     }
 
@@ -301,18 +308,22 @@ impl<H: Taking> Batch<'_, '_, H> {
     }
 
     /// Returns whether the client would have too many watches or ephemeral znodes.
-    fn is_too_much(&mut self, client: &ClientConnection<H::Note>, kind: &RequestKind) -> bool {
-        if !self.rules.bounds_holding {
+    fn exceeds_resources(
+        &mut self,
+        client: &ClientConnection<H::Note>,
+        kind: &RequestKind,
+    ) -> bool {
+        if !self.rules.bounds_resources {
             return false;
         }
-        let more = Holding::added_by(kind, self.responder);
-        more != Holding::default()
+        let more = ResourceCounts::added_by(kind, self.responder);
+        more != ResourceCounts::default()
             && !self
                 .host
-                .may_hold(Holding::of(client, self.responder), more)
+                .permits_resources(ResourceCounts::of(client, self.responder), more)
     }
 
-    fn asked(&self, xid: Xid, op: OpCode, frame_bytes: usize) -> RequestHead {
+    fn request_head(&self, xid: Xid, op: OpCode, frame_bytes: usize) -> RequestHead {
         RequestHead {
             xid,
             op,
@@ -325,34 +336,33 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn refuse(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: RequestHead,
+        head: RequestHead,
         zxid: Zxid,
         err: ErrorCode,
     ) {
         self.responder
-            .reply(client, asked, zxid, self.host, |_| Err(err));
+            .reply(client, head, zxid, self.host, |_| Err(err));
         client.ends_after_flush = true;
     }
 
     fn write(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: RequestHead,
+        head: RequestHead,
         request: WriteRequest,
         body: Bytes,
     ) {
         let (rules, responder) = (self.rules, self.responder);
         let is_checked = rules.eager_acl_check && !rules.sessions.is_read_only;
-        if is_checked && let Some(err) = responder.tree.refuses_at_once(&request, &self.identities)
-        {
+        if is_checked && let Some(err) = responder.tree.eager_refusal(&request, &self.identities) {
             // This answer precedes the queue and needs no transaction.
-            return responder.reply(client, asked, Zxid::ZERO, self.host, |_| Err(err));
+            return responder.reply(client, head, Zxid::ZERO, self.host, |_| Err(err));
         }
         let host = &*self.host;
         let step = write_step(rules.sessions, responder.session, &request, || {
             host.sessions()
         });
-        let ephemerals = if rules.bounds_holding {
+        let ephemerals = if rules.bounds_resources {
             ephemerals_of(&request)
         } else {
             0
@@ -362,14 +372,14 @@ impl<H: Taking> Batch<'_, '_, H> {
             WriteStep::Order => (write, None),
             WriteStep::UpgradeAndOrder(timeout_ms) => (write, Some(timeout_ms)),
             WriteStep::OrderInVain(err) => (QueuedWork::WriteInVain(err), None),
-            WriteStep::CloseLocal => return self.enqueue(client, asked, QueuedWork::CloseLocal),
-            WriteStep::Refuse(err) => return self.enqueue(client, asked, QueuedWork::Refuse(err)),
+            WriteStep::CloseLocal => return self.enqueue(client, head, QueuedWork::CloseLocal),
+            WriteStep::Refuse(err) => return self.enqueue(client, head, QueuedWork::Refuse(err)),
         };
-        client.enqueue(asked, work);
+        client.enqueue(head, work);
         self.host.submit(ClientRequest {
             ticket: Ticket(responder.watcher.0),
             session: responder.session,
-            cxid: asked.xid.0,
+            cxid: head.xid.0,
             identities: self.identities.clone(),
             request,
             body,
@@ -381,7 +391,7 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn sync(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: RequestHead,
+        head: RequestHead,
         path: Option<Str>,
     ) {
         let ConnectionRules {
@@ -390,17 +400,17 @@ impl<H: Taking> Batch<'_, '_, H> {
         match sync_step(service, sessions.is_read_only) {
             SyncStep::Ask => {
                 let work = QueuedWork::ForwardedSync { path: path.clone() };
-                client.enqueue(asked, work);
+                client.enqueue(head, work);
                 self.host.sync(SyncRequest {
                     ticket: Ticket(self.responder.watcher.0),
                     session: self.responder.session,
-                    cxid: asked.xid.0,
+                    cxid: head.xid.0,
                     identities: self.identities.clone(),
                     path,
                 });
             }
-            SyncStep::Answer => self.enqueue(client, asked, QueuedWork::Sync { path }),
-            SyncStep::Refuse(err) => self.enqueue(client, asked, QueuedWork::Refuse(err)),
+            SyncStep::Answer => self.enqueue(client, head, QueuedWork::Sync { path }),
+            SyncStep::Refuse(err) => self.enqueue(client, head, QueuedWork::Refuse(err)),
         }
     }
 
@@ -408,19 +418,19 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn enqueue(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: RequestHead,
+        head: RequestHead,
         work: QueuedWork<H::Note>,
     ) {
-        client.enqueue(asked, work);
+        client.enqueue(head, work);
         self.drain(client);
     }
 
     fn drain(&mut self, client: &mut ClientConnection<H::Note>) {
         match self.responder.drain(client, self.pace, self.host) {
-            Drained::All => {}
-            Drained::Some => self.stops = Some(Resume::GoOn),
-            Drained::TooLong(bytes) => self.stops = Some(Resume::Room(bytes)),
-            Drained::Slow => self.stops = Some(Resume::Turn),
+            DrainOutcome::All => {}
+            DrainOutcome::Some => self.stops = Some(Resume::Continue),
+            DrainOutcome::TooLong(bytes) => self.stops = Some(Resume::ReplyMemory(bytes)),
+            DrainOutcome::Slow => self.stops = Some(Resume::SlowReadTurn),
         }
     }
 
@@ -428,7 +438,7 @@ impl<H: Taking> Batch<'_, '_, H> {
     fn read(
         &mut self,
         client: &mut ClientConnection<H::Note>,
-        asked: RequestHead,
+        head: RequestHead,
         request: ReadRequest,
         body: Bytes,
         note: H::Note,
@@ -437,19 +447,19 @@ impl<H: Taking> Batch<'_, '_, H> {
         let is_first = client.waiting() == 0;
         let is_slow = is_slow(tree, &request);
         if is_first && is_slow && !self.pace.answers_slow {
-            self.stops = Some(Resume::Turn);
+            self.stops = Some(Resume::SlowReadTurn);
         } else if is_first {
             let (identities, room) = (&*self.identities, self.pace.room);
             let answered = self
                 .responder
-                .read(client, asked, &request, identities, room, self.host);
+                .read(client, head, &request, identities, room, self.host);
             let Err(bytes) = answered else {
                 if is_slow {
-                    self.stops = Some(Resume::GoOn);
+                    self.stops = Some(Resume::Continue);
                 }
                 return;
             };
-            self.stops = Some(Resume::Room(bytes));
+            self.stops = Some(Resume::ReplyMemory(bytes));
         }
         let mut expected_bytes = tree.expected_bytes(&request);
         if is_slow {
@@ -457,13 +467,13 @@ impl<H: Taking> Batch<'_, '_, H> {
             expected_bytes = expected_bytes.max(REPLIES_BEFORE_WRITE_BYTES + 1);
         }
         let work = QueuedWork::Read {
-            request: WaitingRead::new(asked.op, request, body),
+            request: WaitingRead::new(head.op, request, body),
             identities: self.identities.clone(),
             expected_bytes: expected_bytes.max(client.longest_write()),
             is_slow,
             note,
         };
-        client.enqueue(asked, work);
+        client.enqueue(head, work);
     }
 
     /// Answers a SASL token. The answer contains an empty token if the exchange has no further one.
@@ -477,9 +487,9 @@ impl<H: Taking> Batch<'_, '_, H> {
             SaslAnswer::Closed => return self.stops = Some(Resume::Close),
         };
         client.ends_after_flush |= outcome.is_err();
-        let asked = self.asked(xid, OpCode::Sasl, 0);
+        let head = self.request_head(xid, OpCode::Sasl, 0);
         self.responder
-            .reply(client, asked, Zxid::ZERO, self.host, |out| {
+            .reply(client, head, Zxid::ZERO, self.host, |out| {
                 token.encode(out);
                 outcome
             });
@@ -493,7 +503,7 @@ impl<H: Taking> Batch<'_, '_, H> {
         xid: Xid,
         packet: &AuthPacket,
     ) {
-        let asked = self.asked(xid, OpCode::Auth, 0);
+        let head = self.request_head(xid, OpCode::Auth, 0);
         let settings = &self.responder.tree.settings().auth;
         let scheme = packet.scheme.as_deref();
         let address = self.host.address();
@@ -502,30 +512,31 @@ impl<H: Taking> Batch<'_, '_, H> {
         let ensemble = settings.ensemble.as_ref();
         if let Some(ensemble) = ensemble.filter(|_| scheme == Some("ensemble")) {
             let is_named = data.is_some_and(|name| !name.is_empty());
-            let is_let_in = named.is_ok();
+            let is_accepted = named.is_ok();
             self.host.note(ConnectionNote::Ensemble {
-                is_let_in,
+                is_accepted,
                 is_compared: !ensemble.names.is_empty() && is_named,
             });
-            if !is_let_in {
+            if !is_accepted {
                 self.stops = Some(Resume::Close);
                 return;
             }
         }
-        let joined = named.map(|named| client.add_identities(named));
-        match joined {
+        let merge_identities = named.map(|named| client.add_identities(named));
+        match merge_identities {
             Ok(Ok(())) => {
                 self.identities = client.identities.clone();
                 self.responder
-                    .reply(client, asked, Zxid::ZERO, self.host, |_| Ok(()));
+                    .reply(client, head, Zxid::ZERO, self.host, |_| Ok(()));
             }
             Ok(Err(_)) => {
-                self.host.note(ConnectionNote::TooMany);
-                self.refuse(client, asked, Zxid::ZERO, ErrorCode::AuthFailed);
+                self.host.note(ConnectionNote::TooManyIdentities);
+                self.refuse(client, head, Zxid::ZERO, ErrorCode::AuthFailed);
             }
             Err(err) => {
-                self.host.note(ConnectionNote::Failed { scheme });
-                self.refuse(client, asked, Zxid::ZERO, err);
+                self.host
+                    .note(ConnectionNote::AuthenticationFailed { scheme });
+                self.refuse(client, head, Zxid::ZERO, err);
             }
         }
     }

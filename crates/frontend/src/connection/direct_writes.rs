@@ -11,11 +11,11 @@ use host::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
 use transport::TcpWriter;
 
 use crate::connection::outgoing::Outgoing;
-use crate::connection::{Connection, ConnectionState, Writing};
+use crate::connection::{BytesInWrite, Connection, ConnectionState};
 
 /// State of the core's direct writes to a client's socket.
 #[derive(Debug, Default)]
-pub(crate) struct AtOnce {
+pub(crate) struct DirectWrites {
     /// Writer for the socket. `None` if only the task can write, and after the end of the
     /// connection.
     writer: Option<TcpWriter>,
@@ -23,7 +23,7 @@ pub(crate) struct AtOnce {
     direct: DirectWrite,
 }
 
-impl AtOnce {
+impl DirectWrites {
     /// Drops the writer, so that the socket can be closed. Called at the end of the task.
     pub(crate) fn end(&mut self) {
         self.writer = None;
@@ -33,13 +33,13 @@ impl AtOnce {
 impl Connection {
     /// Allows the core to write to the socket directly.
     pub(crate) fn write_at_once(&self, writer: TcpWriter) {
-        self.lock().at_once.writer = Some(writer);
+        self.lock().direct_writes.writer = Some(writer);
     }
 
     /// Writes the outbox to the socket without the task. Returns `false` if the task must be woken,
     /// because it has other work or because output remains.
     pub(crate) fn try_write(&self) -> bool {
-        if self.is_closed() || self.has_left_over() {
+        if self.is_closed() || self.has_deferred() {
             return false;
         }
         let begun = self.lock().begin_write();
@@ -57,23 +57,23 @@ impl ConnectionState {
     /// Returns whether the connection has too many unanswered requests to read further requests.
     /// Records that the task is about to wait: for answers in this case, and otherwise only for its
     /// client.
-    pub(crate) fn is_full_before_wait(&mut self) -> bool {
+    pub(crate) fn must_wait_for_answers(&mut self) -> bool {
         let is_full = self.is_full();
-        self.at_once.direct.task_waits(!is_full);
+        self.direct_writes.direct.task_waits(!is_full);
         is_full
     }
 
     /// Returns whether unanswered requests delay further writes. Records that the task is about to
     /// wait for other work than its client.
-    pub(crate) fn holds_up_writes_before_wait(&mut self) -> bool {
-        self.at_once.direct.task_waits(false);
-        self.client.holds_up_writes()
+    pub(crate) fn must_delay_writes_before_wait(&mut self) -> bool {
+        self.direct_writes.direct.task_waits(false);
+        self.client.must_delay_writes()
     }
 
     /// Removes the output to write from the outbox. The previous output must already have been
     /// written. Returns `None` while the core writes. The core then wakes the task.
     pub(crate) fn take_to_write(&mut self) -> Option<Outgoing> {
-        let may = self.at_once.direct.task_may_write();
+        let may = self.direct_writes.direct.task_may_write();
         may.then(|| self.take_outbox())
     }
 
@@ -81,7 +81,7 @@ impl ConnectionState {
     /// written.
     fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
         let outbox_bytes = self.client.outbox.len();
-        let may = self.at_once.direct.may_begin()
+        let may = self.direct_writes.direct.may_begin()
             && !self.client.ends_after_flush
             && self.writing.bytes == 0
             && self.long_events.is_empty()
@@ -90,15 +90,15 @@ impl ConnectionState {
         if !may {
             return None;
         }
-        let writer = self.at_once.writer.clone()?;
-        self.at_once.direct.begin();
+        let writer = self.direct_writes.writer.clone()?;
+        self.direct_writes.direct.begin();
         Some((writer, self.take_outbox().frames))
     }
 
     /// Records that `written` bytes of the frames were written, and returns the rest to the outbox.
     /// Returns `false` if the task must be woken.
     fn end_write(&mut self, mut frames: Vec<u8>, written: usize) -> bool {
-        let Writing { event_bytes, .. } = std::mem::take(&mut self.writing);
+        let BytesInWrite { event_bytes, .. } = std::mem::take(&mut self.writing);
         if written < frames.len() {
             frames.drain(..written);
             // Long events that arrived during the write come after the rest of the frames.
@@ -109,9 +109,9 @@ impl ConnectionState {
             self.client.outbox = frames;
             self.event_bytes += event_bytes;
         }
-        self.note_held();
+        self.update_buffered_bytes();
         let is_all = self.client.outbox.is_empty() && self.long_events.is_empty();
-        self.at_once.direct.end(is_all) && !self.client.ends_after_flush
+        self.direct_writes.direct.end(is_all) && !self.client.ends_after_flush
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
         let (theirs, peer) = listener.accept().unwrap();
         let connection = Connection::new(WatcherId(1), peer, Arc::from([]), Arc::default());
         connection.write_at_once(TcpWriter::split(ours).1);
-        assert!(!connection.lock().is_full_before_wait());
+        assert!(!connection.lock().must_wait_for_answers());
         (connection, theirs)
     }
 
@@ -211,9 +211,9 @@ mod tests {
         connection.lock().client.ends_after_flush = true;
         assert!(!connection.try_write(), "it ends then");
         connection.lock().client.ends_after_flush = false;
-        assert!(!connection.lock().holds_up_writes_before_wait());
+        assert!(!connection.lock().must_delay_writes_before_wait());
         assert!(!connection.try_write(), "it waits for answers");
-        assert!(!connection.lock().is_full_before_wait());
+        assert!(!connection.lock().must_wait_for_answers());
         push(&connection, &vec![0; CLIENT_BYTES_WRITTEN_BY_CORE_MAX]);
         assert!(!connection.try_write(), "long");
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
         );
         assert!(connection.lock().take_to_write().unwrap().is_empty());
         push(&connection, b"reply");
-        connection.lock().at_once.end();
+        connection.lock().direct_writes.end();
         assert!(!connection.try_write(), "it has ended");
     }
 }

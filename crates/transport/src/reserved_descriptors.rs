@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 
 /// File descriptors that connections leave free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilesKept {
+pub enum ReservedDescriptors {
     /// Clients also leave some file descriptors for members.
     ByClients,
     /// Members leave some file descriptors for logs, snapshots and outgoing connections of this
@@ -23,7 +23,7 @@ pub enum FilesKept {
 const KEPT_BY_CLIENTS: u64 = 64;
 const KEPT_BY_MEMBERS: u64 = 32;
 
-impl FilesKept {
+impl ReservedDescriptors {
     /// Returns whether this connection uses one of the reserved file descriptors.
     ///
     /// The system assigns the lowest free number to each new descriptor. A high number therefore
@@ -53,9 +53,9 @@ mod tests {
     use super::*;
 
     /// A file descriptor with this number.
-    struct Numbered(i32);
+    struct NumberedDescriptor(i32);
 
-    impl AsRawFd for Numbered {
+    impl AsRawFd for NumberedDescriptor {
         fn as_raw_fd(&self) -> i32 {
             self.0
         }
@@ -63,8 +63,12 @@ mod tests {
 
     #[test]
     fn members_may_use_the_reserved_descriptors() {
-        let (clients, members) = (FilesKept::ByClients, FilesKept::ByMembers);
-        let has = |kept: FilesKept, number, limit| kept.has(&Numbered(number), limit);
+        let (clients, members) = (
+            ReservedDescriptors::ByClients,
+            ReservedDescriptors::ByMembers,
+        );
+        let has =
+            |kept: ReservedDescriptors, number, limit| kept.has(&NumberedDescriptor(number), limit);
         assert!(!has(clients, 1024 - 65, Some(1024)) && has(clients, 1024 - 64, Some(1024)));
         assert!(!has(members, 1024 - 33, Some(1024)) && has(members, 1024 - 32, Some(1024)));
         assert!(!has(clients, 59, Some(80)) && has(clients, 60, Some(80)));

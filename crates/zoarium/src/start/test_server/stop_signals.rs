@@ -12,13 +12,13 @@ use tokio::time::{Interval, interval};
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reasons to stop the servers.
-pub(super) struct Ends {
+pub(super) struct StopSignals {
     signals: [Signal; 3],
     parent: Option<Pid>,
     checks: Interval,
 }
 
-impl Ends {
+impl StopSignals {
     /// Begins to listen for signals.
     ///
     /// # Errors

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use proto::SessionId;
-use replica::connection::{Holding, Identities};
+use replica::connection::{Identities, ResourceCounts};
 use tree::WatcherId;
 
-use super::holdings::{Beyond, HeldBy};
+use super::resources::{ExceededBound, ShareResources};
 use super::share::Share;
 
 /// Budgets that apply to a connection.
-pub struct Obeyed {
+pub struct ConnectionBudgets {
     connection: WatcherId,
     /// Identities of the connection when its shares were determined.
     identities: Identities,
@@ -18,17 +18,17 @@ pub struct Obeyed {
 }
 
 /// Error for a request that exceeds a share.
-pub struct BeyondBudget {
+pub struct BudgetExceeded {
     pub(super) share: Arc<Share>,
-    pub(super) beyond: Beyond,
+    pub(super) exceeded: ExceededBound,
 }
 
-impl Obeyed {
+impl ConnectionBudgets {
     /// Registers a connection with its shares. `identities` are the identities for which the shares
     /// were determined.
     pub fn begin(connection: WatcherId, identities: Identities, shares: Arc<[Arc<Share>]>) -> Self {
         for share in shares.iter() {
-            share.with_held(|held| held.join(connection));
+            share.with_resources(|held| held.join(connection));
         }
         Self {
             connection,
@@ -38,14 +38,14 @@ impl Obeyed {
     }
 
     /// Returns whether the shares are still valid for a connection with these identities.
-    pub fn holds_for(&self, identities: &Identities) -> bool {
+    pub fn is_valid_for(&self, identities: &Identities) -> bool {
         Arc::ptr_eq(&self.identities, identities)
     }
 
     /// Removes the connection from its shares.
     pub fn leave(&self) {
         for share in self.shares.iter() {
-            share.with_held(|held| held.leave(self.connection));
+            share.with_resources(|held| held.leave(self.connection));
         }
     }
 
@@ -53,12 +53,17 @@ impl Obeyed {
     ///
     /// # Errors
     /// If the request exceeds a bound of a share.
-    pub fn may_hold(&self, held: Holding, more: Holding) -> Result<(), BeyondBudget> {
+    pub fn permits_resources(
+        &self,
+        held: ResourceCounts,
+        more: ResourceCounts,
+    ) -> Result<(), BudgetExceeded> {
         for share in self.shares.iter() {
-            let judge = |of: &mut HeldBy| of.judge(self.connection, held, more, share.budget());
-            if let Some(beyond) = share.with_held(judge).flatten() {
+            let judge =
+                |of: &mut ShareResources| of.judge(self.connection, held, more, share.budget());
+            if let Some(exceeded) = share.with_resources(judge).flatten() {
                 let share = share.clone();
-                return Err(BeyondBudget { share, beyond });
+                return Err(BudgetExceeded { share, exceeded });
             }
         }
         Ok(())
@@ -68,7 +73,7 @@ impl Obeyed {
     pub fn end(&self, session: SessionId, until_ms: u64) {
         for share in self.shares.iter() {
             if share.budget().ephemerals.is_some() && session != SessionId::NONE {
-                share.with_held(|held| held.depart(self.connection, session, until_ms));
+                share.with_resources(|held| held.disconnect(self.connection, session, until_ms));
             }
         }
         self.leave();

@@ -16,9 +16,9 @@ const STEP: usize = 4 << 10;
 /// Each connection may hold as many bytes as are still free. A single connection can thus hold half
 /// of the total, many connections can hold equal parts, and some bytes remain for new connections.
 #[derive(Debug, Default)]
-pub struct HeldBytes(AtomicUsize);
+pub struct BufferedBytes(AtomicUsize);
 
-impl HeldBytes {
+impl BufferedBytes {
     /// Returns the number of free bytes.
     pub fn free(&self) -> usize {
         HELD_BYTES_MAX.saturating_sub(self.0.load(Ordering::Relaxed))
@@ -27,15 +27,15 @@ impl HeldBytes {
 
 /// Number of bytes held by one connection. Dropping the value releases them.
 #[derive(Debug)]
-pub struct Held {
-    of_all: Arc<HeldBytes>,
+pub struct BufferReservation {
+    total: Arc<BufferedBytes>,
     counted: usize,
 }
 
-impl Held {
+impl BufferReservation {
     /// Creates the count of a connection that holds nothing.
-    pub fn nothing(of_all: Arc<HeldBytes>) -> Self {
-        Self { of_all, counted: 0 }
+    pub fn empty(total: Arc<BufferedBytes>) -> Self {
+        Self { total, counted: 0 }
     }
 
     /// Sets the number of bytes that the connection holds.
@@ -44,10 +44,10 @@ impl Held {
         let counted = bytes / STEP * STEP;
         if counted > self.counted {
             let more = counted - self.counted;
-            self.of_all.0.fetch_add(more, Ordering::Relaxed);
+            self.total.0.fetch_add(more, Ordering::Relaxed);
         } else if counted < self.counted {
             let less = self.counted - counted;
-            self.of_all.0.fetch_sub(less, Ordering::Relaxed);
+            self.total.0.fetch_sub(less, Ordering::Relaxed);
         }
         self.counted = counted;
     }
@@ -56,18 +56,18 @@ impl Held {
     /// is never zero, because the server could otherwise stop serving requests.
     #[inline]
     pub fn allowed(&self, max: usize) -> usize {
-        self.of_all.free().max(HELD_BYTES_OF_EACH).min(max)
+        self.total.free().max(HELD_BYTES_OF_EACH).min(max)
     }
 
     /// Returns the number of bytes that the connection may produce in advance, which is at most
     /// `max`. The result may be small, because these bytes can also be produced later.
     #[inline]
     pub fn allowed_ahead(&self, max: usize) -> usize {
-        self.of_all.free().max(STEP).min(max)
+        self.total.free().max(STEP).min(max)
     }
 }
 
-impl Drop for Held {
+impl Drop for BufferReservation {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn many_connections_buffer_at_most_the_bound_and_a_minimum() {
-        let all = Arc::new(HeldBytes::default());
-        let mut alone = Held::nothing(all.clone());
+        let all = Arc::new(BufferedBytes::default());
+        let mut alone = BufferReservation::empty(all.clone());
         let mut holds = 0;
         while holds + STEP <= alone.allowed(usize::MAX) {
             holds += STEP;
@@ -89,7 +89,9 @@ mod tests {
         assert_eq!(holds, HELD_BYTES_MAX / 2);
         assert_eq!(alone.allowed(100), 100);
 
-        let mut crowd: Vec<_> = (0..2_000).map(|_| Held::nothing(all.clone())).collect();
+        let mut crowd: Vec<_> = (0..2_000)
+            .map(|_| BufferReservation::empty(all.clone()))
+            .collect();
         for one in &mut crowd {
             one.set(one.allowed(usize::MAX));
         }

@@ -31,7 +31,7 @@ type InFlight = Pin<Box<dyn Future<Output = (Box<Origins>, Vec<Item>)>>>;
 /// One lookup is in flight at a time. All items that arrive meanwhile belong to the next lookup.
 /// The number of queries therefore depends on the speed of the members and not on the number of
 /// changes.
-pub(crate) struct LookUps {
+pub(crate) struct OriginLookups {
     /// Members that can be queried; `None` while a lookup is in flight.
     origins: Option<Box<Origins>>,
     in_flight: Option<InFlight>,
@@ -51,7 +51,7 @@ pub(crate) struct Batch {
     pub(crate) new_failures: Vec<String>,
 }
 
-impl LookUps {
+impl OriginLookups {
     pub(crate) fn new(origins: Origins) -> Self {
         Self {
             origins: Some(Box::new(origins)),
@@ -98,7 +98,7 @@ impl LookUps {
         if let Some(origins) = self.origins.take() {
             self.waiting_bytes = 0;
             let items = std::mem::take(&mut self.waiting);
-            self.in_flight = Some(Box::pin(look_up(origins, items)));
+            self.in_flight = Some(Box::pin(query_origins(origins, items)));
         }
         let (mut origins, items) = self.in_flight.as_mut()?.await;
         self.in_flight = None;
@@ -114,7 +114,10 @@ impl LookUps {
     }
 }
 
-async fn look_up(mut origins: Box<Origins>, mut items: Vec<Item>) -> (Box<Origins>, Vec<Item>) {
+async fn query_origins(
+    mut origins: Box<Origins>,
+    mut items: Vec<Item>,
+) -> (Box<Origins>, Vec<Item>) {
     let changes = items.iter_mut().filter_map(|item| match item {
         Item::Change(change) => Some(change),
         Item::Progress(_) => None,
@@ -181,28 +184,29 @@ mod tests {
         let (arrived, first) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let member = thread::spawn(move || answer(&listener, &arrived, &released));
-        let mut look_ups = LookUps::new(Origins::new(AdminClient::new([address.clone()])));
+        let mut origin_lookups =
+            OriginLookups::new(Origins::new(AdminClient::new([address.clone()])));
         let change =
             |zxid: u64| json!({ "zxid": format!("{zxid:#x}"), "session": "0x5", "client": "" });
-        look_ups.push_change(change(1), 100);
+        origin_lookups.push_change(change(1), 100);
         while first.try_recv().is_err() {
             tokio::select! {
                 biased;
-                _ = look_ups.next() => panic!("the answer is held"),
+                _ = origin_lookups.next() => panic!("the answer is held"),
                 () = tokio::task::yield_now() => {}
             }
         }
         let burst = CHANGES_MAX as u64;
         for zxid in 2..burst + 2 {
-            assert!(look_ups.has_room());
-            look_ups.push_change(change(zxid), 100);
+            assert!(origin_lookups.has_room());
+            origin_lookups.push_change(change(zxid), 100);
         }
-        assert!(!look_ups.has_room(), "the memory is bounded");
-        assert_eq!(look_ups.changes(), burst + 1);
+        assert!(!origin_lookups.has_room(), "the memory is bounded");
+        assert_eq!(origin_lookups.changes(), burst + 1);
         release.send(()).unwrap();
         let mut completed = Vec::new();
-        while !look_ups.is_empty() {
-            let batch = look_ups.next().await.unwrap();
+        while !origin_lookups.is_empty() {
+            let batch = origin_lookups.next().await.unwrap();
             assert_eq!(batch.new_failures, Vec::<String>::new());
             completed.extend(batch.items);
         }

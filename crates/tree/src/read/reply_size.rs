@@ -8,7 +8,7 @@ use jute::text_len;
 use proto::Stat;
 use proto::request::{PathWatchRequest, ReadRequest, SetWatchesRequest};
 
-use super::Unanswered;
+use super::ReadFailure;
 use crate::Tree;
 
 /// Length of the length field before a string, a buffer or a vector, bytes.
@@ -25,18 +25,22 @@ pub(super) fn string_bytes(text: &str) -> usize {
 }
 
 /// Returns the error for a list of this length that does not fit, with or without a stat after it.
-pub(super) fn with_stat(bytes: usize) -> Unanswered {
+pub(super) fn with_stat(bytes: usize) -> ReadFailure {
     let stat = <Stat as jute::Decode>::MIN_BYTES;
     let bytes = bytes + stat;
-    Unanswered::TooLong { bytes }
+    ReadFailure::TooLong { bytes }
 }
 
 /// Keeps the bytes appended after `start` if there is room for them.
-pub(super) fn kept(start: usize, room: usize, out: &mut Vec<u8>) -> Result<(), Unanswered> {
+pub(super) fn check_reply_size(
+    start: usize,
+    bytes_max: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), ReadFailure> {
     let bytes = out.len() - start;
-    if bytes > room {
+    if bytes > bytes_max {
         out.truncate(start);
-        return Err(Unanswered::TooLong { bytes });
+        return Err(ReadFailure::TooLong { bytes });
     }
     Ok(())
 }

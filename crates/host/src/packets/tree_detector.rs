@@ -6,12 +6,12 @@ use proto::leader::LeaderPacket;
 /// Detection of the tree in a leader's packets. The bytes of a tree follow a SNAP packet that opens
 /// the synchronisation. At any other position, SNAP is an invalid packet.
 #[derive(Debug, Default)]
-pub(super) struct Opening {
+pub(super) struct TreeDetector {
     is_opened: bool,
     snapshot: Option<Zxid>,
 }
 
-impl Opening {
+impl TreeDetector {
     /// Returns whether a tree follows this packet.
     pub(super) fn ends_packets(&mut self, packet: &LeaderPacket) -> bool {
         match packet {

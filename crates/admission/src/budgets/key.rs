@@ -11,7 +11,7 @@ use crate::failures::network;
 
 /// Holder of a share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Holder {
+pub(super) enum ShareKey {
     /// Address, or 64-bit network for IPv6.
     Address(IpAddr),
     /// Name as in the output of the admin command `clients`.
@@ -19,14 +19,14 @@ pub(super) enum Holder {
 }
 
 /// Returns the holders whose shares apply to a client with this address and these identities.
-pub(super) fn holders(who: &BudgetClients, address: IpAddr, identities: &[Id]) -> Vec<Holder> {
-    let of_address = || vec![Holder::Address(network(address))];
+pub(super) fn keys_of(who: &BudgetClients, address: IpAddr, identities: &[Id]) -> Vec<ShareKey> {
+    let of_address = || vec![ShareKey::Address(network(address))];
     let of_users = |is_meant: &dyn Fn(&Id) -> bool| {
         let names = identities.iter().filter(|id| is_meant(id)).map(name_of);
         let mut names: Vec<String> = names.collect();
         names.sort_unstable();
         names.dedup();
-        names.into_iter().map(Holder::Identity).collect()
+        names.into_iter().map(ShareKey::Identity).collect()
     };
     match who {
         BudgetClients::Network(network) if network.contains(address) => of_address(),
@@ -37,13 +37,13 @@ pub(super) fn holders(who: &BudgetClients, address: IpAddr, identities: &[Id]) -
             of_users(&|id| *id.scheme == **scheme && user_name(id) == user)
         }
         BudgetClients::Anyone if identities.iter().all(|id| &*id.scheme == IP) => {
-            vec![Holder::Identity(ANYONE.to_owned())]
+            vec![ShareKey::Identity(ANYONE.to_owned())]
         }
         BudgetClients::Anyone => Vec::new(),
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for ShareKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => write!(f, "ip:{address}"),

@@ -31,14 +31,14 @@ const UNSEEN_BYTES: usize = 256 << 10;
 struct QueuedRequest<Q, A> {
     question: Q,
     /// Task of the request. `None` before the request is sent.
-    asked: Option<JoinHandle<A>>,
+    sent: Option<JoinHandle<A>>,
 }
 
 /// Requests in the order of their turns.
 pub(crate) struct ReadAhead<Q, A> {
     waiting: VecDeque<QueuedRequest<Q, A>>,
     /// Number of requests at the front that have been sent. Later requests may have been sent, too.
-    asked: usize,
+    sent: usize,
     /// Moving average of the received data lengths, in which the latest lengths have the greatest
     /// weight.
     mean_bytes: usize,
@@ -48,7 +48,7 @@ impl<Q, A> Default for ReadAhead<Q, A> {
     fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
-            asked: 0,
+            sent: 0,
             mean_bytes: UNSEEN_BYTES,
         }
     }
@@ -74,7 +74,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     pub(crate) fn push(&mut self, question: Q) {
         self.waiting.push_back(QueuedRequest {
             question,
-            asked: None,
+            sent: None,
         });
     }
 
@@ -83,24 +83,24 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
         for question in questions.rev() {
             self.waiting.push_front(QueuedRequest {
                 question,
-                asked: None,
+                sent: None,
             });
-            self.asked = 0;
+            self.sent = 0;
         }
     }
 
     /// Sends as many questions as the limits permit, in order.
-    pub(crate) fn ask<F>(&mut self, ask: impl Fn(&Q) -> F)
+    pub(crate) fn send_requests<F>(&mut self, ask: impl Fn(&Q) -> F)
     where
         F: Future<Output = A> + Send + 'static,
     {
         let until = self.window().min(self.waiting.len());
-        while self.asked < until {
-            let next = &mut self.waiting[self.asked];
-            if next.asked.is_none() {
-                next.asked = Some(begin(ask(&next.question)));
+        while self.sent < until {
+            let next = &mut self.waiting[self.sent];
+            if next.sent.is_none() {
+                next.sent = Some(begin(ask(&next.question)));
             }
-            self.asked += 1;
+            self.sent += 1;
         }
     }
 
@@ -112,26 +112,26 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     where
         F: Future<Output = A> + Send + 'static,
     {
-        self.ask(&ask);
-        let Some(QueuedRequest { question, asked }) = self.waiting.pop_front() else {
+        self.send_requests(&ask);
+        let Some(QueuedRequest { question, sent }) = self.waiting.pop_front() else {
             return Ok(None);
         };
-        self.asked = self.asked.saturating_sub(1);
-        let asked = asked.unwrap_or_else(|| begin(ask(&question)));
-        let answer = asked.await;
+        self.sent = self.sent.saturating_sub(1);
+        let sent = sent.unwrap_or_else(|| begin(ask(&question)));
+        let answer = sent.await;
         let answer = answer.map_err(|broken| Failure::new(format!("zoarium: {broken}")))?;
         Ok(Some((question, answer)))
     }
 
     /// Drops the questions that were not sent.
-    pub(crate) fn ask_no_more(&mut self) {
-        self.waiting.retain(|next| next.asked.is_some());
-        self.asked = self.waiting.len();
+    pub(crate) fn drop_unsent(&mut self) {
+        self.waiting.retain(|next| next.sent.is_some());
+        self.sent = self.waiting.len();
     }
 
     /// Updates the average with the data length of a znode. If znodes have much data, only a few
     /// are requested at a time.
-    pub(crate) fn has_seen(&mut self, bytes: usize) {
+    pub(crate) fn note_data_len(&mut self, bytes: usize) {
         self.mean_bytes = (self.mean_bytes * 15 + bytes) / 16;
     }
 
@@ -142,8 +142,8 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
 
 impl<Q, A> Drop for ReadAhead<Q, A> {
     fn drop(&mut self) {
-        let asked = self.waiting.iter().filter_map(|next| next.asked.as_ref());
-        asked.for_each(JoinHandle::abort);
+        let sent = self.waiting.iter().filter_map(|next| next.sent.as_ref());
+        sent.for_each(JoinHandle::abort);
     }
 }
 
@@ -172,33 +172,33 @@ mod tests {
     use super::*;
 
     fn of(numbers: std::ops::Range<usize>) -> ReadAhead<usize, usize> {
-        let mut ahead = ReadAhead::default();
+        let mut read_ahead = ReadAhead::default();
         for _ in 0..100 {
-            ahead.has_seen(0);
+            read_ahead.note_data_len(0);
         }
-        numbers.for_each(|number| ahead.push(number));
-        ahead
+        numbers.for_each(|number| read_ahead.push(number));
+        read_ahead
     }
 
     #[test]
     fn large_znodes_are_asked_for_a_few_at_a_time() {
-        let mut ahead = of(0..0);
-        assert_eq!(ahead.window(), AHEAD_MAX);
+        let mut read_ahead = of(0..0);
+        assert_eq!(read_ahead.window(), AHEAD_MAX);
         for _ in 0..100 {
-            ahead.has_seen(1 << 20);
+            read_ahead.note_data_len(1 << 20);
         }
-        assert!(ahead.window() <= 9, "{}", ahead.window());
+        assert!(read_ahead.window() <= 9, "{}", read_ahead.window());
         for _ in 0..100 {
-            ahead.has_seen(100 << 20);
+            read_ahead.note_data_len(100 << 20);
         }
-        assert_eq!(ahead.window(), AHEAD_MIN);
+        assert_eq!(read_ahead.window(), AHEAD_MIN);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn many_are_unanswered_at_one_time_and_answers_come_in_order() {
         // No question is answered before all have been sent.
         let all = Arc::new(Barrier::new(AHEAD_MAX));
-        let mut ahead = of(0..AHEAD_MAX);
+        let mut read_ahead = of(0..AHEAD_MAX);
         let ask = |number: &usize| {
             let (all, number) = (Arc::clone(&all), *number);
             async move {
@@ -207,10 +207,10 @@ mod tests {
             }
         };
         for wanted in 0..AHEAD_MAX {
-            let (number, answer) = ahead.next(ask).await.unwrap().unwrap();
+            let (number, answer) = read_ahead.next(ask).await.unwrap().unwrap();
             assert_eq!((number, answer), (wanted, wanted));
         }
-        assert!(ahead.next(ask).await.unwrap().is_none());
+        assert!(read_ahead.next(ask).await.unwrap().is_none());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -223,8 +223,8 @@ mod tests {
                 number
             }
         };
-        let mut ahead = of(0..5_000);
-        while ahead.next(ask).await.unwrap().is_some() {}
+        let mut read_ahead = of(0..5_000);
+        while read_ahead.next(ask).await.unwrap().is_some() {}
         for wanted in 0..5_000 {
             assert_eq!(sent.recv().await, Some(wanted));
         }
@@ -232,15 +232,15 @@ mod tests {
 
     #[tokio::test]
     async fn requests_added_in_front_come_first_and_sent_ones_are_kept() {
-        let mut ahead = of(10..12);
+        let mut read_ahead = of(10..12);
         let ask = |number: &usize| std::future::ready(*number);
-        ahead.ask(ask);
-        ahead.push_first(0..3);
-        ahead.ask_no_more();
-        ahead.push_first(3..5);
-        ahead.push(20);
+        read_ahead.send_requests(ask);
+        read_ahead.push_first(0..3);
+        read_ahead.drop_unsent();
+        read_ahead.push_first(3..5);
+        read_ahead.push(20);
         let mut seen = Vec::new();
-        while let Some((number, _)) = ahead.next(ask).await.unwrap() {
+        while let Some((number, _)) = read_ahead.next(ask).await.unwrap() {
             seen.push(number);
         }
         assert_eq!(seen, [3, 4, 10, 11, 20]);

@@ -86,13 +86,13 @@ pub(crate) struct MemberState {
     /// Number of the current role.
     pub(crate) attempt: u64,
     /// Times of the unanswered queries to the oracle of two, ms, oldest first.
-    pub(crate) oracle_asked_ms: VecDeque<i64>,
+    pub(crate) oracle_queried_ms: VecDeque<i64>,
     /// Choice of the server to learn from, while this server is an observer.
     pub(crate) masters: MasterChoice,
     /// Pause between this role and the next election, ms.
-    pub(crate) look_pause_ms: i64,
+    pub(crate) election_pause_ms: i64,
     /// Time at which to look for a leader again after a pause, ms.
-    pub(crate) look_at_ms: Option<i64>,
+    pub(crate) election_at_ms: Option<i64>,
     /// Time from which reads are served while this server looks for a leader, ms.
     pub(crate) read_only_at_ms: Option<i64>,
 }
@@ -115,7 +115,7 @@ impl MemberState {
         // An operator has provided a list without a version. If the known list has a version, that
         // version is the minimum, because a newer list in the tree may only be a proposal.
         if !has_version && is_known {
-            elections.take_no_list_before(known_list);
+            elections.set_min_config_version(known_list);
         }
         Ok(Self {
             elections,
@@ -129,10 +129,10 @@ impl MemberState {
             truncation_failed_in: None,
             accepted_floor: Epoch(0),
             attempt: 0,
-            oracle_asked_ms: VecDeque::new(),
+            oracle_queried_ms: VecDeque::new(),
             masters: MasterChoice::new(settings.observer, seed),
-            look_pause_ms: 0,
-            look_at_ms: None,
+            election_pause_ms: 0,
+            election_at_ms: None,
             read_only_at_ms: None,
             settings,
         })

@@ -9,7 +9,7 @@ use super::request::RequestKind;
 
 /// Numbers of watches and ephemeral znodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Holding {
+pub struct ResourceCounts {
     /// Watches in both tables, counted like [`Watches::count`].
     pub watches: usize,
     /// Total size of the watched paths, bytes.
@@ -18,7 +18,7 @@ pub struct Holding {
     pub ephemerals: usize,
 }
 
-impl Holding {
+impl ResourceCounts {
     /// Returns whether a request can increase these numbers.
     pub fn may_grow_by(kind: &RequestKind) -> bool {
         match kind {

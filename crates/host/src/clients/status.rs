@@ -10,7 +10,7 @@ use tree::WatcherId;
 /// Session of a connection, and whether the connection is open. This part is visible without the
 /// connection's lock.
 #[derive(Debug)]
-pub struct Serving {
+pub struct ConnectionStatus {
     /// Number of the connection, which is not reused.
     pub id: WatcherId,
     session: AtomicI64,
@@ -19,7 +19,7 @@ pub struct Serving {
     closed: AtomicBool,
 }
 
-impl Serving {
+impl ConnectionStatus {
     /// Creates the state of a connection without a session.
     pub fn new(id: WatcherId) -> Self {
         Self {
@@ -71,12 +71,12 @@ impl Serving {
 /// The order of locks is: tree, connection, then watches or sessions. Events and replies to writes
 /// are put into outboxes while the tree is held exclusively. Reads are answered while it is held
 /// shared. An event is therefore in the outbox before any reply that would reveal its change.
-pub trait Connected {
+pub trait SharedConnection {
     /// Data that the host keeps with a waiting read.
     type Note;
 
     /// Returns the part that is visible without the connection's lock.
-    fn serving(&self) -> &Serving;
+    fn status(&self) -> &ConnectionStatus;
 
     /// Calls `step` while holding the connection's lock.
     fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<Self::Note>) -> T) -> T;
@@ -86,7 +86,7 @@ pub trait Connected {
 
     /// Ends the connection without sending its outbox. Its host removes it a little later.
     fn close(&self) {
-        self.serving().closed.store(true, Ordering::Release);
+        self.status().closed.store(true, Ordering::Release);
         self.wake();
     }
 }

@@ -6,22 +6,22 @@
 
 /// Effect of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Effect {
     /// The setting works with every value.
     Works,
     /// These values are harmless but have no effect, for this reason. The server warns once at its
     /// start. Other values are accepted silently.
-    NoEffect(Asks, &'static str),
+    NoEffect(ValueSet, &'static str),
     /// These values require a missing feature, so the server does not start. Other values are
     /// accepted silently.
-    Refused(Asks, &'static Refusal),
+    Refused(ValueSet, &'static Refusal),
     /// The first case that matches the value applies. Values without a matching case work.
-    Partly(&'static [Fate]),
+    Partly(&'static [Effect]),
 }
 
 /// Condition on the value of a setting. The condition is never true for an empty value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum ValueSet {
     /// All values.
     Any,
     /// `true`, in any case.
@@ -52,7 +52,7 @@ pub struct Condition {
     /// Name of the setting.
     pub name: &'static str,
     /// Condition on the value.
-    pub asks: Asks,
+    pub set: ValueSet,
 }
 
 /// Effect of one value.
@@ -66,12 +66,12 @@ pub enum Verdict {
     Refused(&'static Refusal),
 }
 
-impl Fate {
+impl Effect {
     /// Returns the effect of this value.
     pub fn judge(self, value: &str) -> Verdict {
         match self {
-            Self::NoEffect(asks, why) if asks.fits(value) => Verdict::NoEffect(why),
-            Self::Refused(asks, refusal) if asks.fits(value) => Verdict::Refused(refusal),
+            Self::NoEffect(set, why) if set.fits(value) => Verdict::NoEffect(why),
+            Self::Refused(set, refusal) if set.fits(value) => Verdict::Refused(refusal),
             Self::Partly(cases) => cases
                 .iter()
                 .map(|case| case.judge(value))
@@ -90,7 +90,7 @@ impl Fate {
     }
 }
 
-impl Asks {
+impl ValueSet {
     /// Returns whether the condition is true for this value.
     pub fn fits(self, value: &str) -> bool {
         let is_one_of =
@@ -179,38 +179,40 @@ mod tests {
 
     #[test]
     fn an_empty_value_meets_no_condition() {
-        for asks in [
-            Asks::Any,
-            Asks::True,
-            Asks::False,
-            Asks::OneOf(&[""]),
-            Asks::OtherThan(&["a"]),
-            Asks::ListsOtherThan(&["a"]),
+        for set in [
+            ValueSet::Any,
+            ValueSet::True,
+            ValueSet::False,
+            ValueSet::OneOf(&[""]),
+            ValueSet::OtherThan(&["a"]),
+            ValueSet::ListsOtherThan(&["a"]),
         ] {
-            assert!(!asks.fits(""), "{asks:?}");
+            assert!(!set.fits(""), "{set:?}");
         }
     }
 
     #[test]
     fn values_are_compared_as_their_settings_do() {
-        assert!(Asks::True.fits("TRUE") && !Asks::True.fits("yes"));
-        assert!(Asks::False.fits("no") && !Asks::False.fits("True"));
-        assert!(Asks::OneOf(&["need"]).fits("NEED") && !Asks::OneOf(&["need"]).fits("none"));
-        let enabled = Asks::OtherThan(&["false"]);
+        assert!(ValueSet::True.fits("TRUE") && !ValueSet::True.fits("yes"));
+        assert!(ValueSet::False.fits("no") && !ValueSet::False.fits("True"));
+        assert!(
+            ValueSet::OneOf(&["need"]).fits("NEED") && !ValueSet::OneOf(&["need"]).fits("none")
+        );
+        let enabled = ValueSet::OtherThan(&["false"]);
         assert!(enabled.fits("FALSE") && !enabled.fits("false"));
-        let schemes = Asks::ListsOtherThan(&["digest", "ip"]);
+        let schemes = ValueSet::ListsOtherThan(&["digest", "ip"]);
         assert!(schemes.fits("digest, sasl") && !schemes.fits("ip,,digest "));
     }
 
     #[test]
     fn the_first_case_that_fits_holds_and_other_values_work() {
-        let fate = Fate::Partly(&[
-            Fate::NoEffect(Asks::OneOf(&["a"]), "why"),
-            Fate::Refused(Asks::OtherThan(&["b"]), &MD5),
+        let effect = Effect::Partly(&[
+            Effect::NoEffect(ValueSet::OneOf(&["a"]), "why"),
+            Effect::Refused(ValueSet::OtherThan(&["b"]), &MD5),
         ]);
-        assert_eq!(fate.judge("a"), Verdict::NoEffect("why"));
-        assert_eq!(fate.judge("b"), Verdict::Fine);
-        assert_eq!(fate.judge("c"), Verdict::Refused(&MD5));
-        assert_eq!(Fate::Works.judge("c"), Verdict::Fine);
+        assert_eq!(effect.judge("a"), Verdict::NoEffect("why"));
+        assert_eq!(effect.judge("b"), Verdict::Fine);
+        assert_eq!(effect.judge("c"), Verdict::Refused(&MD5));
+        assert_eq!(Effect::Works.judge("c"), Verdict::Fine);
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::limits::ROOM_PATIENCE;
+use crate::limits::MEMORY_PATIENCE;
 
 /// Memory budget in bytes, with the number of connections that wait for it.
 #[derive(Debug, Clone)]
-pub struct SharedRoom {
+pub struct MemoryBudget {
     free: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
     max: usize,
@@ -19,22 +19,22 @@ pub struct SharedRoom {
 
 /// Reservation of memory. Dropping it releases the bytes.
 #[derive(Debug)]
-pub struct Room {
+pub struct MemoryReservation {
     /// Number of requested bytes. It may exceed the total.
     pub bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Guard that counts a connection as waiting until the wait ends or is cancelled.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl SharedRoom {
+impl MemoryBudget {
     /// Creates a budget of `max` bytes, all of which are free.
     pub fn new(max: usize) -> Self {
         Self {
@@ -45,9 +45,12 @@ impl SharedRoom {
     }
 
     /// Reserves `bytes` if they are available.
-    pub fn take_now(&self, bytes: usize) -> Option<Room> {
-        let permit = self.free.clone().try_acquire_many_owned(self.taken(bytes));
-        permit.ok().map(|permit| Room {
+    pub fn take_now(&self, bytes: usize) -> Option<MemoryReservation> {
+        let permit = self
+            .free
+            .clone()
+            .try_acquire_many_owned(self.permits_needed(bytes));
+        permit.ok().map(|permit| MemoryReservation {
             bytes,
             permit: Some(permit),
         })
@@ -55,34 +58,38 @@ impl SharedRoom {
 
     /// Waits until `bytes` can be reserved. The oldest waiter is served first. A request for more
     /// than the total receives the total.
-    pub async fn take(&self, bytes: usize) -> Room {
+    pub async fn take(&self, bytes: usize) -> MemoryReservation {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waiting = Waiting(&self.waiting);
-        let permit = self.free.clone().acquire_many_owned(self.taken(bytes));
+        let _waiting = WaitGuard(&self.waiting);
+        let permit = self
+            .free
+            .clone()
+            .acquire_many_owned(self.permits_needed(bytes));
         // The semaphore is never closed, so a permit is always returned.
         let permit = permit.await.ok();
-        Room { bytes, permit }
+        MemoryReservation { bytes, permit }
     }
 
-    /// Releases bytes that [`Room::keep`] returned, for one request or for several.
-    pub fn give_back(&self, bytes: usize) {
+    /// Releases bytes that [`MemoryReservation::into_bytes`] returned, for one request or for
+    /// several.
+    pub fn release(&self, bytes: usize) {
         self.free.add_permits(bytes);
     }
 
     /// Resolves when a client has held a reservation of `bytes` for too long and others wait.
     /// `held_for` is the time for which the client has already held it. `sleep` waits for a given
     /// time.
-    pub async fn wanted_back<S: Future<Output = ()>>(
+    pub async fn needed_by_others<S: Future<Output = ()>>(
         &self,
         bytes: usize,
         held_for: Duration,
         sleep: impl Fn(Duration) -> S,
     ) {
         let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
-        let patience = ROOM_PATIENCE.saturating_mul(mebibytes.saturating_add(1));
+        let patience = MEMORY_PATIENCE.saturating_mul(mebibytes.saturating_add(1));
         sleep(patience.saturating_sub(held_for)).await;
         while self.waiting.load(Ordering::Relaxed) == 0 {
-            sleep(ROOM_PATIENCE / 10).await;
+            sleep(MEMORY_PATIENCE / 10).await;
         }
     }
 
@@ -92,15 +99,15 @@ impl SharedRoom {
     }
 
     /// Returns the number of permits that a reservation of `bytes` needs.
-    fn taken(&self, bytes: usize) -> u32 {
+    fn permits_needed(&self, bytes: usize) -> u32 {
         u32::try_from(bytes.min(self.max)).unwrap_or(u32::MAX)
     }
 }
 
-impl Room {
+impl MemoryReservation {
     /// Returns the number of reserved bytes. The caller must release them with
-    /// [`SharedRoom::give_back`].
-    pub fn keep(self) -> usize {
+    /// [`MemoryBudget::release`].
+    pub fn into_bytes(self) -> usize {
         let Some(permit) = self.permit else {
             return 0;
         };
@@ -128,7 +135,7 @@ mod tests {
 
     #[test]
     fn memory_is_shared_and_awaited_in_order() {
-        let shared = SharedRoom::new(MAX);
+        let shared = MemoryBudget::new(MAX);
         let room = shared.take_now(MAX - 1).unwrap();
         assert!(shared.take_now(2).is_none());
         let mut huge = pin!(shared.take(MAX * 5));
@@ -144,16 +151,16 @@ mod tests {
         };
         assert_eq!(room.bytes, MAX * 5);
         assert!(poll(small.as_mut()).is_pending());
-        let bytes = room.keep();
+        let bytes = room.into_bytes();
         assert_eq!(bytes, MAX);
         assert!(poll(small.as_mut()).is_pending(), "it is kept");
-        shared.give_back(bytes);
+        shared.release(bytes);
         assert!(poll(small.as_mut()).is_ready());
     }
 
     #[test]
     fn memory_is_reclaimed_from_slow_connections_while_others_wait() {
-        let shared = SharedRoom::new(MAX);
+        let shared = MemoryBudget::new(MAX);
         let slept = Mutex::new(Vec::new());
         // Each sleep ends when it is polled again.
         let sleep = |time: Duration| {
@@ -168,12 +175,12 @@ mod tests {
             })
         };
         let second = Duration::from_secs(1);
-        let mut wanted = pin!(shared.wanted_back(MAX, second, sleep));
+        let mut wanted = pin!(shared.needed_by_others(MAX, second, sleep));
         for _ in 0..3 {
             assert!(poll(wanted.as_mut()).is_pending(), "nobody waits");
         }
-        let pause = ROOM_PATIENCE / 10;
-        assert_eq!(*slept.lock(), [ROOM_PATIENCE - second, pause, pause]);
+        let pause = MEMORY_PATIENCE / 10;
+        assert_eq!(*slept.lock(), [MEMORY_PATIENCE - second, pause, pause]);
         let room = shared.take_now(MAX).unwrap();
         {
             let mut given_up = pin!(shared.take(1));
@@ -184,10 +191,10 @@ mod tests {
         assert!(poll(other.as_mut()).is_pending());
         assert!(poll(wanted.as_mut()).is_ready());
         slept.lock().clear();
-        let mut wanted = pin!(shared.wanted_back(3 << 20, Duration::ZERO, sleep));
+        let mut wanted = pin!(shared.needed_by_others(3 << 20, Duration::ZERO, sleep));
         assert!(poll(wanted.as_mut()).is_pending());
         assert!(poll(wanted.as_mut()).is_ready());
-        assert_eq!(*slept.lock(), [ROOM_PATIENCE * 4], "by its length");
+        assert_eq!(*slept.lock(), [MEMORY_PATIENCE * 4], "by its length");
         drop(room);
     }
 }

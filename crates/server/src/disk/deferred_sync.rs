@@ -9,10 +9,10 @@ use crossbeam_channel::Sender;
 use host::{LogGroup, Syncer};
 use parking_lot::Mutex;
 
-use super::log::{LogFile, SyncedSink, give_back};
+use super::log::{LogFile, SyncedSink, recycle};
 
 /// A group that is not on disk yet, and the log file for it.
-pub(crate) struct Errand {
+pub(crate) struct DeferredSync {
     pub(super) file: Arc<Mutex<LogFile>>,
     pub(super) group: LogGroup,
     /// Sender that returns the empty group.
@@ -20,13 +20,13 @@ pub(crate) struct Errand {
 }
 
 /// Slot in which the core leaves a group for its visitor.
-pub(crate) struct Errands {
-    left: Mutex<Option<Errand>>,
+pub(crate) struct DeferredSyncSlot {
+    left: Mutex<Option<DeferredSync>>,
     /// Receiver of the report about the sync.
     synced: SyncedSink,
 }
 
-impl Errands {
+impl DeferredSyncSlot {
     pub(crate) fn new(synced: SyncedSink) -> Arc<Self> {
         Arc::new(Self {
             left: Mutex::new(None),
@@ -36,31 +36,31 @@ impl Errands {
 
     /// Leaves a group for the visitor that runs the core. The slot must be empty, because a group
     /// from an earlier visit would mean a sync that was never reported.
-    pub(super) fn leave(&self, errand: Errand) {
-        *self.left.lock() = Some(errand);
+    pub(super) fn put(&self, deferred_sync: DeferredSync) {
+        *self.left.lock() = Some(deferred_sync);
     }
 
     /// Removes and returns the group that the core has left. The returned work makes the group
     /// durable and reports that to the core, which may then run on the same thread. The visitor
     /// must do the work, regardless of how long it takes.
     pub(crate) fn take(self: &Arc<Self>) -> Option<impl FnOnce() + Send + use<>> {
-        let errand = self.left.lock().take()?;
-        let errands = self.clone();
-        Some(move || errands.sync(errand))
+        let deferred_sync = self.left.lock().take()?;
+        let deferred_syncs = self.clone();
+        Some(move || deferred_syncs.sync(deferred_sync))
     }
 
-    fn sync(&self, errand: Errand) {
-        let Errand { file, group, spent } = errand;
+    fn sync(&self, deferred_sync: DeferredSync) {
+        let DeferredSync { file, group, spent } = deferred_sync;
         blocking::mark("wait for the log file");
         let mut file = file.lock();
         match file.write(&group, Syncer::Visitor) {
             Ok(synced) => {
                 drop(file);
-                give_back(&spent, group);
+                recycle(&spent, group);
                 (self.synced)(synced);
             }
             Err(error) => {
-                file.tell(replica::Input::DiskFailed);
+                file.send_to_core(replica::Input::DiskFailed);
                 file.fail(&error);
             }
         }

@@ -1,7 +1,7 @@
 //! Checks before a start, which report its errors without changing anything or opening a port.
 
 use config::Config;
-use storage::{DataDirs, Empty, OpenOptions, ReadOnly, RealDisk, StorageError};
+use storage::{DataDirs, EmptyDirectory, OpenOptions, ReadOnly, RealDisk, StorageError};
 
 use super::tls::PortTls;
 use crate::disk::recovery::has_other_voters;
@@ -31,7 +31,7 @@ pub fn check_directories(config: &Config) -> Result<(), StorageError> {
 pub fn check_data(
     config: &Config,
     unrecognised_ttls: u64,
-    empty: Option<Empty>,
+    empty: Option<EmptyDirectory>,
 ) -> Result<(), StartError> {
     let unrecognised = usize::try_from(unrecognised_ttls).unwrap_or(usize::MAX);
     refuse(config, unrecognised, empty)
@@ -43,11 +43,11 @@ pub fn check_data(
 /// # Errors
 /// If the server should have data and cannot receive it from another member, or if a file cannot be
 /// read.
-pub fn check_empty(config: &Config) -> Result<Empty, StartError> {
+pub fn check_empty(config: &Config) -> Result<EmptyDirectory, StartError> {
     check_marker(config)?;
     let dirs = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
     let disk = ReadOnly(RealDisk);
-    let empty = Empty::look(&disk, &dirs, config.storage.db_autocreate)?;
+    let empty = EmptyDirectory::inspect(&disk, &dirs, config.storage.db_autocreate)?;
     refuse(config, 0, Some(empty))?;
     Ok(empty)
 }
@@ -91,7 +91,7 @@ pub fn is_untrusted(config: &Config) -> Result<bool, StorageError> {
 
 /// Returns whether this server starts without the corrupt data and receives its leader's data
 /// instead.
-pub fn sets_damage_aside(config: &Config) -> bool {
+pub fn moves_corrupt_data_aside(config: &Config) -> bool {
     has_other_voters(config)
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn open_options(config: &Config) -> OpenOptions {
 pub(crate) fn refuse(
     config: &Config,
     unrecognised_ttls: usize,
-    empty: Option<Empty>,
+    empty: Option<EmptyDirectory>,
 ) -> Result<(), StartError> {
     refuse_unrecognised(unrecognised_ttls)?;
     if config.ensemble.is_none() {
@@ -135,12 +135,12 @@ fn refuse_unrecognised(count: usize) -> Result<(), StartError> {
 
 /// Refuses an empty data directory that should contain data. Java's standalone server continues,
 /// with a snapshot of zxid -1 that no server can load.
-fn refuse_untrusted(config: &Config, empty: Option<Empty>) -> Result<(), StartError> {
+fn refuse_untrusted(config: &Config, empty: Option<EmptyDirectory>) -> Result<(), StartError> {
     match empty {
-        Some(Empty::Untrusted) => Err(StartError::EmptyUntrusted {
+        Some(EmptyDirectory::Untrusted) => Err(StartError::EmptyUntrusted {
             data_dir: config.data_dir.clone(),
             marker: config.data_log_dir.join("initialize"),
         }),
-        Some(Empty::Trusted) | None => Ok(()),
+        Some(EmptyDirectory::Trusted) | None => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use config::Budget;
 use proto::SessionId;
-use replica::connection::Holding;
+use replica::connection::ResourceCounts;
 use tree::WatcherId;
 
 /// Maximum age of the counts when a connection requests more.
@@ -16,30 +16,30 @@ const COUNTED_EVERY_MS: u64 = 100;
 
 /// Maximum number of disconnected sessions, per address or identity, whose ephemerals are counted.
 /// Above this number, the session that disconnected first is no longer counted.
-const DEPARTED_MAX: usize = 10_000;
+const DISCONNECTED_MAX: usize = 10_000;
 
 /// Watches and ephemerals held for one address or identity.
 #[derive(Debug, Default)]
-pub(super) struct HeldBy {
-    by_connection: HashMap<WatcherId, Holding>,
+pub(super) struct ShareResources {
+    by_connection: HashMap<WatcherId, ResourceCounts>,
     /// Sum over all connections.
-    sum: Holding,
+    sum: ResourceCounts,
     /// Sessions whose connections have ended, with the time until which they may exist, oldest
     /// first. A client must not be able to exceed its budget by reconnecting.
-    departed: VecDeque<(SessionId, u64)>,
+    disconnected: VecDeque<(SessionId, u64)>,
     /// Number of ephemerals of these disconnected sessions.
-    pub(super) of_departed: usize,
+    pub(super) of_disconnected: usize,
     counted_ms: u64,
 }
 
 /// Bound that a request would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Beyond {
+pub(super) struct ExceededBound {
     pub(super) bound: &'static str,
     pub(super) value: u32,
 }
 
-impl HeldBy {
+impl ShareResources {
     /// Adds a connection that uses this share.
     pub(super) fn join(&mut self, connection: WatcherId) {
         self.by_connection.entry(connection).or_default();
@@ -47,35 +47,35 @@ impl HeldBy {
 
     /// Removes a connection.
     pub(super) fn leave(&mut self, connection: WatcherId) {
-        self.set(connection, Holding::default());
+        self.set(connection, ResourceCounts::default());
         self.by_connection.remove(&connection);
     }
 
     /// Records that the connection of a session ends. The session may exist until the given time.
-    pub(super) fn depart(&mut self, connection: WatcherId, session: SessionId, until_ms: u64) {
+    pub(super) fn disconnect(&mut self, connection: WatcherId, session: SessionId, until_ms: u64) {
         // This value is an estimate until the next count.
         let held = self.by_connection.get(&connection);
-        self.of_departed += held.map_or(0, |held| held.ephemerals);
-        self.departed.push_back((session, until_ms));
-        if self.departed.len() > DEPARTED_MAX {
-            self.departed.pop_front();
+        self.of_disconnected += held.map_or(0, |held| held.ephemerals);
+        self.disconnected.push_back((session, until_ms));
+        if self.disconnected.len() > DISCONNECTED_MAX {
+            self.disconnected.pop_front();
         }
     }
 
     /// Returns whether sessions without a connection may still be alive.
-    pub(super) fn has_left(&self, now_ms: u64) -> bool {
-        let last = self.departed.back();
+    pub(super) fn has_disconnected(&self, now_ms: u64) -> bool {
+        let last = self.disconnected.back();
         last.is_some_and(|(_, until_ms)| *until_ms > now_ms)
     }
 
-    pub(super) fn set(&mut self, connection: WatcherId, holding: Holding) {
+    pub(super) fn set(&mut self, connection: WatcherId, resources: ResourceCounts) {
         let Some(before) = self.by_connection.get_mut(&connection) else {
             return;
         };
-        let before = std::mem::replace(before, holding);
-        self.sum.watches = self.sum.watches + holding.watches - before.watches;
-        self.sum.watch_bytes = self.sum.watch_bytes + holding.watch_bytes - before.watch_bytes;
-        self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
+        let before = std::mem::replace(before, resources);
+        self.sum.watches = self.sum.watches + resources.watches - before.watches;
+        self.sum.watch_bytes = self.sum.watch_bytes + resources.watch_bytes - before.watch_bytes;
+        self.sum.ephemerals = self.sum.ephemerals + resources.ephemerals - before.ephemerals;
     }
 
     /// Admits a connection's request for more watches or ephemerals. Returns the bound that the
@@ -83,12 +83,12 @@ impl HeldBy {
     pub(super) fn judge(
         &mut self,
         connection: WatcherId,
-        held: Holding,
-        more: Holding,
+        held: ResourceCounts,
+        more: ResourceCounts,
         budget: &Budget,
-    ) -> Option<Beyond> {
+    ) -> Option<ExceededBound> {
         self.set(connection, held);
-        let ephemerals = self.sum.ephemerals + self.of_departed;
+        let ephemerals = self.sum.ephemerals + self.of_disconnected;
         let figures = [
             ("watches", budget.watches, self.sum.watches, more.watches),
             (
@@ -100,21 +100,21 @@ impl HeldBy {
             ("ephemerals", budget.ephemerals, ephemerals, more.ephemerals),
         ];
         let mut figures = figures.into_iter();
-        let beyond = figures.find_map(|(bound, most, held, more)| {
+        let exceeded = figures.find_map(|(bound, most, held, more)| {
             let value = most?;
-            (more > 0 && held + more > value as usize).then_some(Beyond { bound, value })
+            (more > 0 && held + more > value as usize).then_some(ExceededBound { bound, value })
         });
-        if beyond.is_none() {
+        if exceeded.is_none() {
             // Counts the request before it is applied. Otherwise other requests could use the same
             // remainder.
-            let soon = Holding {
+            let soon = ResourceCounts {
                 watches: held.watches + more.watches,
                 watch_bytes: held.watch_bytes + more.watch_bytes,
                 ephemerals: held.ephemerals + more.ephemerals,
             };
             self.set(connection, soon);
         }
-        beyond
+        exceeded
     }
 
     /// Returns whether the counts of the other connections must be refreshed. Marks them as
@@ -132,18 +132,21 @@ impl HeldBy {
     }
 
     /// Forgets the disconnected sessions that have ended or reconnected, and returns the others.
-    pub(super) fn departed(
+    pub(super) fn disconnected(
         &mut self,
         connected: &HashSet<SessionId>,
         now_ms: u64,
     ) -> Vec<SessionId> {
         let mut seen = connected.clone();
-        let left = std::mem::take(&mut self.departed);
+        let left = std::mem::take(&mut self.disconnected);
         let left = left.into_iter().rev();
         let left = left.filter(|(session, until_ms)| *until_ms > now_ms && seen.insert(*session));
-        self.departed = left.collect();
-        self.departed.make_contiguous().reverse();
-        self.departed.iter().map(|(session, _)| *session).collect()
+        self.disconnected = left.collect();
+        self.disconnected.make_contiguous().reverse();
+        self.disconnected
+            .iter()
+            .map(|(session, _)| *session)
+            .collect()
     }
 }
 
@@ -162,8 +165,8 @@ mod tests {
         }
     }
 
-    fn holding(watches: usize, ephemerals: usize) -> Holding {
-        Holding {
+    fn resources(watches: usize, ephemerals: usize) -> ResourceCounts {
+        ResourceCounts {
             watches,
             watch_bytes: 0,
             ephemerals,
@@ -175,75 +178,78 @@ mod tests {
 
     #[test]
     fn resources_of_connections_are_summed_and_bounded() {
-        let (mut held, budget) = (HeldBy::default(), budget());
+        let (mut held, budget) = (ShareResources::default(), budget());
         held.join(ONE);
         held.join(OTHER);
         assert!(
-            held.judge(ONE, holding(5, 2), holding(1, 1), &budget)
+            held.judge(ONE, resources(5, 2), resources(1, 1), &budget)
                 .is_none()
         );
         // The request counts before it is applied.
-        let more = held.judge(OTHER, holding(0, 0), holding(0, 1), &budget);
+        let more = held.judge(OTHER, resources(0, 0), resources(0, 1), &budget);
         assert!(more.is_some_and(|it| it.bound == "ephemerals"));
         let mut judge = |id, now, more| held.judge(id, now, more, &budget).map(|it| it.bound);
-        assert_eq!(judge(ONE, holding(5, 1), holding(1, 0)), None);
-        assert_eq!(judge(OTHER, holding(3, 1), holding(1, 1)), None);
-        assert_eq!(judge(OTHER, holding(4, 2), holding(1, 0)), Some("watches"));
+        assert_eq!(judge(ONE, resources(5, 1), resources(1, 0)), None);
+        assert_eq!(judge(OTHER, resources(3, 1), resources(1, 1)), None);
         assert_eq!(
-            judge(OTHER, holding(4, 2), holding(0, 1)),
+            judge(OTHER, resources(4, 2), resources(1, 0)),
+            Some("watches")
+        );
+        assert_eq!(
+            judge(OTHER, resources(4, 2), resources(0, 1)),
             Some("ephemerals")
         );
-        let long = |watch_bytes| Holding {
+        let long = |watch_bytes| ResourceCounts {
             watch_bytes,
-            ..holding(0, 0)
+            ..resources(0, 0)
         };
-        assert_eq!(judge(OTHER, holding(4, 2), long(100)), None);
-        assert_eq!(judge(ONE, holding(6, 1), long(1)), Some("watchBytes"));
+        assert_eq!(judge(OTHER, resources(4, 2), long(100)), None);
+        assert_eq!(judge(ONE, resources(6, 1), long(1)), Some("watchBytes"));
         // A request that does not increase the exceeded count is admitted.
-        assert_eq!(judge(OTHER, holding(40, 1), holding(0, 1)), None);
+        assert_eq!(judge(OTHER, resources(40, 1), resources(0, 1)), None);
         held.leave(OTHER);
         held.leave(OTHER);
-        assert_eq!(held.sum, holding(6, 1));
+        assert_eq!(held.sum, resources(6, 1));
         assert_eq!(held.connections(), [ONE]);
         // The connection is unknown, so its holdings are not counted.
-        held.set(OTHER, holding(1, 1));
-        assert_eq!(held.sum, holding(6, 1));
+        held.set(OTHER, resources(1, 1));
+        assert_eq!(held.sum, resources(6, 1));
         assert!(held.is_due(COUNTED_EVERY_MS) && !held.is_due(2 * COUNTED_EVERY_MS - 1));
     }
 
     #[test]
     fn disconnected_sessions_count_until_they_end_or_reconnect() {
-        let (mut held, budget) = (HeldBy::default(), budget());
+        let (mut held, budget) = (ShareResources::default(), budget());
         held.join(ONE);
         for session in [5, 6, 5, 7] {
             let until_ms = 1000 + u64::from(session == 7);
-            held.depart(ONE, SessionId(session), until_ms);
+            held.disconnect(ONE, SessionId(session), until_ms);
         }
         let none = HashSet::new();
-        let ids = |held: &mut HeldBy, connected: &HashSet<_>, now_ms| {
-            let found = held.departed(connected, now_ms).into_iter();
+        let ids = |held: &mut ShareResources, connected: &HashSet<_>, now_ms| {
+            let found = held.disconnected(connected, now_ms).into_iter();
             found.map(|session| session.0).collect::<Vec<_>>()
         };
         assert_eq!(ids(&mut held, &none, 0), [6, 5, 7]);
         let back = HashSet::from([SessionId(6)]);
         assert_eq!(ids(&mut held, &back, 0), [5, 7]);
         assert_eq!(ids(&mut held, &none, 1000), [7]);
-        held.set(ONE, holding(9, 3));
-        held.depart(ONE, SessionId(8), 2000);
+        held.set(ONE, resources(9, 3));
+        held.disconnect(ONE, SessionId(8), 2000);
         held.leave(ONE);
         held.join(ONE);
-        assert!(held.has_left(1999) && !held.has_left(2000));
-        let beyond = held.judge(ONE, holding(0, 0), holding(0, 1), &budget);
+        assert!(held.has_disconnected(1999) && !held.has_disconnected(2000));
+        let exceeded = held.judge(ONE, resources(0, 0), resources(0, 1), &budget);
         assert_eq!(
-            beyond,
-            Some(Beyond {
+            exceeded,
+            Some(ExceededBound {
                 bound: "ephemerals",
                 value: 3
             })
         );
-        for number in 0..2 * i64::try_from(DEPARTED_MAX).expect("small") {
-            held.depart(OTHER, SessionId(number), 9);
+        for number in 0..2 * i64::try_from(DISCONNECTED_MAX).expect("small") {
+            held.disconnect(OTHER, SessionId(number), 9);
         }
-        assert_eq!(held.departed.len(), DEPARTED_MAX);
+        assert_eq!(held.disconnected.len(), DISCONNECTED_MAX);
     }
 }

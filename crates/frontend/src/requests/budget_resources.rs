@@ -3,31 +3,35 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use admission::{Budgets, Obeyed, Share};
+use admission::{Budgets, ConnectionBudgets, Share};
 use replica::Ticket;
-use replica::connection::Holding;
+use replica::connection::ResourceCounts;
 
 use crate::clients::Clients;
 use crate::clock;
 use crate::connection::Connection;
-use crate::requests::answer::Served;
+use crate::requests::answer::LockedConnection;
 use crate::requests::batch::Batch;
 
 /// Returns the shares of a connection. They are recomputed only when its identities change.
 pub(crate) fn shares_of(budgets: &Budgets, connection: &Connection) -> Arc<[Arc<Share>]> {
     let mut state = connection.lock();
     let identities = &state.client.identities;
-    if let Some(obeyed) = state.obeyed.as_ref().filter(|it| it.holds_for(identities)) {
-        return obeyed.shares();
+    if let Some(connection_budgets) = state
+        .connection_budgets
+        .as_ref()
+        .filter(|it| it.is_valid_for(identities))
+    {
+        return connection_budgets.shares();
     }
     let identities = identities.clone();
     let address = connection.peer.ip().to_canonical();
-    if let Some(obeyed) = state.obeyed.take() {
-        obeyed.leave();
+    if let Some(connection_budgets) = state.connection_budgets.take() {
+        connection_budgets.leave();
     }
     let shares = budgets.find(address, &identities, clock::monotonic_ms());
-    let obeyed = Obeyed::begin(connection.id, identities, shares.clone());
-    state.obeyed = Some(Box::new(obeyed));
+    let connection_budgets = ConnectionBudgets::begin(connection.id, identities, shares.clone());
+    state.connection_budgets = Some(Box::new(connection_budgets));
     shares
 }
 
@@ -35,10 +39,14 @@ pub(crate) fn shares_of(budgets: &Budgets, connection: &Connection) -> Arc<[Arc<
 /// last count is old. No locks may be held.
 pub(crate) fn count_if_due(clients: &Clients, connection: &Connection, batch: &Batch) {
     let mut kinds = batch.requests.iter().map(|request| &request.kind);
-    if !clients.ledger.bounds_holding() || !kinds.any(Holding::may_grow_by) {
+    if !clients.ledger.bounds_resources() || !kinds.any(ResourceCounts::may_grow_by) {
         return;
     }
-    let shares = connection.lock().obeyed.as_ref().map(|of| of.shares());
+    let shares = connection
+        .lock()
+        .connection_budgets
+        .as_ref()
+        .map(|of| of.shares());
     for share in shares.iter().flat_map(|shares| shares.iter()) {
         count(clients, share);
     }
@@ -52,26 +60,28 @@ fn count(clients: &Clients, share: &Share) {
     let mut connected = HashSet::new();
     for id in ids {
         let found = clients.registry.of(Ticket(id.0)).map(|connection| {
-            let holding = holding_of(clients, &connection);
+            let resources = resources_of(clients, &connection);
             connected.insert(connection.session());
-            holding
+            resources
         });
-        share.note_holding(id, found);
+        share.note_resources(id, found);
     }
-    let departed = share.departed(&connected, now_ms).into_iter();
+    let disconnected = share.disconnected(&connected, now_ms).into_iter();
     let tree = clients.state.tree.read();
-    let ephemerals = departed.map(|session| tree.ephemeral_count(session)).sum();
+    let ephemerals = disconnected
+        .map(|session| tree.ephemeral_count(session))
+        .sum();
     drop(tree);
-    share.note_departed(ephemerals);
+    share.note_disconnected(ephemerals);
 }
 
-fn holding_of(clients: &Clients, connection: &Connection) -> Holding {
-    let served = Served {
+fn resources_of(clients: &Clients, connection: &Connection) -> ResourceCounts {
+    let served = LockedConnection {
         clients,
         connection,
         now_ms: 0,
     };
     let tree = clients.state.tree.read();
     let state = connection.lock();
-    Holding::of(&state.client, &served.responder(&tree))
+    ResourceCounts::of(&state.client, &served.responder(&tree))
 }

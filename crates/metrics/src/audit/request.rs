@@ -7,7 +7,7 @@ use proto::request::{WriteRequest, flags};
 
 /// A request that is audited.
 #[derive(Debug, Clone)]
-pub enum Asked {
+pub enum AuditedRequest {
     /// A separate operation.
     One {
         /// Name of the operation in the line.
@@ -32,7 +32,7 @@ pub enum Modes {
     Unknown,
 }
 
-impl Asked {
+impl AuditedRequest {
     /// Returns the data that must be kept from a request, or `None` if the request is not audited.
     ///
     /// Java decodes the request again for its line. If it cannot be decoded there, because the

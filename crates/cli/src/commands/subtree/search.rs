@@ -72,7 +72,7 @@ pub(crate) async fn tree(
         };
         let indent = "  ".repeat(seen.depth);
         shell.show(value, || format!("{indent}{}{mark}{more}", plain(name)));
-        if shell.is_unheard() {
+        if shell.has_failed_output() {
             break;
         }
     }
@@ -115,13 +115,13 @@ pub(crate) async fn du(
         };
         open.push((seen.path, 1, seen.stat.data_length.into()));
         count += 1;
-        tell_progress(shell, count);
+        report_progress(shell, count);
     }
 }
 
-pub(crate) fn tell_progress(shell: &mut Shell, count: usize) {
+pub(crate) fn report_progress(shell: &mut Shell, count: usize) {
     if count.is_multiple_of(PROGRESS_EVERY) {
-        shell.complain(&format!("{count} znodes so far"));
+        shell.print_error(&format!("{count} znodes so far"));
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn find(
         if matches_glob(&pattern, &name) {
             shell.show(|| json!({ "path": seen.path }), || plain(&seen.path));
         }
-        if shell.is_unheard() {
+        if shell.has_failed_output() {
             break;
         }
     }
@@ -187,8 +187,8 @@ pub(crate) async fn grep(
     command: &Command,
     given: &Arguments,
 ) -> Result<(), Failure> {
-    let wanted = given.word(0).ok_or_else(|| command.misused())?;
-    let root = given.word(1).ok_or_else(|| command.misused())?;
+    let wanted = given.word(0).ok_or_else(|| command.usage_error())?;
+    let root = given.word(1).ok_or_else(|| command.usage_error())?;
     path::validate(root)?;
     let mut walk = Walk::new(root, usize::MAX, WalkedProperties::Names);
     let mut has_found = false;
@@ -215,7 +215,7 @@ pub(crate) async fn grep(
                 );
             }
         }
-        if shell.is_unheard() {
+        if shell.has_failed_output() {
             break;
         }
     }
@@ -231,14 +231,14 @@ pub(crate) async fn grep(
 /// Returns the data and the Stat. Reports a deleted or unreadable znode, and returns `None` for it.
 async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, Failure> {
     let client = shell.client(path).await?;
-    match client.get_data(&shell.outside(path)).await {
+    match client.get_data(&shell.with_chroot(path)).await {
         Ok((data, stat)) => Ok(Some((data.unwrap_or_default().to_vec(), stat))),
         Err(error) => {
             let failure = Failure::of(&error, path);
             if error.code().is_none() {
                 return Err(failure);
             }
-            shell.complain(&failure.text);
+            shell.print_error(&failure.text);
             Ok(None)
         }
     }
@@ -281,16 +281,16 @@ pub(crate) async fn export(
             shell.print(&lines);
             lines.clear();
         }
-        if shell.is_unheard() {
+        if shell.has_failed_output() {
             return Ok(());
         }
         count += 1;
-        tell_progress(shell, count);
+        report_progress(shell, count);
     }
     if !lines.is_empty() {
         shell.print(&lines);
     }
-    shell.complain(&format!(
+    shell.print_error(&format!(
         "{} exported, {} not exported",
         number(count, "znode"),
         number(ephemerals, "ephemeral")

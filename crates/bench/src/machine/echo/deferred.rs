@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// Held answers, beginning with the answer to the first write that is not durable.
 #[derive(Debug, Default)]
-pub(super) struct HeldAnswers {
+pub(super) struct DeferredAnswers {
     bytes: Vec<u8>,
     /// Number of bytes released since the beginning.
     released: usize,
@@ -12,7 +12,7 @@ pub(super) struct HeldAnswers {
     writes: VecDeque<(u64, usize)>,
 }
 
-impl HeldAnswers {
+impl DeferredAnswers {
     pub(super) fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
@@ -72,24 +72,24 @@ mod tests {
 
     #[test]
     fn an_answer_waits_for_the_write_before_it() {
-        let (mut held, mut out) = (HeldAnswers::default(), Vec::new());
+        let (mut deferred, mut out) = (DeferredAnswers::default(), Vec::new());
         for (answer, write) in [(1, None), (2, Some(5)), (3, None), (4, Some(7)), (5, None)] {
-            held.place(write, &mut out).push(answer);
+            deferred.place(write, &mut out).push(answer);
         }
         assert_eq!(
-            (out.as_slice(), held.first(), held.last()),
+            (out.as_slice(), deferred.first(), deferred.last()),
             (&[1][..], Some(5), Some(7))
         );
         let mut release = |durable| {
-            held.release(durable, &mut out);
-            (out.clone(), held.is_empty())
+            deferred.release(durable, &mut out);
+            (out.clone(), deferred.is_empty())
         };
         assert_eq!(release(4), (vec![1], false));
         assert_eq!(release(6), (vec![1, 2, 3], false));
         assert_eq!(release(7), (vec![1, 2, 3, 4, 5], true));
-        held.place(Some(8), &mut out).push(6);
-        held.release(8, &mut out);
-        held.place(None, &mut out).push(7);
+        deferred.place(Some(8), &mut out).push(6);
+        deferred.release(8, &mut out);
+        deferred.place(None, &mut out).push(7);
         assert_eq!(out, [1, 2, 3, 4, 5, 6, 7]);
     }
 }

@@ -13,7 +13,7 @@ use crate::tool::ToolError;
 
 /// Present state of a znode.
 #[derive(Debug, Clone)]
-pub(super) struct Present {
+pub(super) struct CurrentZnode {
     pub(super) data: Option<Bytes>,
     pub(super) acl: Vec<Acl>,
     pub(super) stat: Stat,
@@ -58,16 +58,17 @@ pub(super) async fn read(
     client: &Client,
     path: &str,
     kinds: &Kinds,
-) -> Result<BTreeMap<String, Present>, ToolError> {
+) -> Result<BTreeMap<String, CurrentZnode>, ToolError> {
     let mut found = BTreeMap::new();
     let mut left = vec![path.to_owned()];
     while let Some(path) = left.pop() {
-        let Some((present, children)) = if_there(read_one(client, &path, kinds).await)? else {
+        let Some((current, children)) = none_if_missing(read_one(client, &path, kinds).await)?
+        else {
             continue;
         };
         let below = if path == "/" { "" } else { &path };
         left.extend(children.iter().map(|name| format!("{below}/{name}")));
-        found.insert(path, present);
+        found.insert(path, current);
     }
     Ok(found)
 }
@@ -76,22 +77,22 @@ async fn read_one(
     client: &Client,
     path: &str,
     kinds: &Kinds,
-) -> Result<(Present, Vec<jute::Str>), Error> {
+) -> Result<(CurrentZnode, Vec<jute::Str>), Error> {
     let (data, stat) = client.get_data(path).await?;
     let (acl, _) = client.get_acl(path).await?;
     let children = client.get_children(path).await?;
     let (kind, ttl_ms) = kinds.of(path, &stat);
-    let present = Present {
+    let current = CurrentZnode {
         data,
         acl,
         stat,
         kind,
         ttl_ms,
     };
-    Ok((present, children))
+    Ok((current, children))
 }
 
-fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, ToolError> {
+fn none_if_missing<T>(read: Result<T, Error>) -> Result<Option<T>, ToolError> {
     match read {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
