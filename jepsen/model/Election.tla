@@ -78,7 +78,8 @@ HasUnsavedTree(s) ==
     learner[s].needsSnapshot /\ learner[s].stage \in {"RECEIVING", "CUT", "SNAPSHOT"}
 
 Drain(s) ==
-    LET d == [disk[s] EXCEPT !.synced = Len(disk[s].log)]
+    LET d == [disk[s] EXCEPT !.synced = Len(disk[s].log),
+                             !.known = IF HasUnsavedTree(s) THEN disk[s].snapshot.zxid ELSE @]
     IN /\ disk' = [disk EXCEPT ![s] = d]
        /\ IF HasUnsavedTree(s) THEN ReplaceTree(s, RecoveredTree(d), LogEnd(d))
           ELSE ApplyUnestablished(s, SelectSeq(After(d.log, end[s]),

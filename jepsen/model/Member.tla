@@ -15,7 +15,7 @@ CONSTANTS
     MaxTxns, MaxElections, MaxCrashes, MaxTimeouts, MaxSnapshots
 
 VARIABLES
-    disk,          \* [accepted, current, log, synced, snapshot, base] of each server
+    disk,          \* [accepted, current, log, synced, snapshot, base, known] of each server
     role,          \* DOWN, LOOKING, FOLLOWING or LEADING
     tree,          \* the transactions in the tree
     end,           \* the zxid of the tree
@@ -63,11 +63,15 @@ Is(mutant) == Mutant = mutant
 
    `log` is the transaction log, of which the first `synced` records survive a power failure. It
    begins after `base`. A snapshot is named by the zxid of the tree at its beginning. It may contain
-   later transactions, because it is written while transactions are applied. *)
-EmptyDisk == [accepted |-> 0, current |-> 0, log |-> <<>>, synced |-> 0, base |-> 0,
+   later transactions, because it is written while transactions are applied.
+
+   `known` is not on the disk. It is the name of the snapshot that the server has loaded, or that it
+   has received from a leader. The name of a later snapshot may be the start of an epoch
+   without a transaction, which counts as the end of the log only after it is loaded. *)
+EmptyDisk == [accepted |-> 0, current |-> 0, log |-> <<>>, synced |-> 0, base |-> 0, known |-> 0,
               snapshot |-> [zxid |-> 0, tree |-> <<>>]]
 
-LogEnd(d) == IF d.log = <<>> THEN d.snapshot.zxid ELSE Max(ZxidOf(Last(d.log)), d.snapshot.zxid)
+LogEnd(d) == IF d.log = <<>> THEN d.known ELSE Max(ZxidOf(Last(d.log)), d.known)
 
 \* Recovery loads the snapshot and replays the log after the snapshot's name.
 RecoveredTree(d) ==
@@ -77,14 +81,16 @@ RecoveredTree(d) ==
 \* A log that ends before the snapshot does not continue. Its records are in the snapshot.
 RecoveredDisk(d) ==
     IF d.log # <<>> /\ ZxidOf(Last(d.log)) < d.snapshot.zxid
-    THEN [d EXCEPT !.log = <<>>, !.synced = 0, !.base = d.snapshot.zxid]
-    ELSE [d EXCEPT !.synced = Len(d.log)]
+    THEN [d EXCEPT !.log = <<>>, !.synced = 0, !.base = d.snapshot.zxid, !.known = d.snapshot.zxid]
+    ELSE [d EXCEPT !.synced = Len(d.log), !.known = d.snapshot.zxid]
 
 CanTruncate(d, zxid) ==
     /\ d.snapshot.zxid <= zxid
     /\ zxid = d.base \/ \E i \in DOMAIN d.log : ZxidOf(d.log[i]) = zxid
 
-Truncated(d, zxid) == LET log == UpTo(d.log, zxid) IN [d EXCEPT !.log = log, !.synced = Len(log)]
+Truncated(d, zxid) ==
+    LET log == UpTo(d.log, zxid)
+    IN [d EXCEPT !.log = log, !.synced = Len(log), !.known = d.snapshot.zxid]
 -----------------------------------------------------------------------------
 (* The tree. *)
 
@@ -92,10 +98,14 @@ Truncated(d, zxid) == LET log == UpTo(d.log, zxid) IN [d EXCEPT !.log = log, !.s
 Applied(content, zxid, txn) ==
     IF ZxidOf(txn) > zxid /\ txn \in Range(content) THEN content ELSE Append(content, txn)
 
-RECURSIVE AppliedAll(_, _, _)
+\* A recursion would evaluate its arguments again and again.
 AppliedAll(content, zxid, txns) ==
-    IF txns = <<>> THEN content
-    ELSE AppliedAll(Applied(content, zxid, Head(txns)), ZxidOf(Head(txns)), Tail(txns))
+    LET before(i)  == IF i = 1 THEN zxid ELSE ZxidOf(txns[i - 1])
+        isNew(i)   == \/ ZxidOf(txns[i]) <= before(i)
+                      \/ txns[i] \notin Range(content) \union {txns[j] : j \in 1..i - 1}
+        numbered   == [i \in DOMAIN txns |-> <<i, txns[i]>>]
+        new        == SelectSeq(numbered, LAMBDA pair : isNew(pair[1]))
+    IN content \o [i \in DOMAIN new |-> new[i][2]]
 
 EndAfter(zxid, txns) == IF txns = <<>> THEN zxid ELSE ZxidOf(Last(txns))
 

@@ -241,7 +241,8 @@ WriteSnapshot(f) ==
     /\ role[f] = "FOLLOWING"
     /\ learner[f].stage = "SNAPSHOT"
     /\ disk' = [disk EXCEPT ![f].snapshot = [zxid |-> end[f], tree |-> tree[f]],
-                            ![f].log = <<>>, ![f].synced = 0, ![f].base = end[f]]
+                            ![f].log = <<>>, ![f].synced = 0, ![f].base = end[f],
+                            ![f].known = end[f]]
     /\ learner' = [learner EXCEPT ![f].stage = "EPOCH"]
     /\ UNCHANGED <<role, treeVars, leader, msgs, electionVars, ghostVars, spent>>
 

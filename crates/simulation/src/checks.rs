@@ -2,7 +2,7 @@
 
 use host::AnswerOutcome;
 use proto::{SessionId, Sid, Zxid};
-use replica::{Applied, Effect, Note};
+use replica::{Applied, Effect, Input, Note};
 use testkit::SimDisk;
 use tree::Tree;
 
@@ -60,6 +60,9 @@ pub trait StepChecks: Sized + 'static {
     /// Called when a server holds back this data after a turn.
     fn holds_back(&mut self, _sid: Sid, _held_back: HeldBack) {}
 
+    /// Called when a server has begun a snapshot that is named after `zxid`.
+    fn begins_snapshot(&mut self, _sid: Sid, _zxid: Zxid) {}
+
     /// Called when a server has written a snapshot that is named after `zxid`. Its tree ends at
     /// `last`.
     fn writes_snapshot(&mut self, _sid: Sid, _zxid: Zxid, _last: Zxid) {}
@@ -67,6 +70,9 @@ pub trait StepChecks: Sized + 'static {
 
 /// Checks of one process of a server, which report its steps to the world.
 pub trait ProcessChecks<C: StepChecks> {
+    /// Called when the replica is about to handle an input.
+    fn input(&mut self, _input: &Input, _world: &mut World<C>) {}
+
     /// Called when the replica requests an effect, with the tree and the disk at that time.
     fn effect(&mut self, _effect: &Effect, _tree: &Tree, _disk: &SimDisk, _world: &mut World<C>) {}
 

@@ -87,6 +87,49 @@ pub fn run(seed: u64, trace: Trace) -> Report {
     report(seed, &ensemble)
 }
 
+/// A trace for the formal model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelTrace {
+    /// The events, as a sequence of TLA+.
+    pub text: String,
+    /// Number of events.
+    pub events: usize,
+    /// First violated invariant of the simulator, if any.
+    pub violation: Option<Violation>,
+}
+
+/// Runs the storm of one seed with this number of servers, without the features that the formal
+/// model lacks, and returns the actions of the servers. After `events_max` events, the trace ends.
+pub fn record(seed: u64, servers: usize, events_max: usize) -> ModelTrace {
+    let plan = Plan::drawn(&mut Random::new(!seed)).for_model(servers);
+    let storm = plan.storm;
+    let mut ensemble = Ensemble::new(seed, plan, Trace::Off).recorded();
+    ensemble.start_all();
+    ensemble.begin_weather();
+    ensemble.run_until(storm, |ensemble| {
+        ensemble.servers.world.checks.actions.len() >= events_max
+    });
+    ensemble.model_trace()
+}
+
+impl Ensemble {
+    /// Begins to record actions for the formal model. No server has started.
+    fn recorded(mut self) -> Self {
+        let servers = self.servers.machines.len();
+        self.servers.world.checks.actions.begin(servers);
+        self
+    }
+
+    fn model_trace(&self) -> ModelTrace {
+        let checks = &self.servers.world.checks;
+        ModelTrace {
+            text: checks.actions.text(),
+            events: checks.actions.len(),
+            violation: checks.violation.clone(),
+        }
+    }
+}
+
 /// Results of a run with recipes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipesReport {

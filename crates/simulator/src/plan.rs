@@ -136,6 +136,26 @@ impl Plan {
         }
     }
 
+    /// Returns a plan with this number of voters, without the features that the formal model lacks.
+    pub(crate) fn for_model(self, voters: usize) -> Self {
+        Self {
+            voters,
+            observers: 0,
+            use_disk_log: false,
+            held_back_bytes_max: 16 << 20,
+            has_bad_disks: false,
+            lists_rot: false,
+            features: Features {
+                reconfigures: false,
+                grows: false,
+                has_oracle: false,
+                has_observer_masters: false,
+                ..self.features
+            },
+            ..self
+        }
+    }
+
     /// Returns a plan with two voters and their oracle. The oracle is responsible for the disks of
     /// both voters. If observers learn from followers, a single voter serves no observer.
     pub(crate) fn of_two(self) -> Self {

@@ -45,7 +45,7 @@ pub(crate) fn hello_of(index: usize) -> Hello {
 }
 
 /// Returns the server that owns this address, and the kind of port.
-pub(crate) fn server_at(address: &HostPort) -> Option<(usize, Port)> {
+pub fn server_at(address: &HostPort) -> Option<(usize, Port)> {
     let number = address.host.rsplit('.').next()?;
     let server = number.parse::<usize>().ok()?.checked_sub(1)?;
     let port = match address.port {

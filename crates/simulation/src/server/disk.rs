@@ -133,11 +133,19 @@ impl<C: StepChecks> SimHost<C> {
     fn step_snapshot(&mut self) -> Result<(), StorageError> {
         let (disk, now_ms) = (&mut self.disk, self.world.now_ms());
         let bytes = self.world.settings.chunk_bytes;
+        let (sid, last) = (sid_of(self.process.server), self.state.tree().last_zxid());
+        let is_own = matches!(
+            disk.snapshots.next(),
+            Some(SnapshotReason::Due | SnapshotReason::Operator)
+        );
+        let begins = is_own && disk.snapshots.writing().is_none();
         let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ());
-        if let Some(written) = stepped? {
+        let stepped = stepped?;
+        if begins && (stepped.is_some() || disk.snapshots.writing().is_some()) {
+            self.world.checks.begins_snapshot(sid, last);
+        }
+        if let Some(written) = stepped {
             if written.input.is_none() {
-                let last = self.state.tree().last_zxid();
-                let sid = sid_of(self.process.server);
                 self.world.checks.writes_snapshot(sid, written.zxid, last);
             }
             if written.input.is_none() && self.world.random.percent(50) {

@@ -18,7 +18,7 @@ use storage::StorageError;
 
 use super::answers::Answer;
 use super::{Server, SimHost};
-use crate::checks::StepChecks;
+use crate::checks::{ProcessChecks as _, StepChecks};
 use crate::configured::sid_of;
 use crate::network::Process;
 use crate::queue::{MS, Micros, SECOND};
@@ -373,6 +373,10 @@ impl<C: StepChecks> Server<C> {
                 is_in_turn: waiting > 0 && left > 0,
                 is_in_inbox: waiting > left,
             });
+            let SimHost {
+                observed, world, ..
+            } = &mut self.host;
+            observed.input(&input, world);
             self.turn(|replica, turn| replica.handle(input, turn));
         }
         if self.host.core.schedule.end_turn()

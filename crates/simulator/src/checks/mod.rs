@@ -1,5 +1,6 @@
 //! Passing of every observed step to the invariants. The first violation is kept.
 
+mod actions;
 pub(crate) mod observed;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use simulation::configured::sid_of;
 use simulation::network::{Endpoint, Message};
 use simulation::queue::Micros;
 use simulation::settings::EnsembleSettings;
+use storage::{Epochs, list_snapshots};
 use testkit::SimDisk;
 use tree::Tree;
 use zab::Record;
@@ -39,6 +41,7 @@ use crate::invariants::{
 use crate::plan::Plan;
 use crate::simulated::{Event, OwnEvent, Server, World};
 use crate::trace::{StableTrace, Trace};
+use actions::{ActionTrace, FoundFiles};
 use observed::Observed;
 
 /// A violated invariant.
@@ -55,6 +58,8 @@ pub(crate) struct Checks {
     /// Parameters of the run.
     pub(crate) plan: Plan,
     pub(crate) trace: StableTrace,
+    /// Actions for the formal model.
+    pub(crate) actions: ActionTrace,
     pub(crate) histories: Histories,
     pub(crate) violation: Option<Violation>,
     pub(crate) history: History,
@@ -88,6 +93,7 @@ impl Checks {
             trace: StableTrace {
                 is_on: trace == Trace::Stable,
             },
+            actions: ActionTrace::default(),
             histories: Histories::new(seed, plan.servers()),
             violation: None,
             history: History::new(&plan),
@@ -423,6 +429,18 @@ impl StepChecks for Checks {
     fn started(world: &mut World, server: &Server) {
         let (index, log) = (server.host.process.server, &server.host.disk.history);
         let (disk, dirs) = (log.disk().clone(), log.dirs().clone());
+        let end = log.appended();
+        if let (Ok(epochs), Ok(snapshots)) = (
+            Epochs::inspect(&*disk, &dirs, end),
+            list_snapshots(&*disk, &dirs.snap),
+        ) {
+            let found = FoundFiles {
+                end,
+                epochs,
+                snapshots: snapshots.iter().map(|file| file.zxid).collect(),
+            };
+            world.checks.actions.starts(index, &found);
+        }
         world.checks.histories.begin(index, disk, dirs, log.end());
         world.checks.digests.replaced(sid_of(index));
     }
@@ -437,9 +455,14 @@ impl StepChecks for Checks {
         self.hold(bounds::NAME, held);
     }
 
+    fn begins_snapshot(&mut self, sid: Sid, zxid: Zxid) {
+        self.actions.begins_snapshot(sid, zxid);
+    }
+
     /// Checks a new snapshot file that is named after `zxid`. The tree of the server ends at
     /// `last`.
     fn writes_snapshot(&mut self, sid: Sid, zxid: Zxid, last: Zxid) {
+        self.actions.writes_snapshot(sid, zxid);
         let held = on_disk::written(sid, zxid, last, &self.history);
         self.hold(on_disk::NAME, held);
     }

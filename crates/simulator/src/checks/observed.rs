@@ -5,7 +5,7 @@ use jute::{Decode, Encode, Reader};
 use proto::learner::LearnerPacket;
 use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, SessionId, Sid, Zxid};
-use replica::{Applied, DiskOrder, Effect, Note, Port, Service};
+use replica::{Applied, DiskOrder, Effect, Input, Note, Port, Service};
 use simulation::checks::ProcessChecks;
 use simulation::configured::{index_of, sid_of};
 use simulation::settings::EnsembleSettings;
@@ -129,11 +129,19 @@ impl ProcessChecks<Checks> for Observed {
         }
     }
 
+    fn input(&mut self, input: &Input, world: &mut World) {
+        let World {
+            checks, network, ..
+        } = world;
+        checks.actions.input(self.sid, input, network);
+    }
+
     /// Checks an effect of the replica against the current state of the disk.
     fn effect(&mut self, effect: &Effect, tree: &Tree, disk: &SimDisk, world: &mut World) {
         if world.prints && is_telling(effect) {
             world.say(self.sid, || effect.to_string());
         }
+        world.checks.actions.effect(self.sid, effect);
         let end = tree.last_zxid();
         // At the beginning of an epoch, a leader's tree ends where its earlier history ends.
         if end.counter() != 0 || !self.leads || end < self.end {
@@ -226,6 +234,9 @@ impl ProcessChecks<Checks> for Observed {
         let to = &mut world.checks;
         let last = std::mem::replace(&mut self.end, record.header.zxid);
         let bytes = Record::new(record.header.zxid, record.to_bytes());
+        if applied.is_committed {
+            to.actions.applied(self.sid, bytes.zxid, &bytes.txn);
+        }
         if !self.is_active {
             // The transaction is replayed on a snapshot that may already contain parts of it.
             self.synchronised.push(bytes);
@@ -241,6 +252,7 @@ impl ProcessChecks<Checks> for Observed {
 
     /// Reports a notable event.
     fn note(&self, note: &Note<'_>, world: &mut World) {
+        world.checks.actions.note(self.sid, note);
         if let Note::DigestMismatch { .. } = note {
             world.checks.digests.notice(self.sid);
         }

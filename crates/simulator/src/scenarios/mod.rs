@@ -24,6 +24,7 @@ use replica::{ClientRequest, Input, LargeBytes, State, Ticket};
 use simulation::queue::{MS, SECOND};
 use simulation::world::HeldWork;
 
+use crate::ModelTrace;
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
 use crate::plan::Plan;
@@ -46,17 +47,35 @@ pub struct Scenario {
 impl Scenario {
     /// Runs the script.
     pub fn play(&self, trace: Trace) -> Option<Violation> {
-        let plan = Plan {
+        let ensemble = self.played(Ensemble::new(u64::from(self.issue), self.plan(), trace));
+        ensemble.servers.world.checks.violation
+    }
+
+    /// Runs the script, and returns the actions of the servers for the formal model.
+    pub fn record(&self) -> ModelTrace {
+        let ensemble = Ensemble::new(u64::from(self.issue), self.plan(), Trace::Off);
+        self.played(ensemble.recorded()).model_trace()
+    }
+
+    /// Returns the number of servers.
+    pub fn servers(&self) -> usize {
+        self.voters
+    }
+
+    fn plan(&self) -> Plan {
+        Plan {
             voters: self.voters,
             ..Plan::quiet()
-        };
-        let mut ensemble = Ensemble::new(u64::from(self.issue), plan, trace);
+        }
+    }
+
+    fn played(&self, mut ensemble: Ensemble) -> Ensemble {
         ensemble.start_all();
         (self.script)(&mut ensemble);
         ensemble.servers.world.held.clear();
         ensemble.heal();
         ensemble.must_be_well();
-        ensemble.servers.world.checks.violation
+        ensemble
     }
 }
 

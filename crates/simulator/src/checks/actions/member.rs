@@ -1,0 +1,200 @@
+//! State of a server that the recorder needs, and the beginning and end of its roles.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::notification::Notification;
+use proto::{Epoch, Sid, Zxid};
+use simulation::configured::index_of;
+use zab::leader::LinkId;
+
+use super::{ActionTrace, FoundFiles, UNKNOWN, number_of};
+
+/// Factor of the epoch in a vote. The sid of the leader is added.
+const VOTE_EPOCH: i64 = 100;
+
+/// Role of a server in the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Role {
+    #[default]
+    Looking,
+    Following(usize),
+    Leading,
+}
+
+/// Replacement of a follower's tree that its disk or its leader has not completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Stage {
+    #[default]
+    Other,
+    /// DIFF was the last packet.
+    Opened,
+    /// The log is being cut after this zxid.
+    Truncating(Zxid),
+    /// A snapshot with this zxid is being received.
+    Restoring(Zxid),
+}
+
+/// A learner that has introduced itself to this leader.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LinkedLearner {
+    pub(super) at: usize,
+    pub(super) has_acked_new_leader: bool,
+}
+
+/// A vote that a server has received.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Vote {
+    leader: Sid,
+    zxid: Zxid,
+    epoch: Epoch,
+}
+
+impl Vote {
+    pub(super) fn of(notification: &Notification) -> Self {
+        Self {
+            leader: notification.leader,
+            zxid: notification.zxid,
+            epoch: notification.peer_epoch,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Member {
+    pub(super) has_started: bool,
+    pub(super) role: Role,
+    /// Whether the role is ending.
+    pub(super) is_draining: bool,
+    /// Number of the connection to the leader.
+    pub(super) attempt: u64,
+    pub(super) stage: Stage,
+    /// Zxid up to which the log is known to be on disk.
+    pub(super) synced: Zxid,
+    pub(super) saving_accepted: Option<Epoch>,
+    pub(super) saving_current: Option<Epoch>,
+    /// End of the tree that is about to replace the log.
+    pub(super) taking_over: Option<Zxid>,
+    /// Snapshot that is complete but not recorded.
+    pub(super) written: Option<Zxid>,
+    /// Position of the event `DecideLeading`.
+    pub(super) begun_at: usize,
+    /// Learners of this leader.
+    pub(super) learners: BTreeMap<LinkId, LinkedLearner>,
+    /// Opening packets, each with the action that it belongs to and the zxid.
+    pub(super) openings: BTreeMap<LinkId, (&'static str, i64)>,
+    /// Newest vote of each server. It may have arrived before the last role has ended.
+    pub(super) votes: BTreeMap<usize, Vote>,
+    /// Whether the server follows the same leader again, without an election.
+    pub(super) is_appointed: bool,
+    /// Promises of other servers that this process has received.
+    pub(super) heard: BTreeSet<Epoch>,
+}
+
+impl Member {
+    pub(super) fn is_leading(&self) -> bool {
+        self.role == Role::Leading && !self.is_draining
+    }
+
+    /// Returns the leader that the server follows.
+    pub(super) fn leader(&self) -> Option<usize> {
+        match self.role {
+            Role::Following(leader) if !self.is_draining => Some(leader),
+            _ => None,
+        }
+    }
+}
+
+impl ActionTrace {
+    /// Ends the role of a server that begins another one.
+    fn end_role(&mut self, at: usize) {
+        match self.members[at].role {
+            Role::Looking => {}
+            Role::Leading => self.add("StepDown", at, None, 0, 0),
+            Role::Following(_) => {
+                // The tree was loaded again after this cut.
+                if self.members[at].taking_over.is_some() {
+                    self.add("CutLog", at, None, 0, 0);
+                }
+                self.add("LeaveLeader", at, None, 0, 0);
+            }
+        }
+        let member = &mut self.members[at];
+        *member = Member {
+            has_started: true,
+            heard: std::mem::take(&mut member.heard),
+            written: member.written,
+            votes: std::mem::take(&mut member.votes),
+            ..Member::default()
+        };
+    }
+
+    /// Records the votes by which a server decides.
+    fn counts_votes(&mut self, at: usize) {
+        for (from, vote) in self.members[at].votes.clone() {
+            let (zxid, leader) = (number_of(vote.zxid), index_of(vote.leader));
+            if let Ok(leader) = i64::try_from(leader)
+                && leader < VOTE_EPOCH
+            {
+                let number = vote.epoch.0 * VOTE_EPOCH + leader + 1;
+                self.add("ReceiveNotification", at, Some(from), zxid, number);
+            }
+        }
+    }
+
+    pub(super) fn decides_leading(&mut self, at: usize) {
+        self.end_role(at);
+        self.counts_votes(at);
+        let begun_at = self.events.len();
+        self.add("DecideLeading", at, None, 0, 0);
+        let member = &mut self.members[at];
+        (member.role, member.begun_at) = (Role::Leading, begun_at);
+    }
+
+    pub(super) fn decides_following(&mut self, at: usize, leader: usize, attempt: u64) {
+        let is_appointed = self.members[at].is_appointed;
+        self.end_role(at);
+        self.counts_votes(at);
+        let number = i64::from(is_appointed);
+        self.add("DecideFollowing", at, Some(leader), 0, number);
+        let member = &mut self.members[at];
+        (member.role, member.attempt) = (Role::Following(leader), attempt);
+    }
+
+    /// Adds the completed work of a disk whose server has crashed before it knew.
+    pub(super) fn complete_work(&mut self, at: usize, found: &FoundFiles) {
+        let has_snapshot = |zxid: &Zxid| found.snapshots.contains(zxid);
+        if let Some(zxid) = self.members[at].written.take().filter(has_snapshot) {
+            self.add("FinishSnapshot", at, None, number_of(zxid), 0);
+        }
+        let member = &mut self.members[at];
+        let (role, end) = (member.role, found.end);
+        if member.saving_accepted.take() == Some(found.epochs.accepted) {
+            let epoch = found.epochs.accepted.0;
+            match role {
+                Role::Leading => self.add("SendLEADERINFO", at, None, epoch, 0),
+                Role::Following(leader) => {
+                    self.add("SendACKEPOCH", at, Some(leader), UNKNOWN, UNKNOWN);
+                }
+                Role::Looking => {}
+            }
+        }
+        let member = &mut self.members[at];
+        if let Stage::Truncating(keep) = member.stage
+            && end <= keep
+        {
+            self.reloads(at, true, keep);
+        }
+        if let Some(last) = self.members[at].taking_over.take()
+            && end <= last
+        {
+            self.add("CutLog", at, None, 0, 0);
+            if found.snapshots == [last] {
+                self.add("WriteSnapshot", at, None, 0, 0);
+            }
+        }
+        let current = found.epochs.current;
+        if self.members[at].saving_current.take() == Some(current) {
+            self.add("SaveCurrentEpoch", at, None, current.0, 0);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Traces for the formal model in `jepsen/model`: the actions of the servers, with its names.
+//!
+//! Each event is one action of the model. `jepsen/model/Trace.tla` checks that it is a step of the
+//! model with the recorded values. Three kinds of events are recorded later than they happen:
+//!
+//! - The end of a role is recorded when the next role begins, because the disk must first finish
+//!   its work.
+//! - A crash is recorded at the next start, because only then is known how much the disk has kept.
+//!   Work that the disk had completed without a report is recorded before the crash.
+//! - A snapshot file is recorded at the next event of its server, because the power may fail before
+//!   the file is durable.
+
+mod follower;
+mod leader;
+mod member;
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use proto::{Epoch, Sid, Zxid};
+use replica::elections::ElectionInput;
+use replica::{DiskOrder, Effect, Input, LeaderEvent, LearnerEvent, Port};
+use simulation::configured::{index_of, server_at};
+use simulation::network::Network;
+use storage::Epochs;
+
+use member::{Member, Role, Vote};
+
+/// An action of the model.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    action: &'static str,
+    /// Index of the server.
+    at: usize,
+    /// Index of the other server, if there is one.
+    peer: Option<usize>,
+    /// A zxid or an epoch of the model.
+    zxid: i64,
+    number: i64,
+}
+
+/// Files of a server that has started.
+#[derive(Debug)]
+pub(crate) struct FoundFiles {
+    /// Last zxid of the log.
+    pub(crate) end: Zxid,
+    pub(crate) epochs: Epochs,
+    /// Names of the snapshots.
+    pub(crate) snapshots: Vec<Zxid>,
+}
+
+/// Recorder of the actions of all servers in one run.
+#[derive(Debug, Default)]
+pub(crate) struct ActionTrace {
+    is_on: bool,
+    members: Vec<Member>,
+    events: Vec<Event>,
+}
+
+/// Factor of the epoch in the model's zxids. The counter is added.
+const EPOCH: i64 = 100_000;
+
+/// No epoch in ACKEPOCH.
+const NO_EPOCH: i64 = -1;
+
+/// A number that the trace does not contain.
+const UNKNOWN: i64 = -2;
+
+fn number_of(zxid: Zxid) -> i64 {
+    if zxid.0 < 0 {
+        zxid.0
+    } else {
+        zxid.epoch().0 * EPOCH + i64::from(zxid.counter())
+    }
+}
+
+/// Returns a number for the content of a transaction, small enough for TLC.
+fn content_of(txn: &Bytes) -> i64 {
+    i64::from(crc32fast::hash(txn) >> 1)
+}
+
+impl ActionTrace {
+    /// Starts to record. All servers are new.
+    pub(crate) fn begin(&mut self, servers: usize) {
+        self.is_on = true;
+        self.members = (0..servers).map(|_| Member::default()).collect();
+    }
+
+    /// Returns the number of recorded events.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Returns the events as a sequence of TLA+.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::from("<<");
+        let sid = |at: usize| at + 1;
+        for (at, event) in self.events.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            let (action, own, zxid, number) =
+                (event.action, sid(event.at), event.zxid, event.number);
+            let peer = event.peer.map_or(0, sid);
+            let _ = write!(
+                text,
+                "{comma}\n<<\"{action}\",{own},{peer},{zxid},{number}>>"
+            );
+        }
+        text + ">>"
+    }
+
+    /// Records an input of a replica before the replica handles it.
+    pub(crate) fn input(&mut self, sid: Sid, input: &Input, network: &Network) {
+        if !self.is_on {
+            return;
+        }
+        let at = index_of(sid);
+        self.finish_snapshot(at);
+        match input {
+            Input::Election(ElectionInput::ReceivedNotification {
+                connection,
+                notification,
+            }) => {
+                let ends = network.get(connection.0).map(|link| &link.ends);
+                let mut servers = ends.into_iter().flatten().filter_map(|end| end.server());
+                if let Some(from) = servers.find(|server| *server != at) {
+                    self.members[at].votes.insert(from, Vote::of(notification));
+                }
+            }
+            Input::Learner(Port::Learners, LearnerEvent::Packets { link, packets }) => {
+                for packet in packets {
+                    self.receives_from_learner(at, *link, packet);
+                }
+            }
+            Input::Learner(Port::Learners, LearnerEvent::Closed { link }) => {
+                self.drops_learner(at, *link);
+            }
+            Input::Leader {
+                attempt,
+                event: LeaderEvent::SnapshotReceived(_),
+            } => self.receives_tree(at, *attempt),
+            Input::Synced(upto) => self.syncs(at, *upto),
+            Input::AcceptedEpochSaved(epoch) => self.has_saved_accepted(at, *epoch),
+            Input::CurrentEpochSaved(epoch) => {
+                self.members[at].saving_current = None;
+                self.add("SaveCurrentEpoch", at, None, epoch.0, 0);
+            }
+            Input::Reloaded { tree, end } => self.reloads(at, tree.is_some(), *end),
+            Input::SnapshotWritten { .. } => self.has_taken_over(at),
+            _ => {}
+        }
+    }
+
+    /// Records an effect of a replica.
+    pub(crate) fn effect(&mut self, sid: Sid, effect: &Effect) {
+        if !self.is_on {
+            return;
+        }
+        let at = index_of(sid);
+        self.finish_snapshot(at);
+        let port = Port::Learners;
+        match effect {
+            Effect::Listen { port: of, .. } if *of == port => self.decides_leading(at),
+            Effect::Dial {
+                attempt, addresses, ..
+            } => {
+                if let Some((leader, _)) = addresses.first().and_then(server_at) {
+                    self.decides_following(at, leader, *attempt);
+                }
+            }
+            Effect::HangUp => self.members[at].is_draining = true,
+            Effect::StopListening { port: of, .. } if *of == port => {
+                let member = &mut self.members[at];
+                member.is_draining = true;
+                member.learners.clear();
+            }
+            Effect::SendToLeader(packet) => self.sends_to_leader(at, packet),
+            Effect::Send {
+                port: of,
+                to,
+                packet,
+            } if *of == port => self.sends_to_learner(at, *to, packet),
+            Effect::SendSnapshot { port: of, to, zxid } if *of == port => {
+                let opening = ("SyncFollowerSNAP", number_of(*zxid));
+                self.members[at].openings.insert(*to, opening);
+            }
+            Effect::CloseLink {
+                port: of,
+                link,
+                fault,
+            } if *of == port => self.closes_link(at, *link, fault),
+            Effect::Append(record) if self.members[at].is_leading() => {
+                let zxid = number_of(record.zxid);
+                self.add("SendPROPOSAL", at, None, zxid, content_of(&record.txn));
+            }
+            Effect::Disk(order) => self.orders(at, order),
+            _ => {}
+        }
+    }
+
+    fn orders(&mut self, at: usize, order: &DiskOrder) {
+        match order {
+            DiskOrder::TakeOver { last, .. } => self.members[at].taking_over = Some(*last),
+            DiskOrder::SaveAcceptedEpoch(epoch) => {
+                self.members[at].saving_accepted = Some(*epoch);
+                if self.members[at].is_leading() {
+                    self.fixes_epoch(at, *epoch);
+                }
+            }
+            DiskOrder::SaveCurrentEpoch(epoch) => self.members[at].saving_current = Some(*epoch),
+            _ => {}
+        }
+    }
+
+    /// Records that the log is on disk. Records of an earlier role are part of its end.
+    fn syncs(&mut self, at: usize, upto: Zxid) {
+        let member = &mut self.members[at];
+        if member.role != Role::Looking && !member.is_draining && upto > member.synced {
+            member.synced = upto;
+            self.add("SyncLog", at, None, number_of(upto), 0);
+        }
+    }
+
+    fn has_saved_accepted(&mut self, at: usize, epoch: Epoch) {
+        let member = &mut self.members[at];
+        let saved = member.saving_accepted.take();
+        match member.role {
+            Role::Leading => self.add("SendLEADERINFO", at, None, epoch.0, 0),
+            // The promise is on disk, but the role is ending.
+            Role::Following(leader) if member.is_draining => {
+                self.add("SendACKEPOCH", at, Some(leader), UNKNOWN, UNKNOWN);
+            }
+            Role::Following(_) => member.saving_accepted = saved,
+            Role::Looking => {}
+        }
+    }
+
+    /// Records that a server applies a committed transaction.
+    pub(crate) fn applied(&mut self, sid: Sid, zxid: Zxid, txn: &Bytes) {
+        let at = index_of(sid);
+        if self.is_on && !self.members[at].is_draining {
+            self.add("Applied", at, None, number_of(zxid), content_of(txn));
+        }
+    }
+
+    /// Records the begin of a snapshot that is named after `zxid`.
+    pub(crate) fn begins_snapshot(&mut self, sid: Sid, zxid: Zxid) {
+        if self.is_on {
+            let at = index_of(sid);
+            self.finish_snapshot(at);
+            self.add("StartSnapshot", at, None, number_of(zxid), 0);
+        }
+    }
+
+    /// Records a complete snapshot that is named after `zxid`.
+    pub(crate) fn writes_snapshot(&mut self, sid: Sid, zxid: Zxid) {
+        if self.is_on {
+            let at = index_of(sid);
+            self.finish_snapshot(at);
+            self.members[at].written = Some(zxid);
+        }
+    }
+
+    fn finish_snapshot(&mut self, at: usize) {
+        if let Some(zxid) = self.members[at].written.take() {
+            self.add("FinishSnapshot", at, None, number_of(zxid), 0);
+        }
+    }
+
+    /// Records a start of a server.
+    pub(crate) fn starts(&mut self, at: usize, found: &FoundFiles) {
+        if !self.is_on {
+            return;
+        }
+        if self.members[at].has_started {
+            self.complete_work(at, found);
+            let zxid = number_of(found.end);
+            self.add("Crash", at, None, zxid, 0);
+            self.add("Promised", at, None, found.epochs.accepted.0, 0);
+            self.add("Restart", at, None, zxid, found.epochs.current.0);
+        }
+        self.members[at] = Member {
+            has_started: true,
+            ..Member::default()
+        };
+    }
+
+    fn add(
+        &mut self,
+        action: &'static str,
+        at: usize,
+        peer: Option<usize>,
+        zxid: i64,
+        number: i64,
+    ) {
+        self.events.push(Event {
+            action,
+            at,
+            peer,
+            zxid,
+            number,
+        });
+    }
+}

@@ -1,0 +1,145 @@
+-------------------------------- MODULE Trace --------------------------------
+(* Validates traces of the simulator: each event of a trace must be a step of the model.
+
+   `Traces` is a sequence of traces, and a trace is a sequence of events. An event is a tuple of the
+   action, two sids, a zxid or an epoch, and a number. The action and the sids determine the step, so
+   the search has one path for each trace. *)
+EXTENDS Ensemble, TraceData
+
+VARIABLES
+    trace,     \* the number of the trace
+    position,  \* the position of the next event
+    applied    \* the last transaction that each server has applied in its role, or 0
+
+TraceInit ==
+    /\ InitNew
+    /\ trace \in DOMAIN Traces
+    /\ position = 1
+    /\ applied = [s \in Server |-> 0]
+
+\* A path does not branch, so the position identifies the state.
+Place == <<trace, position>>
+
+Event  == Traces[trace][position]
+Action == Event[1]
+S      == Event[2]
+T      == Event[3]
+Z      == Event[4]
+N      == Event[5]
+
+\* A number that the trace does not contain.
+Unknown == -2
+
+\* The index of the log record with this zxid, or 0.
+IndexOf(s, zxid) == LET at == {i \in DOMAIN disk[s].log : ZxidOf(disk[s].log[i]) = zxid}
+                    IN IF at = {} THEN 0 ELSE CHOOSE i \in at : TRUE
+
+\* Whether the next packet from T to S has this kind and content.
+Receives(kind, content) == FirstIs(T, S, kind) /\ Head(msgs[T][S])[2] = content
+
+\* The trace contains the votes that a server has received before it decides. They do not restrict
+\* the decision, because each elected leader must be safe.
+Notified ==
+    /\ role[S] = "LOOKING"
+    /\ recvset' = [recvset EXCEPT ![S][T] = <<N \div 100, Z, N % 100>>]
+    /\ UNCHANGED <<disk, role, treeVars, learner, leader, msgs, vote, ghostVars, spent>>
+
+\* The zxid in DIFF is informative.
+Synchronises(kind) ==
+    \E plan \in PlansFor(S, leader[S].peer[T]) :
+       /\ plan[1] = kind
+       /\ kind = "TRUNC" => plan[2] = Z
+       /\ kind = "SNAP" => LeaderEnd(S) = Z
+       /\ SyncFollower(S, T, plan)
+
+\* The packet contains the epoch and the end of the log, unless the follower is leaving already.
+Acknowledges ==
+    /\ SendACKEPOCH(S, T)
+    /\ Z # Unknown /\ learner[S].open => Last(msgs'[S][T]) = <<"ACKEPOCH", Z, N>>
+
+\* An earlier snapshot in progress may have been abandoned.
+StartsSnapshot ==
+    /\ end[S] = Z
+    /\ IF writing[S] = NoSnapshot THEN StartSnapshot(S)
+       ELSE /\ established[S]
+            /\ writing' = [writing EXCEPT ![S] = Z]
+            /\ UNCHANGED <<disk, role, tree, end, established, learner, leader, msgs, electionVars,
+                           ghostVars, spent>>
+
+\* Recovery finds each promise. The simulator raises promises on disk.
+Promised ==
+    /\ role[S] = "DOWN"
+    /\ Z >= disk[S].accepted
+    /\ disk' = [disk EXCEPT ![S].accepted = Z]
+    /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
+
+\* Transactions are applied in the order of the tree, without a gap.
+Applies ==
+    /\ \E i \in DOMAIN tree[S] :
+          /\ tree[S][i] = <<Z, N>>
+          /\ applied[S] = 0 \/ (i > 1 /\ ZxidOf(tree[S][i - 1]) = applied[S])
+    /\ UNCHANGED vars
+
+\* A new tree or a new role begins.
+BeginsAnew == {"DecideLeading", "DecideFollowing", "Restart", "ReceiveSNAP", "ReceiveTRUNC"}
+
+Step ==
+    CASE Action = "ReceiveNotification" -> Notified
+      [] Action = "DecideLeading"       -> DecideLeading(S, Max(Z, disk[S].accepted + 1))
+      [] Action = "DecideFollowing"     -> DecideFollowing(S, T)
+      [] Action = "StepDown"            -> StepDown(S)
+      [] Action = "LeaveLeader"         -> LeaveLeader(S)
+      [] Action = "DropLearner"         -> DropLearner(S, T)
+      [] Action = "Crash"               -> Crash(S, Len(UpTo(disk[S].log, Z)))
+      [] Action = "Restart"             -> /\ Restart(S)
+                                           /\ LogEnd(disk'[S]) = Z
+                                           /\ disk[S].current = N
+      [] Action = "SendFOLLOWERINFO"    -> SendFOLLOWERINFO(S, T, Z)
+      [] Action = "ReceiveFOLLOWERINFO" -> Receives("FOLLOWERINFO", Z) /\ ReceiveFOLLOWERINFO(S, T)
+      [] Action = "SendLEADERINFO"      -> leader[S].epoch = Z /\ SendLEADERINFO(S)
+      [] Action = "SendACKEPOCH"        -> Acknowledges
+      [] Action = "ReceiveACKEPOCH"     -> ReceiveACKEPOCH(S, T)
+      [] Action = "SyncFollowerDIFF"    -> Synchronises("DIFF")
+      [] Action = "SyncFollowerTRUNC"   -> Synchronises("TRUNC")
+      [] Action = "SyncFollowerSNAP"    -> Synchronises("SNAP")
+      [] Action = "ReceiveDIFF"         -> ReceiveDIFF(S, T)
+      [] Action = "ReceiveTRUNC"        -> /\ Receives("TRUNC", Z)
+                                           /\ CanTruncate(disk[S], Z) = (N = 1)
+                                           /\ ReceiveTRUNC(S, T)
+      [] Action = "ReceiveSNAP"         -> Receives("SNAP", Z) /\ ReceiveSNAP(S, T)
+      [] Action = "RefuseSync"          -> RefuseSync(S, T)
+      [] Action = "ReceivePROPOSAL"     -> Receives("PROPOSAL", <<Z, N>>) /\ ReceivePROPOSAL(S, T)
+      [] Action = "ReceiveCOMMIT"       -> Receives("COMMIT", Z) /\ ReceiveCOMMIT(S, T)
+      [] Action = "ReceiveNEWLEADER"    -> Receives("NEWLEADER", Z) /\ ReceiveNEWLEADER(S, T)
+      [] Action = "CutLog"              -> CutLog(S)
+      [] Action = "WriteSnapshot"       -> WriteSnapshot(S)
+      [] Action = "SaveCurrentEpoch"    -> SaveCurrentEpoch(S) /\ disk'[S].current = Z
+      [] Action = "ReceiveNEWLEADERACK" -> ReceiveNEWLEADERACK(S, T)
+      [] Action = "EstablishEpoch"      -> EstablishEpoch(S)
+      [] Action = "ReceiveUPTODATE"     -> ReceiveUPTODATE(S, T)
+      [] Action = "SendPROPOSAL"        -> LastProposed(S) + 1 = Z /\ SendPROPOSAL(S, N)
+      [] Action = "SyncLog"             -> SyncLog(S, IndexOf(S, Z))
+      [] Action = "ReceiveACK"          -> Receives("ACK", Z) /\ ReceiveACK(S, T)
+      [] Action = "StartSnapshot"       -> StartsSnapshot
+      [] Action = "FinishSnapshot"      -> writing[S] = Z /\ FinishSnapshot(S)
+      [] Action = "Promised"            -> Promised
+      \* Not steps, but observations: a leader has refused a learner, and a server has applied a
+      \* transaction.
+      [] Action = "Refused"             -> leader[S].link[T] = "NONE" /\ UNCHANGED vars
+      [] Action = "Applied"             -> Applies
+
+TraceNext ==
+    /\ position <= Len(Traces[trace])
+    /\ Step
+    /\ position' = position + 1
+    /\ applied' = IF Action = "Applied" THEN [applied EXCEPT ![S] = Z]
+                  ELSE IF Action \in BeginsAnew THEN [applied EXCEPT ![S] = 0]
+                  ELSE applied
+    /\ UNCHANGED trace
+
+TraceSpec == TraceInit /\ [][TraceNext]_<<vars, trace, position, applied>>
+
+\* Prints the positions of accepted events. The event after the last one is rejected.
+PrintSpec ==
+    TraceInit /\ [][TraceNext /\ PrintT(<<trace, position>>)]_<<vars, trace, position, applied>>
+=============================================================================
