@@ -128,9 +128,10 @@ impl Browser {
         self.order("execute/async", &body)
     }
 
-    /// Waits until an expression in the page has a value, and returns the value.
+    /// Waits until an expression in the page has a value, and returns the value. The expression may
+    /// throw until then, because an element appears only with the first answer.
     pub fn wait(&self, expression: &str) -> Value {
-        let script = format!("return {expression};");
+        let script = format!("try {{ return {expression}; }} catch {{ return null; }}");
         let found = wait_until(PAGE_LIMIT, || {
             let value = self.run(&script, &[]);
             let is_there = !matches!(value, Value::Null | Value::Bool(false));
