@@ -33,14 +33,14 @@ impl ActionTrace {
         let peer = Some(learner.at);
         match packet {
             LearnerPacket::AckEpoch { .. } => self.add("ReceiveACKEPOCH", at, peer, 0, 0),
-            // The leader ignores the second acknowledgement of the epoch, after UPTODATE.
-            LearnerPacket::Ack { zxid } if zxid.counter() == 0 => {
-                if !std::mem::replace(&mut learner.has_acked_new_leader, true) {
-                    self.add("ReceiveNEWLEADERACK", at, peer, 0, 0);
-                }
-            }
-            LearnerPacket::Ack { zxid } => {
+            LearnerPacket::Ack { zxid } if zxid.counter() != 0 => {
                 self.add("ReceiveACK", at, peer, number_of(*zxid), 0);
+            }
+            // The leader ignores the second acknowledgement of the epoch, after UPTODATE.
+            LearnerPacket::Ack { .. } if learner.has_acked_new_leader => {}
+            LearnerPacket::Ack { .. } => {
+                learner.has_acked_new_leader = true;
+                self.add("ReceiveNEWLEADERACK", at, peer, 0, 0);
             }
             _ => {}
         }
