@@ -126,7 +126,7 @@ impl<C: StepChecks> Server<C> {
         };
         if started.is_due {
             server.with(world, |server| {
-                server.host.request_snapshot(SnapshotReason::Due)
+                server.host.request_snapshot(SnapshotReason::Due);
             });
         }
         Ok(server)
