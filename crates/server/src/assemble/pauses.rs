@@ -21,10 +21,10 @@ pub(crate) async fn watch(monitor: PauseMonitor, metrics: Arc<Metrics>) {
         metrics.jvm_pause_time_ms.record(pause_ms);
         match PauseSeverity::classify(pause_ms, &monitor) {
             PauseSeverity::Warned => {
-                tracing::warn!(pause_ms, "the process or its machine was paused")
+                tracing::warn!(pause_ms, "the process or its machine was paused");
             }
             PauseSeverity::Told => {
-                tracing::info!(pause_ms, "the process or its machine was paused")
+                tracing::info!(pause_ms, "the process or its machine was paused");
             }
             PauseSeverity::Usual => {}
         }

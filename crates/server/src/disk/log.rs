@@ -267,7 +267,7 @@ impl LogFile {
         match done.snapshot {
             Some(SnapshotReason::Synchronised(of)) => self.snapshots.request_for_core(of),
             Some(SnapshotReason::Due | SnapshotReason::First | SnapshotReason::Operator) => {
-                self.snapshots.request()
+                self.snapshots.request();
             }
             None => {}
         }
