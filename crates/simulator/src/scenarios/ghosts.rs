@@ -108,7 +108,7 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     ensemble.write(last, 5);
     if let Some(process) = ensemble.process(learner).map(|server| server.host.process) {
         ensemble.with(process, |server| {
-            server.host.request_snapshot(SnapshotReason::Due)
+            server.host.request_snapshot(SnapshotReason::Due);
         });
     }
     ensemble.run_until(SOON, |ensemble| ensemble.writes_snapshot(learner));
