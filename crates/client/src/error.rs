@@ -243,7 +243,7 @@ pub enum Error {
         call: Call,
         /// Size of the request, in bytes.
         bytes: usize,
-        /// [`crate::Options::request_bytes_max`].
+        /// Limit of [`crate::Options::with_byte_limits`].
         limit: usize,
     },
     /// The client was closed, or its session ended. The request was not sent.

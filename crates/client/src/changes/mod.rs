@@ -85,7 +85,7 @@ pub enum ChangesError {
         /// Error of the last member.
         last: AdminError,
     },
-    /// No member could continue the feed for [`ChangeOptions::failure_limit`].
+    /// No member could continue the feed within [`ChangeOptions::with_failure_limit`].
     #[error("no member could continue the feed in time: {last}")]
     Unreachable {
         /// Error of the last member.
@@ -190,7 +190,7 @@ impl Changes {
     }
 
     /// Returns the next change. Waits for the change and, if no member is reachable, for the
-    /// members until [`ChangeOptions::failure_limit`] has passed.
+    /// members until [`ChangeOptions::with_failure_limit`] has passed.
     ///
     /// The future may be dropped while it waits. No change is lost.
     ///

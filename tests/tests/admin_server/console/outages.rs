@@ -119,7 +119,7 @@ fn a_browser_shows_outages_and_their_end() {
     let Some(browser) = or_skip("outages in a browser", Browser::start()) else {
         return;
     };
-    let Some((mut ensemble, ports)) = prepared() else {
+    let Some((mut ensemble, ports)) = prepared("8") else {
         return;
     };
     start_led_by_3(&mut ensemble);
