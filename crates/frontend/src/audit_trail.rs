@@ -5,10 +5,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use metrics::audit::{AuditLog, AuditedRequest, Caller, Line, lines_of, lines_of_close};
-use proto::OpCode;
+use metrics::audit::{
+    AuditLog, AuditedRequest, Caller, Line, line_of_undecodable, lines_of, lines_of_close,
+};
 use proto::txn::Txn;
-use replica::{Applied, ClientRequest, Ticket};
+use proto::{ErrorCode, OpCode};
+use replica::connection::Identities;
+use replica::{Applied, ClientRequest, Ticket, UNDECODABLE};
+
+use crate::connection::Connection;
 
 /// Audited requests of this server's clients that are in progress.
 ///
@@ -100,4 +105,24 @@ impl AuditTrail {
     pub fn forget(&mut self) {
         self.audited.clear();
     }
+}
+
+/// Audits a request of this connection that is refused because its record cannot be decoded. Such a
+/// request never becomes a transaction in Zoarium. Java creates an error transaction and audits it.
+pub(crate) fn audit_refusal(
+    audit: Option<&AuditLog>,
+    connection: &Connection,
+    identities: &Identities,
+    op: OpCode,
+    err: ErrorCode,
+) {
+    let Some(audit) = audit.filter(|_| err == UNDECODABLE) else {
+        return;
+    };
+    let caller = Caller {
+        session: connection.session(),
+        identities: identities.clone(),
+        ip: connection.peer.ip(),
+    };
+    audit.write(line_of_undecodable(&caller, op));
 }

@@ -1,29 +1,42 @@
 //! Delivery of the results of committed transactions to the outboxes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use admission::Ledger;
 use bytes::Bytes;
 use host::{
     AnswerOutcome, DeliveryHost, PendingAnswer, Schedule, SharedConnection, Writer, answer_sync,
     deliver,
 };
-use metrics::traces::{TracedRequest, WriteTrace};
-use metrics::{GroupApplied, Replies};
+use metrics::traces::{TracedRequest, Traces, WriteTrace};
+use metrics::{GroupApplied, Metrics, Replies, ServerStats};
+use proto::Zxid;
 use proto::txn::TxnHeader;
 use replica::connection::WriteAnswer;
-use replica::{Applied, LargeBytes, Service};
+use replica::{Applied, LargeBytes, Renewal, Service};
 use tree::{Event, Tree};
 
-use crate::clients::Clients;
 use crate::clock;
 use crate::connection::outgoing::{EventFrame, LONG_EVENT_BYTES};
 use crate::connection::{Connection, Registry};
-use crate::requests::answer::{LockedConnection, pace_before_write, pace_of_core};
+use crate::greeting::handshake::note_renewal;
+use crate::requests::answer::{AnswerContext, LockedConnection, pace_before_write, pace_of_core};
 
-/// State of the delivery of results, including the connections to wake after the tree has been
-/// unlocked.
-#[derive(Default)]
+/// Values that the delivery of results uses.
+pub(crate) struct DeliveryContext {
+    pub(crate) answers: Arc<AnswerContext>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) stats: Arc<ServerStats>,
+    /// Traced writes. `None` without a collector.
+    pub(crate) traces: Option<Arc<Traces>>,
+}
+
+/// Delivery of results, including the connections to wake after the tree has been unlocked.
 pub struct Delivery {
+    context: DeliveryContext,
     woken: Vec<Arc<Connection>>,
     frame: Vec<u8>,
     replies: Replies,
@@ -58,9 +71,41 @@ impl Timestamps {
 }
 
 impl Delivery {
+    /// Creates a delivery without results.
+    pub(crate) fn new(context: DeliveryContext) -> Self {
+        Self {
+            context,
+            woken: Vec::new(),
+            frame: Vec::new(),
+            replies: Replies::default(),
+            permits: 0,
+            large_bytes: LargeBytes::default(),
+            begun: None,
+            turn_since_ms: 0,
+            group: GroupApplied::default(),
+            traced: None,
+        }
+    }
+
     /// Records that transactions committed from now on have waited since `now_ms` (monotonic).
     pub fn begin_turn(&mut self, now_ms: u64) {
         self.turn_since_ms = now_ms;
+    }
+
+    /// Records that a transaction is appended to the log, if the transaction is traced.
+    pub fn note_appended(&self, zxid: Zxid) {
+        if let Some(traces) = &self.context.traces
+            && traces.is_sampled(zxid)
+        {
+            traces.appended(zxid, clock::wall_ns());
+        }
+    }
+
+    /// Releases the permits and reservations of requests that are dropped.
+    pub fn release(&self, requests: usize, large_bytes: LargeBytes) {
+        let ledger = &self.context.ledger;
+        ledger.permits.release(requests);
+        ledger.large_requests.release(large_bytes);
     }
 
     /// Delivers the results of an applied transaction: events, its reply, and the reads that waited
@@ -70,13 +115,13 @@ impl Delivery {
     /// when a client has received its answer, its request has been counted, and nothing of the
     /// request is outstanding. Earlier transactions are settled together with the last, because
     /// counting each separately costs more than the detail is worth.
-    pub fn applied(
-        &mut self,
-        clients: &Clients,
-        tree: &Tree,
-        applied: Applied<'_>,
-        origin: Option<&Arc<Connection>>,
-    ) {
+    pub fn applied(&mut self, tree: &Tree, applied: Applied<'_>, origin: Option<&Arc<Connection>>) {
+        let DeliveryContext {
+            metrics, traces, ..
+        } = &self.context;
+        if applied.origin.is_some() && origin.is_none() {
+            metrics.stale_replies.inc();
+        }
         self.permits += usize::from(applied.is_counted);
         self.large_bytes += applied.large_bytes;
         let record = applied.record;
@@ -87,18 +132,20 @@ impl Delivery {
             Some(_) => self.group.of_clients_here += 1,
             None => self.group.of_others += 1,
         }
-        let is_traced = clients
-            .traces
+        let header = record.header;
+        let is_traced = traces
             .as_ref()
-            .filter(|traces| traces.is_sampled(record.header.zxid));
-        let traced = is_traced.map(|traces| (traces, record.header));
+            .is_some_and(|traces| traces.is_sampled(header.zxid));
         // The frame is taken to reuse its allocation.
         let mut frame = std::mem::take(&mut self.frame);
-        let mut delivering = self.answering(clients, now.monotonic_ms);
+        let mut delivering = self.answering(now.monotonic_ms);
         deliver(&mut delivering, &mut frame, tree, applied, origin);
         self.frame = frame;
-        if let Some((traces, header)) = traced {
-            traces.applied(self.trace(header));
+        if is_traced {
+            let trace = self.trace(header);
+            if let Some(traces) = &self.context.traces {
+                traces.applied(trace);
+            }
         }
     }
 
@@ -115,40 +162,41 @@ impl Delivery {
 
     /// Sends the output of the connections, or wakes their tasks to send it. The tree must not be
     /// locked.
-    pub fn wake(&mut self, clients: &Clients, schedule: &Schedule) {
+    pub fn wake(&mut self, schedule: &Schedule) {
         let writes = schedule.writer_to_clients(self.woken.len()) == Writer::Core;
         for connection in self.woken.drain(..) {
             if !writes || !connection.try_write() {
                 connection.wake();
             }
         }
-        clients.slow.write();
+        self.context.answers.slow.write();
     }
 
     /// Counts the answers since the last call, and returns their permits.
-    pub fn count_answers(&mut self, clients: &Clients) {
-        clients.stats.replied(&self.replies);
+    pub fn count_answers(&mut self) {
+        let DeliveryContext {
+            registry,
+            ledger,
+            metrics,
+            stats,
+            ..
+        } = &self.context;
+        stats.replied(&self.replies);
         self.replies = Replies::default();
         if let Some(begun) = self.begun.take() {
             let took_ms = clock::monotonic_ms().saturating_sub(begun.monotonic_ms);
-            let under_way = clients.ledger.permits.outstanding() as u64;
+            let under_way = ledger.permits.outstanding() as u64;
             let group = std::mem::take(&mut self.group);
             let transactions = group.of_clients_here + group.of_others;
-            clients.metrics.group_applied(group, took_ms, under_way);
-            if clients.registry.service() == Service::Deciding {
+            metrics.group_applied(group, took_ms, under_way);
+            if registry.service() == Service::Deciding {
                 // This server created these transactions, and the tree now contains them.
-                clients
-                    .metrics
-                    .outstanding_changes_removed
-                    .add(transactions);
+                metrics.outstanding_changes_removed.add(transactions);
             }
         }
-        clients
-            .ledger
-            .permits
-            .release(std::mem::take(&mut self.permits));
+        let permits = std::mem::take(&mut self.permits);
         let large_bytes = std::mem::take(&mut self.large_bytes);
-        clients.ledger.large_requests.release(large_bytes);
+        self.release(permits, large_bytes);
     }
 
     fn mark_touched(&mut self, connection: &Arc<Connection>) {
@@ -162,32 +210,43 @@ impl Delivery {
         }
     }
 
+    /// Returns whether tasks have deferred reads to answer before the next write.
+    pub fn has_deferred_connections(&self) -> bool {
+        let connections = &self.context.answers.deferred_connections;
+        connections.load(Ordering::Relaxed) > 0
+    }
+
     /// Answers the reads that precede the next write or sync of `connection`, if the task has not
     /// answered them yet.
-    pub fn answer_deferred(
-        &mut self,
-        clients: &Clients,
-        tree: &Tree,
-        connection: &Arc<Connection>,
-    ) {
+    pub fn answer_deferred(&mut self, tree: &Tree, connection: &Arc<Connection>) {
         if !connection.has_deferred() {
             return;
         }
-        let mut answering = self.answering(clients, clock::monotonic_ms());
+        let mut answering = self.answering(clock::monotonic_ms());
         answering.answer(tree, connection, PendingAnswer::Deferred);
     }
 
     /// Answers the oldest sync of `connection`, which is at the head of its queue. Called when the
     /// leader has confirmed it.
-    pub fn answer_sync(&mut self, clients: &Clients, tree: &Tree, connection: &Arc<Connection>) {
-        let mut answering = self.answering(clients, clock::monotonic_ms());
+    pub fn answer_sync(&mut self, tree: &Tree, connection: &Arc<Connection>) {
+        let mut answering = self.answering(clock::monotonic_ms());
         answer_sync(&mut answering, tree, connection);
     }
 
-    fn answering<'a>(&'a mut self, clients: &'a Clients, now_ms: u64) -> Answering<'a> {
+    /// Answers the client that renews a session, as soon as the leader has checked the session.
+    pub fn answer_renewal(&self, renewal: &Renewal, is_valid: bool) {
+        let context = &self.context;
+        let answered = host::answer_renewal(&context.registry, renewal, is_valid);
+        if let Some(connection) = answered {
+            let session = is_valid.then_some((renewal.session, renewal.timeout_ms));
+            note_renewal(&context.stats, &connection, renewal.session, session);
+            connection.wake();
+        }
+    }
+
+    fn answering(&mut self, now_ms: u64) -> Answering<'_> {
         Answering {
             delivery: self,
-            clients,
             now_ms,
             long_event: Bytes::new(),
         }
@@ -197,7 +256,6 @@ impl Delivery {
 /// Context for answers to clients at one point in time.
 struct Answering<'a> {
     delivery: &'a mut Delivery,
-    clients: &'a Clients,
     now_ms: u64,
     /// Last long event. The next watcher usually receives the same event.
     long_event: Bytes,
@@ -220,11 +278,11 @@ impl DeliveryHost for Answering<'_> {
     type Connection = Connection;
 
     fn registry(&self) -> &Registry {
-        &self.clients.registry
+        &self.delivery.context.registry
     }
 
     fn note_fired(&mut self, event: &Event) {
-        let metrics = &self.clients.metrics;
+        let metrics = &self.delivery.context.metrics;
         metrics.event_fired(event.event_type, event.watchers.len());
     }
 
@@ -242,7 +300,7 @@ impl DeliveryHost for Answering<'_> {
         what: PendingAnswer<'_, '_>,
     ) -> AnswerOutcome {
         let served = LockedConnection {
-            clients: self.clients,
+            answers: &self.delivery.context.answers,
             connection,
             now_ms: self.now_ms,
         };
@@ -259,12 +317,13 @@ impl DeliveryHost for Answering<'_> {
         match (what, &answered) {
             (PendingAnswer::Write(applied), AnswerOutcome::Write(answer)) => {
                 note_if_slow(served, applied, answer);
-                self.delivery.traced = traced_request(served, applied, answer);
+                let traces = self.delivery.context.traces.as_deref();
+                self.delivery.traced = traced_request(traces, served, applied, answer);
                 self.note(applied, answer);
                 drop(state);
                 log_answer(connection, applied, answer);
             }
-            (_, AnswerOutcome::Sync(Some(_))) => self.delivery.count_answers(self.clients),
+            (_, AnswerOutcome::Sync(Some(_))) => self.delivery.count_answers(),
             _ => {}
         }
         answered
@@ -278,7 +337,6 @@ impl DeliveryHost for Answering<'_> {
 impl Answering<'_> {
     /// Counts an answer. Its connection is locked, so the answer is not visible yet.
     fn note(&mut self, applied: &Applied<'_>, answer: &WriteAnswer) {
-        let metrics = &self.clients.metrics;
         let head = match answer {
             WriteAnswer::Replied { head, .. }
             | WriteAnswer::Session { head, .. }
@@ -292,12 +350,17 @@ impl Answering<'_> {
             } => (*waiting as u64, *answered as u64),
             _ => (0, 0),
         };
-        let Delivery { replies, group, .. } = self.delivery;
+        let Delivery {
+            context,
+            replies,
+            group,
+            ..
+        } = self.delivery;
         replies.committed(waited_ms, waiting);
         group.waiting_sessions += u64::from(waiting > 0);
-        metrics.reads_behind_write(reads, waited_ms);
+        context.metrics.reads_behind_write(reads, waited_ms);
         if applied.is_last && !matches!(answer, WriteAnswer::Moved(_)) {
-            self.delivery.count_answers(self.clients);
+            self.delivery.count_answers();
         }
     }
 }
@@ -308,7 +371,7 @@ fn note_if_slow(served: LockedConnection<'_>, applied: &Applied<'_>, answer: &Wr
         return;
     };
     let took_ms = served.now_ms.saturating_sub(head.received_ms);
-    if served.clients.slow.is_slow(took_ms) {
+    if served.answers.slow.is_slow(took_ms) {
         let record = applied.record;
         let path = record.txn.first_path().map(|path| &**path);
         served.note_slow(*head, record.header.zxid, path);
@@ -317,11 +380,12 @@ fn note_if_slow(served: LockedConnection<'_>, applied: &Applied<'_>, answer: &Wr
 
 /// Returns the trace data of a request if it is traced.
 fn traced_request(
+    traces: Option<&Traces>,
     served: LockedConnection<'_>,
     applied: &Applied<'_>,
     answer: &WriteAnswer,
 ) -> Option<TracedRequest> {
-    let traces = served.clients.traces.as_ref()?;
+    let traces = traces?;
     let (WriteAnswer::Replied { head, .. } | WriteAnswer::Session { head, .. }) = answer else {
         return None;
     };

@@ -8,7 +8,7 @@
 //!                                        Delivery -> outbox -> socket
 //! ```
 //!
-//! [`Clients`] is the state that all connections share. A connection's own task reads its frames,
+//! [`Frontend::new`] constructs the parts of the crate. A connection's own task reads its frames,
 //! and answers reads from the tree. It sends writes to the core through a [`CoreInbox`]. The core
 //! delivers the results with a [`Delivery`]. The crate is independent of the core's decisions and
 //! of other members.
@@ -16,7 +16,6 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 
 mod audit_trail;
-mod clients;
 pub mod clock;
 mod connection;
 mod deliver;
@@ -25,16 +24,17 @@ pub mod limits;
 mod login;
 mod requests;
 mod settings;
+mod start;
 mod view;
 
 pub use audit_trail::AuditTrail;
-pub use clients::{Clients, processors};
 pub use connection::inbox::{ClientMessage, CoreInbox};
+pub use connection::service::CurrentService;
 pub use connection::{Connection, Registry};
 pub use deliver::Delivery;
-pub use greeting::handshake::note_renewal;
 pub use greeting::listener::{accept_loop, connect_in_process};
-pub use requests::request_throttle::stop_admitting;
+pub use requests::context::ConnectionContext;
 pub use settings::Settings;
+pub use start::{Frontend, FrontendParts, processors};
 pub use view::LiveView;
 pub use view::report::log_state;

@@ -8,7 +8,7 @@ use config::kerberos::KerberosNames;
 use config::{AuthProvider, Config, FourLetterWords};
 use jute::Limits;
 use metrics::fourlw::Whitelist;
-use replica::field_limits;
+use replica::{HandshakeRules, Service, field_limits};
 
 use crate::limits::BATCH_REQUESTS_MAX;
 use crate::login::kerberos;
@@ -115,6 +115,16 @@ impl Settings {
             drops_handshakes_early: limit.early_drop_handshakes,
             words: whitelist(&config),
             config,
+        }
+    }
+
+    /// Returns the rules for the handshakes of clients that connect during this service.
+    pub(crate) fn handshake_rules(&self, service: Service) -> HandshakeRules {
+        HandshakeRules {
+            service,
+            local_sessions: self.local_sessions,
+            timeout_min_ms: self.min_session_timeout_ms,
+            timeout_max_ms: self.max_session_timeout_ms,
         }
     }
 }

@@ -1,12 +1,18 @@
-//! Settings of the tree and of its recovery, derived from the configuration.
+//! Settings of the tree, of the log and of their recovery, derived from the configuration.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use config::{AuthProvider, Config};
+use recovery::DurableLogSettings;
 use replica::field_limits;
-use storage::RecoverySettings;
+use storage::{LogSettings, RecoverySettings, SnapTrigger};
 use tree::TreeSettings;
 use tree::auth::{
     AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings, SaslSettings, X509Settings,
 };
+
+use crate::clock;
 
 /// Returns the settings of the tree.
 pub fn tree_settings(config: &Config) -> TreeSettings {
@@ -72,4 +78,30 @@ pub fn recovery_settings(config: &Config) -> RecoverySettings {
         db_autocreate: storage.db_autocreate,
         limits: field_limits(config),
     }
+}
+
+fn log_settings(config: &Config) -> LogSettings {
+    let storage = &config.storage;
+    LogSettings {
+        prealloc_bytes: storage.prealloc_kb * 1024,
+        force_sync: storage.force_sync,
+        fsync_warning: Duration::from_millis(storage.fsync_warning_threshold_ms),
+        log_bytes_max: storage.txn_log_size_limit_kb.map_or(0, |kb| kb * 1024),
+        limits: field_limits(config),
+    }
+}
+
+/// Returns the settings of the log and of its recovery.
+pub(crate) fn durable_log_settings(config: &Config) -> DurableLogSettings {
+    DurableLogSettings {
+        log: log_settings(config),
+        recovery: recovery_settings(config),
+        tree: Arc::new(tree_settings(config)),
+    }
+}
+
+/// Returns the trigger for snapshots.
+pub(crate) fn snap_trigger(config: &Config) -> SnapTrigger {
+    let size_limit = config.storage.snap_size_limit_kb.map_or(0, |kb| kb * 1024);
+    SnapTrigger::new(config.storage.snap_count.into(), size_limit, clock::seed())
 }

@@ -10,7 +10,9 @@
 
 mod direct_writes;
 pub(crate) mod inbox;
+pub(crate) mod open;
 pub(crate) mod outgoing;
+pub(crate) mod service;
 pub(crate) mod socket;
 
 use std::net::SocketAddr;

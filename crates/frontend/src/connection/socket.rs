@@ -6,14 +6,13 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::Duration;
 
-use admission::MemoryReservation;
 use admission::limits::MEMORY_PATIENCE;
+use admission::{Ledger, MemoryReservation};
 use bytes::BytesMut;
 use host::SharedConnection as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep;
 
-use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::limits;
 
@@ -53,21 +52,18 @@ impl<S> Socket<S> {
 
 /// Resolves when others need the memory that is reserved for a frame that does not arrive.
 pub(crate) async fn wait_until_reclaimed(
-    clients: &Clients,
+    ledger: &Ledger,
     frame_reservation: Option<(usize, tokio::time::Instant)>,
 ) {
     if let Some((bytes, since)) = frame_reservation {
-        clients
-            .ledger
-            .large_frames
-            .needed_by_others(bytes, since.elapsed(), sleep)
-            .await;
+        let frames = &ledger.large_frames;
+        frames.needed_by_others(bytes, since.elapsed(), sleep).await;
     }
 }
 
 /// Writes the whole outbox. Breaks if the connection must end.
 pub(crate) async fn flush<S: Stream>(
-    clients: &Clients,
+    ledger: &Ledger,
     connection: &Connection,
     socket: &mut Socket<S>,
 ) -> io::Result<ControlFlow<()>> {
@@ -102,7 +98,7 @@ pub(crate) async fn flush<S: Stream>(
             written = write => written?,
             () = closed(connection) => return Ok(ControlFlow::Break(())),
             // The future is boxed, and created only if needed.
-            () = async { Box::pin(wait_until_blocking_others(clients, connection)).await } => {
+            () = async { Box::pin(wait_until_blocking_others(ledger, connection)).await } => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client does not read its replies and has sent more long requests while other clients wait for memory, closing connection");
                 connection.close();
                 return Ok(ControlFlow::Break(()));
@@ -114,15 +110,15 @@ pub(crate) async fn flush<S: Stream>(
 /// Writes the outbox, including a reply that has its own `reservation`. Closes the connection if
 /// the client takes too long while others wait for the memory.
 pub(crate) async fn flush_large<S: Stream>(
-    clients: &Clients,
+    ledger: &Ledger,
     connection: &Connection,
     socket: &mut Socket<S>,
     reservation: MemoryReservation,
 ) -> io::Result<ControlFlow<()>> {
     let bytes = reservation.bytes;
     tokio::select! {
-        flushed = flush(clients, connection, socket) => flushed,
-        () = clients.ledger.large_replies.needed_by_others(bytes, Duration::ZERO, sleep) => {
+        flushed = flush(ledger, connection, socket) => flushed,
+        () = ledger.large_replies.needed_by_others(bytes, Duration::ZERO, sleep) => {
             log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies while other clients wait for memory, closing connection");
             connection.close();
             Ok(ControlFlow::Break(()))
@@ -133,7 +129,7 @@ pub(crate) async fn flush_large<S: Stream>(
 /// Waits for `wanted`. Sends replies and events that are created meanwhile without delay. Returns
 /// `None` if the connection ends first.
 pub(crate) async fn run_while_flushing<S: Stream, T>(
-    clients: &Clients,
+    ledger: &Ledger,
     connection: &Connection,
     socket: &mut Socket<S>,
     wanted: impl Future<Output = T>,
@@ -144,7 +140,7 @@ pub(crate) async fn run_while_flushing<S: Stream, T>(
             found = &mut wanted => return Ok(Some(found)),
             () = connection.wait_for_wake() => {}
         }
-        if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
+        if connection.is_closed() || flush(ledger, connection, socket).await?.is_break() {
             return Ok(None);
         }
     }
@@ -152,14 +148,11 @@ pub(crate) async fn run_while_flushing<S: Stream, T>(
 
 /// Resolves when the client has not read for a long time and the connection holds memory for long
 /// requests that others need.
-async fn wait_until_blocking_others(clients: &Clients, connection: &Connection) {
+async fn wait_until_blocking_others(ledger: &Ledger, connection: &Connection) {
     let begun = tokio::time::Instant::now();
     loop {
-        clients
-            .ledger
-            .large_frames
-            .needed_by_others(0, begun.elapsed(), sleep)
-            .await;
+        let frames = &ledger.large_frames;
+        frames.needed_by_others(0, begun.elapsed(), sleep).await;
         if connection.lock().has_frame_reservation() {
             return;
         }

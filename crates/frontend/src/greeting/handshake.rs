@@ -4,22 +4,24 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use admission::Ledger;
 use host::{SessionStep, begin_session, judge_handshake};
 use jute::{Decode, Reader};
-use metrics::Replies;
 use metrics::fourlw::Word;
+use metrics::{Metrics, Replies, ServerStats};
 use proto::connect::ConnectRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
 use replica::connection::{CONNECT_RESPONSE_BYTES, ReplyHost, RequestHead};
 use replica::{Handshake, HandshakeKind, HandshakeRefusal, NewSession};
 use transport::tls::looks_like_tls;
 
-use crate::clients::Clients;
 use crate::clock;
 use crate::connection::Connection;
+use crate::connection::inbox::ClientMessage;
 use crate::connection::socket::{Socket, Stream, fill};
-use crate::requests::answer::LockedConnection;
+use crate::requests::answer::{AnswerContext, LockedConnection};
 use crate::requests::batch::{long_frame_bytes, split_frame};
+use crate::requests::context::RequestContext;
 
 /// First frame of a connection.
 pub(crate) enum FirstFrame {
@@ -33,7 +35,9 @@ pub(crate) enum FirstFrame {
 
 /// Reads until the first frame is complete.
 pub(crate) async fn first_frame<S: Stream>(
-    clients: &Clients,
+    frame_bytes_max: usize,
+    ledger: &Ledger,
+    metrics: &Metrics,
     peer: SocketAddr,
     socket: &mut Socket<S>,
 ) -> io::Result<FirstFrame> {
@@ -46,7 +50,7 @@ pub(crate) async fn first_frame<S: Stream>(
             let _ = socket.input.split_to(4);
             return Ok(FirstFrame::Word(word));
         }
-        match split_frame(&mut socket.input, clients.settings.jute_max_buffer) {
+        match split_frame(&mut socket.input, frame_bytes_max) {
             Ok(Some(frame)) => {
                 socket.frame_reservation = None;
                 let request = ConnectRequest::decode(&mut Reader::new(frame));
@@ -68,16 +72,15 @@ pub(crate) async fn first_frame<S: Stream>(
                 return Ok(FirstFrame::Nothing);
             }
         }
-        let limit = clients.settings.jute_max_buffer;
-        if let Some(bytes) = long_frame_bytes(&socket.input, limit)
+        if let Some(bytes) = long_frame_bytes(&socket.input, frame_bytes_max)
             && socket.frame_reservation.is_none()
         {
             // The frame must arrive in time, even if no other connection waits for the memory.
-            let reservation = clients.ledger.large_frames.take(bytes).await;
+            let reservation = ledger.large_frames.take(bytes).await;
             socket.set_reservation(reservation, bytes);
         }
         if !fill(socket).await? {
-            clients.metrics.connection_drop_count.inc();
+            metrics.connection_drop_count.inc();
             return Ok(FirstFrame::Nothing);
         }
     }
@@ -88,46 +91,48 @@ pub(crate) async fn first_frame<S: Stream>(
 ///
 /// Source: ZooKeeperServer.processConnectRequest.
 pub(crate) async fn connect(
-    clients: &Arc<Clients>,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     request: &ConnectRequest,
 ) -> bool {
-    clients.stats.packets_received(1);
+    let RequestContext {
+        settings,
+        answers,
+        registry,
+        ledger,
+        metrics,
+        stats,
+        ..
+    } = context;
+    stats.packets_received(1);
     connection.stats.packets_received(1);
-    clients.metrics.connection_request_count.inc();
-    let rules = clients.handshake_rules();
+    metrics.connection_request_count.inc();
+    let rules = settings.handshake_rules(registry.service());
     let kind = match rules.kind(request) {
         Ok(kind) => kind,
-        Err(refusal) => return reject(clients, connection, &refusal),
+        Err(refusal) => return reject(metrics, connection, &refusal),
     };
-    if !take_handshake_token(clients, kind) {
+    if !take_handshake_token(ledger, metrics, kind) {
         log_limiter::limited!(warn, peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
         return false;
     }
-    let judged = judge_handshake(
-        &rules,
-        request,
-        &clients.state,
-        &clients.registry,
-        &**connection,
-    );
+    let judged = judge_handshake(&rules, request, &answers.state, registry, &**connection);
     let handshake = match judged {
         Ok(handshake) => handshake,
-        Err(refusal) => return reject(clients, connection, &refusal),
+        Err(refusal) => return reject(metrics, connection, &refusal),
     };
     if matches!(handshake, Handshake::New(new) if !new.is_local) {
         // The transaction that creates a session needs a permit.
-        clients.ledger.permits.take(1).await;
+        ledger.permits.take(1).await;
     }
-    begin(clients, connection, handshake)
+    begin(context, connection, handshake)
 }
 
 /// Closes the connection without an answer. Always returns false.
-fn reject(clients: &Clients, connection: &Connection, refusal: &HandshakeRefusal) -> bool {
+fn reject(metrics: &Metrics, connection: &Connection, refusal: &HandshakeRefusal) -> bool {
     match refusal {
         // While a server has no leader, every client reconnects repeatedly.
         HandshakeRefusal::NoLeader => {
-            let metrics = &clients.metrics;
             metrics.cnxn_closed_without_zk_server_running.inc();
             tracing::debug!(peer = %connection.peer, reason = %refusal, "closing connection");
         }
@@ -138,30 +143,35 @@ fn reject(clients: &Clients, connection: &Connection, refusal: &HandshakeRefusal
     false
 }
 
-fn take_handshake_token(clients: &Clients, kind: HandshakeKind) -> bool {
+fn take_handshake_token(ledger: &Ledger, metrics: &Metrics, kind: HandshakeKind) -> bool {
     let millionths = u32::try_from(clock::seed() % 1_000_000).unwrap_or(0);
     let chance = f64::from(millionths) / 1e6;
-    let mut bucket = clients.ledger.handshakes.lock();
+    let mut bucket = ledger.handshakes.lock();
     let admitted = bucket.admits(kind, clock::monotonic_ms(), chance);
     let deficit = bucket.deficit();
     drop(bucket);
-    clients
-        .metrics
-        .connection_token_deficit
-        .record(deficit.into());
+    metrics.connection_token_deficit.record(deficit.into());
     if !admitted {
-        clients.metrics.connection_rejected.inc();
+        metrics.connection_rejected.inc();
     }
     admitted
 }
 
 /// Starts or renews a session. The caller holds a permit if that needs a transaction. Returns false
 /// if the connection must end after its outbox has been written.
-fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) -> bool {
+fn begin(context: &RequestContext, connection: &Arc<Connection>, handshake: Handshake) -> bool {
+    let RequestContext {
+        answers,
+        registry,
+        metrics,
+        stats,
+        core,
+        ..
+    } = context;
     let received_ms = clock::monotonic_ms();
     let begun = begin_session(
-        &clients.state,
-        &clients.registry,
+        &answers.state,
+        registry,
         &**connection,
         handshake,
         received_ms,
@@ -169,23 +179,27 @@ fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) 
     );
     let session = match begun {
         SessionStep::Ordered(request) => {
-            clients.submit(connection, received_ms, vec![request]);
-            clients.run_core_inline();
+            core.put(ClientMessage::Submit {
+                connection: connection.clone(),
+                received_ms,
+                requests: vec![request],
+            });
+            core.run_inline();
             return true;
         }
         SessionStep::AskLeader(renewal) => {
-            clients.renew(connection, renewal);
+            core.send(ClientMessage::Renew(connection.clone(), renewal));
             return true;
         }
         SessionStep::Told(session) => Some(session),
         SessionStep::Nothing => None,
     };
     match (handshake, session) {
-        (Handshake::New(new), _) => note_local(clients, connection, new),
+        (Handshake::New(new), _) => note_local(answers, stats, connection, new),
         (Handshake::Back(back), session) => {
-            clients.metrics.connection_revalidate_count.inc();
+            metrics.connection_revalidate_count.inc();
             if let Some(session) = session {
-                note_renewal(clients, connection, back.session, session);
+                note_renewal(stats, connection, back.session, session);
             }
         }
     }
@@ -193,13 +207,18 @@ fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) 
 }
 
 /// Records a new session that does not need a transaction.
-fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
+fn note_local(
+    answers: &AnswerContext,
+    stats: &ServerStats,
+    connection: &Connection,
+    new: NewSession,
+) {
     let (session, timeout_ms) = (connection.session(), new.timeout_ms);
     tracing::debug!(peer = %connection.peer, %session, timeout_ms, "local session established");
-    let zxid = clients.state.tree.read().last_zxid();
+    let zxid = answers.state.tree.read().last_zxid();
     let now_ms = clock::monotonic_ms();
     let served = LockedConnection {
-        clients,
+        answers,
         connection,
         now_ms,
     };
@@ -214,13 +233,13 @@ fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
     let mut noting = served.recorder(&mut replies);
     noting.note_reply(head, zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
     drop(state);
-    clients.stats.replied(&replies);
+    stats.replied(&replies);
 }
 
 /// Records the answer to a client that renewed a session: the session is confirmed, has expired, or
 /// is not owned by the client.
-pub fn note_renewal(
-    clients: &Clients,
+pub(crate) fn note_renewal(
+    stats: &ServerStats,
     connection: &Connection,
     session: SessionId,
     told: Option<(SessionId, i32)>,
@@ -234,7 +253,7 @@ pub fn note_renewal(
         }
     }
     connection.stats.packets_sent(1);
-    clients.stats.packets_sent(1);
+    stats.packets_sent(1);
 }
 
 #[cfg(test)]
@@ -244,23 +263,28 @@ mod tests {
     use replica::session::Sessions;
 
     use super::*;
-    use crate::clients::tests::test_clients;
-    use crate::greeting::listener::register;
+    use crate::start::tests::test_frontend;
 
     /// A handshake starts while this server decides about sessions, and continues after the role
     /// has ended. The server then knows no sessions, so it must not report the session as expired.
     #[test]
     fn a_reconnect_at_the_end_of_a_role_does_not_expire_the_session() {
-        let clients = &test_clients();
+        let context = test_frontend().context;
         let peer = "127.0.0.1:1".parse().unwrap();
-        let connection = register(clients, peer).unwrap();
+        let connection = context.connections.register(peer).unwrap();
+        let RequestContext {
+            settings,
+            answers,
+            registry,
+            ..
+        } = &context.requests;
         let new = NewSession {
             timeout_ms: 4000,
             is_local: false,
             new_style: true,
         };
-        let session = clients.state.new_session(new, clock::session_ms());
-        let rules = clients.handshake_rules();
+        let session = answers.state.new_session(new, clock::session_ms());
+        let rules = settings.handshake_rules(registry.service());
         assert_eq!(rules.service, Service::Deciding);
         let request = ConnectRequest {
             protocol_version: 0,
@@ -270,18 +294,14 @@ mod tests {
             password: Some(Bytes::copy_from_slice(&replica::session::password(session))).into(),
             read_only: Some(false),
         };
-        let judged = rules.judge(
-            &request,
-            &clients.state.tree.read(),
-            clients.registry.passwords(),
-        );
+        let judged = rules.judge(&request, &answers.state.tree.read(), registry.passwords());
         let Ok(Handshake::Back(_)) = judged else {
             panic!("{judged:?}");
         };
         // At the end of a role, the core performs these calls in this order.
-        clients.registry.stop_serving();
-        *clients.state.sessions.lock() = Sessions::reporting(2000);
-        assert!(!begin(clients, &connection, judged.unwrap()));
+        registry.stop_serving();
+        *answers.state.sessions.lock() = Sessions::reporting(2000);
+        assert!(!begin(&context.requests, &connection, judged.unwrap()));
         assert!(
             connection.lock().client.outbox.is_empty(),
             "nothing is said"

@@ -1,5 +1,6 @@
 //! Identities that clients prove, by SASL logins and certificates.
 
+pub(crate) mod failures;
 pub(crate) mod kerberos;
 pub(crate) mod sasl;
 pub(crate) mod x509;

@@ -9,8 +9,11 @@
 //!
 //! Source: ZooKeeperServer.processSasl, SaslServerCallbackHandler.
 
+use std::sync::Arc;
+
 use admission::MemoryReservation;
-use config::{KerberosKey, SaslAcceptor, SaslUsers};
+use config::kerberos::KerberosNames;
+use config::{Auth, KerberosKey, SaslAcceptor, SaslUsers};
 use proto::{ErrorCode, Id};
 use replica::connection::{ClientConnection, RequestKind, SaslAnswer};
 use transport::sasl::gssapi::{
@@ -19,15 +22,16 @@ use transport::sasl::gssapi::{
 use transport::sasl::{CLIENTS, Refusal, ServerExchange, ServerStep};
 use tree::auth::{SASL, SUPER, is_sasl_name};
 
-use crate::clients::Clients;
 use crate::connection::Connection;
+use crate::login::failures::LoginFailures;
 use crate::login::kerberos;
 use crate::login::{Login, TokenResult};
 use crate::requests::batch::Batch;
+use crate::settings::Settings;
 
 /// Returns whether the next token must be processed before the queue reaches it.
-pub(crate) fn needs_token_work(clients: &Clients, login: Option<&Login>) -> bool {
-    let acceptor = &clients.settings.config.auth.sasl.acceptor;
+pub(crate) fn needs_token_work(auth: &Auth, login: Option<&Login>) -> bool {
+    let acceptor = &auth.sasl.acceptor;
     let is_worked_on = matches!(
         login,
         Some(Login::Kerberos {
@@ -39,8 +43,12 @@ pub(crate) fn needs_token_work(clients: &Clients, login: Option<&Login>) -> bool
 }
 
 /// Processes the first token of a batch. The result is used when the queue reaches the token.
-pub(crate) async fn process_first_token(clients: &Clients, connection: &Connection, batch: &Batch) {
-    let Some(SaslAcceptor::Kerberos(key)) = &clients.settings.config.auth.sasl.acceptor else {
+pub(crate) async fn process_first_token(
+    settings: &Settings,
+    connection: &Connection,
+    batch: &Batch,
+) {
+    let Some(SaslAcceptor::Kerberos(key)) = &settings.config.auth.sasl.acceptor else {
         return;
     };
     let Some(RequestKind::Sasl(token)) = batch.requests.front().map(|next| &next.kind) else {
@@ -61,7 +69,8 @@ pub(crate) async fn process_first_token(clients: &Clients, connection: &Connecti
         let (len, len_max) = (token.len(), TOKEN_BYTES_MAX);
         (None, Err(GssapiRefusal::TooLong { len, len_max }))
     } else {
-        step(clients, key, exchange, token.to_vec()).await
+        let names = settings.kerberos_names.clone();
+        step(names, key, exchange, token.to_vec()).await
     };
     connection.lock().sasl = Some(Box::new(Login::Kerberos {
         exchange,
@@ -75,15 +84,12 @@ type Step = (
 );
 
 async fn step(
-    clients: &Clients,
+    names: Arc<KerberosNames>,
     key: &KerberosKey,
     exchange: Option<AcceptingExchange>,
     token: Vec<u8>,
 ) -> Step {
-    let (principal, names) = (
-        key.principal.clone(),
-        clients.settings.kerberos_names.clone(),
-    );
+    let principal = key.principal.clone();
     let stepped = off_thread(move || {
         let mut exchange = match exchange {
             Some(exchange) => exchange,
@@ -119,13 +125,14 @@ enum TokenAnswer {
 
 /// Answers a token on a connection with this login.
 pub(crate) fn answer(
-    clients: &Clients,
+    auth: &Auth,
+    failures: LoginFailures<'_>,
     connection: &Connection,
     client: &mut ClientConnection<Option<MemoryReservation>>,
     login: &mut Option<Box<Login>>,
     token: &[u8],
 ) -> SaslAnswer {
-    let outcome = match &clients.settings.config.auth.sasl.acceptor {
+    let outcome = match &auth.sasl.acceptor {
         None => return SaslAnswer::Token(None),
         Some(SaslAcceptor::DigestMd5(users)) => by_password(login, token, users),
         Some(SaslAcceptor::Kerberos(_)) => by_ticket(login),
@@ -133,14 +140,17 @@ pub(crate) fn answer(
     match outcome {
         TokenAnswer::Challenge(challenge) => SaslAnswer::Token(Some(challenge.into())),
         TokenAnswer::User(user, token) if is_sasl_name(&user) => {
-            if add_user_identities(clients, connection, client, &user) {
+            if add_user_identities(auth, failures, connection, client, &user) {
                 SaslAnswer::Token(token.map(Into::into))
             } else {
                 SaslAnswer::Refused(ErrorCode::AuthFailed)
             }
         }
-        TokenAnswer::User(..) => refuse(clients, connection, &Refusal::OtherUser.to_string()),
-        TokenAnswer::Refused(reason) => refuse(clients, connection, &reason),
+        TokenAnswer::User(..) => {
+            let reason = Refusal::OtherUser.to_string();
+            refuse(auth, failures, connection, &reason)
+        }
+        TokenAnswer::Refused(reason) => refuse(auth, failures, connection, &reason),
         TokenAnswer::Closed => SaslAnswer::Closed,
     }
 }
@@ -196,7 +206,8 @@ fn by_ticket(login: &mut Option<Box<Login>>) -> TokenAnswer {
 
 /// Adds the identities of a user. Returns false if there are too many.
 fn add_user_identities(
-    clients: &Clients,
+    auth: &Auth,
+    failures: LoginFailures<'_>,
     connection: &Connection,
     client: &mut ClientConnection<Option<MemoryReservation>>,
     user: &str,
@@ -205,7 +216,7 @@ fn add_user_identities(
         scheme: SASL.into(),
         id: user.into(),
     }];
-    let is_super = clients.settings.config.auth.super_users.contains(user);
+    let is_super = auth.super_users.contains(user);
     if is_super {
         identities.push(Id {
             scheme: SUPER.into(),
@@ -217,17 +228,21 @@ fn add_user_identities(
         tracing::info!(peer = %connection.peer, session = %connection.session(), user = ?user, is_super, "client logged in with SASL");
     } else {
         log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing connection");
-        clients.auth_failed(connection.peer);
+        failures.note(connection.peer);
     }
     is_in
 }
 
-fn refuse(clients: &Clients, connection: &Connection, reason: &str) -> SaslAnswer {
-    let auth = &clients.settings.config.auth;
+fn refuse(
+    auth: &Auth,
+    failures: LoginFailures<'_>,
+    connection: &Connection,
+    reason: &str,
+) -> SaslAnswer {
     let schemes = auth.enforced_schemes.as_deref().unwrap_or_default();
     let is_required = schemes.iter().any(|scheme| scheme == SASL);
     let stays = auth.sasl.allow_failed_clients && !is_required;
-    clients.auth_failed(connection.peer);
+    failures.note(connection.peer);
     log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), err = reason, stays, "SASL login failed");
     match (stays, is_required) {
         (true, _) => SaslAnswer::Token(None),

@@ -5,13 +5,12 @@ use transport::Stream;
 use transport::tls::certificate;
 use tree::auth::{SUPER, X509};
 
-use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::settings::X509 as X509Settings;
 
 /// Adds the identity of the client's certificate to the connection, if the client has presented
 /// one.
-pub(crate) fn identify(clients: &Clients, connection: &Connection, stream: &Stream) {
+pub(crate) fn identify(settings: &X509Settings, connection: &Connection, stream: &Stream) {
     let Some(shown) = stream.peer_certificate() else {
         return;
     };
@@ -19,7 +18,7 @@ pub(crate) fn identify(clients: &Clients, connection: &Connection, stream: &Stre
     let Some(id) = certificate::subject(shown) else {
         return;
     };
-    let added = identities(&clients.settings.x509, &id);
+    let added = identities(settings, &id);
     if added.is_empty() {
         return;
     }

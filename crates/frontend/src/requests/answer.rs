@@ -1,17 +1,22 @@
 //! Limits on the replies produced in one turn, and the recording of each reply.
 
 use std::ops::DerefMut;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use admission::MemoryReservation;
+use host::ServerState;
+use jute::Limits;
 use metrics::Replies;
-use metrics::slow::SlowRequest;
+use metrics::audit::AuditLog;
+use metrics::slow::{SlowRequest, SlowRequests};
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, OpKind, Zxid};
 use replica::connection::{Identities, Pace, ReplyHost, RequestHead, Responder};
 use replica::session::Sessions;
 use tree::Tree;
 
-use crate::clients::Clients;
+use crate::audit_trail::audit_refusal;
 use crate::connection::{Connection, ConnectionState};
 use crate::{clock, limits};
 
@@ -60,10 +65,23 @@ pub(crate) fn pace_before_write(state: &ConnectionState) -> Pace {
     }
 }
 
+/// Values that answers to requests use. The core and the tasks of all connections share them.
+pub(crate) struct AnswerContext {
+    /// Tree, watches and sessions.
+    pub(crate) state: Arc<ServerState>,
+    /// Limits on the fields of requests.
+    pub(crate) field_limits: Limits,
+    pub(crate) slow: Arc<SlowRequests>,
+    /// Audit log. `None` if it is disabled.
+    pub(crate) audit: Option<Arc<AuditLog>>,
+    /// Number of connections whose tasks have deferred reads to answer before the next write.
+    pub(crate) deferred_connections: AtomicUsize,
+}
+
 /// Connection whose requests are answered while the tree is locked.
 #[derive(Clone, Copy)]
 pub(crate) struct LockedConnection<'a> {
-    pub(crate) clients: &'a Clients,
+    pub(crate) answers: &'a AnswerContext,
     pub(crate) connection: &'a Connection,
     pub(crate) now_ms: u64,
 }
@@ -80,12 +98,12 @@ impl<'a> LockedConnection<'a> {
     /// Returns the responder that answers the connection's requests from this tree.
     pub(crate) fn responder(self, tree: &'a Tree) -> Responder<'a> {
         let Self {
-            clients,
+            answers,
             connection,
             now_ms,
         } = self;
-        let limits = clients.settings.field_limits;
-        clients.state.responder(tree, connection, now_ms, limits)
+        let limits = answers.field_limits;
+        answers.state.responder(tree, connection, now_ms, limits)
     }
 
     /// Returns a recorder for the connection's answers.
@@ -100,11 +118,11 @@ impl<'a> LockedConnection<'a> {
     /// Records a slow request. Locks are held, so its log line is written later.
     pub(crate) fn note_slow(self, head: RequestHead, zxid: Zxid, path: Option<&str>) {
         let Self {
-            clients,
+            answers,
             connection,
             now_ms,
         } = self;
-        clients.slow.note(SlowRequest {
+        answers.slow.note(SlowRequest {
             at_ms: clock::wall_ms(),
             took_ms: now_ms.saturating_sub(head.received_ms),
             peer: connection.peer,
@@ -119,7 +137,7 @@ impl<'a> LockedConnection<'a> {
     /// Updates the state of the connection after requests were queued or answered while the tree
     /// was locked.
     pub(crate) fn note_changed(self, state: &mut ConnectionState) {
-        let deferred_connections = &self.clients.deferred_connections;
+        let deferred_connections = &self.answers.deferred_connections;
         self.connection.count_deferred(state, deferred_connections);
         state.update_buffered_bytes();
     }
@@ -129,7 +147,7 @@ impl ReplyHost for AnswerRecorder<'_> {
     type Note = Option<MemoryReservation>;
 
     fn sessions(&self) -> impl DerefMut<Target = Sessions> {
-        self.served.clients.state.sessions.lock()
+        self.served.answers.state.sessions.lock()
     }
 
     /// Credentials and malformed operations count only as packets, because they do not wait for a
@@ -159,7 +177,7 @@ impl ReplyHost for AnswerRecorder<'_> {
             // `note_read` later records the path of a read that succeeded.
             let is_told_below = op.kind() == OpKind::Read && err == ErrorCode::Ok;
             self.slow_read = None;
-            if self.served.clients.slow.is_slow(latency_ms) {
+            if self.served.answers.slow.is_slow(latency_ms) {
                 if is_told_below {
                     self.slow_read = Some((head, zxid));
                 } else {
@@ -189,11 +207,11 @@ impl ReplyHost for AnswerRecorder<'_> {
 
     fn note_refusal(&mut self, op: OpCode, err: ErrorCode, identities: &Identities) {
         let LockedConnection {
-            clients,
+            answers,
             connection,
             ..
         } = self.served;
-        clients.audit_refusal(connection, identities, op, err);
+        audit_refusal(answers.audit.as_deref(), connection, identities, op, err);
     }
 
     fn note_long_refusal(&mut self, head: RequestHead, bytes: usize) {

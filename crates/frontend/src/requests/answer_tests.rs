@@ -9,7 +9,7 @@ use replica::connection::{DrainOutcome, QueuedWork, WaitingRead};
 use tree::{Overlay, PrepareContext, SessionKind, TreeSettings, WatcherId, Watches};
 
 use super::*;
-use crate::clients::tests::test_clients;
+use crate::start::tests::test_frontend;
 
 /// Data lengths of `/long` and `/short`, in bytes.
 const LONG: usize = 400_000;
@@ -76,17 +76,17 @@ fn drained(
     pace: impl FnOnce(&ConnectionState) -> Pace,
     reads: Vec<ReadRequest>,
 ) -> (DrainOutcome, Vec<(i32, usize)>, usize) {
-    let (clients, tree) = (test_clients(), tree());
-    let clients = &*clients;
+    let (context, tree) = (test_frontend().context, tree());
+    let requests = &context.requests;
     let peer = "127.0.0.1:1".parse().unwrap();
     let connection = Connection::new(
         WatcherId(1),
         peer,
         Arc::from([]),
-        clients.ledger.buffered.clone(),
+        requests.ledger.buffered.clone(),
     );
     let served = LockedConnection {
-        clients,
+        answers: &requests.answers,
         connection: &connection,
         now_ms: 0,
     };

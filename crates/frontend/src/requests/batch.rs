@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use admission::{BudgetExceeded, LargeRequest, LargeRequests, MemoryReservation};
 use bytes::{Buf, Bytes, BytesMut};
+use metrics::Metrics;
 use replica::connection::{self, IncomingRequest, RequestKind, decode_into};
 
-use crate::clients::Clients;
 use crate::connection::socket::Socket;
 use crate::limits;
 use crate::settings::Settings;
@@ -105,7 +105,9 @@ pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> 
 /// frames for which memory can be reserved. `room` may already contain the reservation for the
 /// first frame.
 pub(crate) fn decode_batch<S>(
-    clients: &Clients,
+    settings: &Settings,
+    large_requests: &LargeRequests,
+    metrics: &Metrics,
     socket: &mut Socket<S>,
     frames_max: usize,
     mut room: Option<MemoryReservation>,
@@ -116,7 +118,7 @@ pub(crate) fn decode_batch<S>(
         field_limits,
         batch_requests_max,
         ..
-    } = clients.settings;
+    } = *settings;
     let batch_requests_max = batch_requests_max.min(frames_max);
     let mut batch = Batch::default();
     while batch.requests.len() < batch_requests_max {
@@ -130,7 +132,7 @@ pub(crate) fn decode_batch<S>(
         };
         let mut room = room.take();
         if LargeRequests::needs_reservation(len) && room.is_none() {
-            room = clients.ledger.large_requests.room.take_now(len);
+            room = large_requests.room.take_now(len);
             if room.is_none() {
                 batch.waits_for_room = Some(len);
                 break;
@@ -139,8 +141,8 @@ pub(crate) fn decode_batch<S>(
         input.advance(4);
         let frame = input.split_to(len).freeze();
         batch.bytes += len + 4;
-        let Ok(large) = clients.ledger.large_requests.admit(len, room) else {
-            clients.metrics.large_requests_rejected.inc();
+        let Ok(large) = large_requests.admit(len, room) else {
+            metrics.large_requests_rejected.inc();
             batch.broken = Some(FrameFault::LargeRequestsFull { len });
             break;
         };

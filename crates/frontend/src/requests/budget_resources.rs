@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use admission::{Budgets, ConnectionBudgets, Share};
+use admission::{Budgets, ConnectionBudgets, Ledger, Share};
 use replica::Ticket;
 use replica::connection::ResourceCounts;
 
-use crate::clients::Clients;
 use crate::clock;
-use crate::connection::Connection;
-use crate::requests::answer::LockedConnection;
+use crate::connection::{Connection, Registry};
+use crate::requests::answer::{AnswerContext, LockedConnection};
 use crate::requests::batch::Batch;
 
 /// Returns the shares of a connection. They are recomputed only when its identities change.
@@ -37,9 +36,15 @@ pub(crate) fn shares_of(budgets: &Budgets, connection: &Connection) -> Arc<[Arc<
 
 /// Refreshes the counts of a connection's shares if its batch may add watches or ephemerals and the
 /// last count is old. No locks may be held.
-pub(crate) fn count_if_due(clients: &Clients, connection: &Connection, batch: &Batch) {
+pub(crate) fn count_if_due(
+    answers: &AnswerContext,
+    registry: &Registry,
+    ledger: &Ledger,
+    connection: &Connection,
+    batch: &Batch,
+) {
     let mut kinds = batch.requests.iter().map(|request| &request.kind);
-    if !clients.ledger.bounds_resources() || !kinds.any(ResourceCounts::may_grow_by) {
+    if !ledger.bounds_resources() || !kinds.any(ResourceCounts::may_grow_by) {
         return;
     }
     let shares = connection
@@ -48,26 +53,26 @@ pub(crate) fn count_if_due(clients: &Clients, connection: &Connection, batch: &B
         .as_ref()
         .map(|of| of.shares());
     for share in shares.iter().flat_map(|shares| shares.iter()) {
-        count(clients, share);
+        count(answers, registry, share);
     }
 }
 
-fn count(clients: &Clients, share: &Share) {
+fn count(answers: &AnswerContext, registry: &Registry, share: &Share) {
     let now_ms = clock::monotonic_ms();
     let Some(ids) = share.connections_to_count(now_ms) else {
         return;
     };
     let mut connected = HashSet::new();
     for id in ids {
-        let found = clients.registry.of(Ticket(id.0)).map(|connection| {
-            let resources = resources_of(clients, &connection);
+        let found = registry.of(Ticket(id.0)).map(|connection| {
+            let resources = resources_of(answers, &connection);
             connected.insert(connection.session());
             resources
         });
         share.note_resources(id, found);
     }
     let disconnected = share.disconnected(&connected, now_ms).into_iter();
-    let tree = clients.state.tree.read();
+    let tree = answers.state.tree.read();
     let ephemerals = disconnected
         .map(|session| tree.ephemeral_count(session))
         .sum();
@@ -75,13 +80,13 @@ fn count(clients: &Clients, share: &Share) {
     share.note_disconnected(ephemerals);
 }
 
-fn resources_of(clients: &Clients, connection: &Connection) -> ResourceCounts {
+fn resources_of(answers: &AnswerContext, connection: &Connection) -> ResourceCounts {
     let served = LockedConnection {
-        clients,
+        answers,
         connection,
         now_ms: 0,
     };
-    let tree = clients.state.tree.read();
+    let tree = answers.state.tree.read();
     let state = connection.lock();
     ResourceCounts::of(&state.client, &served.responder(&tree))
 }

@@ -9,10 +9,10 @@ use admission::{Budgets, Cost, Share};
 use host::SharedConnection as _;
 use proto::OpCode;
 
-use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::connection::socket::{Socket, Stream, fill, flush};
 use crate::requests::budget_resources::shares_of;
+use crate::requests::context::RequestContext;
 use crate::{clock, limits};
 
 /// Next frames of a connection, with their cost.
@@ -77,7 +77,7 @@ fn is_free(frame: &[u8]) -> bool {
 /// Pays for the next frames of a connection as soon as none of its shares is in debt. Returns the
 /// number of frames, or `None` if the connection must end.
 pub(crate) async fn pay_for_next_frames<S: Stream>(
-    clients: &Clients,
+    context: &RequestContext,
     budgets: &Budgets,
     connection: &Connection,
     socket: &mut Socket<S>,
@@ -90,7 +90,7 @@ pub(crate) async fn pay_for_next_frames<S: Stream>(
             bytes: max.bytes.min(other.bytes),
         }
     });
-    let ahead = measure_next_frames(&socket.input, clients.settings.jute_max_buffer, max);
+    let ahead = measure_next_frames(&socket.input, context.settings.jute_max_buffer, max);
     if ahead.cost == Cost::default() {
         return Ok(Some(ahead.frames));
     }
@@ -102,20 +102,20 @@ pub(crate) async fn pay_for_next_frames<S: Stream>(
         if waits_since.is_none() {
             waits_since = Some(Instant::now());
             let requests = ahead.cost.requests as u64;
-            clients
+            context
                 .metrics
                 .zoarium_budget_requests_delayed
                 .add(requests);
             connection.stats.throttled(requests);
         }
         budgets.log_wait(share, clock::monotonic_ms());
-        if !wait(clients, connection, socket, share, ahead.cost).await? {
+        if !wait(context, connection, socket, share, ahead.cost).await? {
             return Ok(None);
         }
     }
     if let Some(since) = waits_since {
         let waited_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let metric = &clients.metrics.zoarium_budget_delay_ms;
+        let metric = &context.metrics.zoarium_budget_delay_ms;
         metric.record_many(waited_ms, ahead.cost.requests as u64);
     }
     Ok(Some(ahead.frames))
@@ -129,7 +129,7 @@ const MOST: Cost = Cost {
 /// Waits until a share is paid. Sends replies and events meanwhile, and keeps the session alive
 /// because the server, not the client, causes the delay. Returns false if the connection ends.
 async fn wait<S: Stream>(
-    clients: &Clients,
+    context: &RequestContext,
     connection: &Connection,
     socket: &mut Socket<S>,
     share: &Share,
@@ -139,10 +139,10 @@ async fn wait<S: Stream>(
     let touched_every = Duration::from_millis((timeout_ms / 4).max(1));
     let mut paid = pin!(pay(share, cost));
     loop {
-        if !clients.touch(connection) {
+        if !context.touch(connection) {
             connection.close();
         }
-        if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
+        if connection.is_closed() || flush(&context.ledger, connection, socket).await?.is_break() {
             return Ok(false);
         }
         // This read also detects that the client has disconnected.
@@ -153,7 +153,7 @@ async fn wait<S: Stream>(
             () = connection.wait_for_wake() => {}
             read = fill(socket), if has_room => if !read.unwrap_or(false) {
                 tracing::debug!(peer = %connection.peer, session = %connection.session(), budget = share.name(), "client disconnected while its requests waited");
-                clients.metrics.connection_drop_count.inc();
+                context.metrics.connection_drop_count.inc();
                 return Ok(false);
             },
             () = tokio::time::sleep(touched_every) => {}

@@ -17,13 +17,14 @@ use replica::session::Sessions;
 use replica::{ClientRequest, SyncRequest};
 use tree::Tree;
 
-use crate::clients::Clients;
 use crate::clock;
+use crate::connection::inbox::ClientMessage;
 use crate::connection::{Connection, ConnectionState};
 use crate::login::Login;
 use crate::login::sasl;
 use crate::requests::answer::{AnswerRecorder, LockedConnection, ReadPermits, pace_of_task};
 use crate::requests::batch::{Batch, Extra};
+use crate::requests::context::RequestContext;
 
 /// Handles a batch under one shared lock of the tree: answers the requests that can be answered,
 /// queues those that must wait, and submits the writes. The caller holds a permit for each write.
@@ -35,27 +36,31 @@ use crate::requests::batch::{Batch, Extra};
 /// it. The remaining requests stay in the batch and in the queue. The caller must return the
 /// permits that remain in `batch.permits`.
 pub(crate) fn handle_batch(
-    clients: &Clients,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     batch: &mut Batch,
     now_ms: u64,
     read_permits: ReadPermits,
 ) -> Resume {
-    let served = LockedConnection {
-        clients,
-        connection,
-        now_ms,
-    };
     let (mut replies, mut handled) = (Replies::default(), 0);
     let permits = batch.permits;
-    let next = clients.state.take_requests(&**connection, |tree| {
-        let (next, count) = take_batch(served, connection, tree, batch, read_permits, &mut replies);
+    let state = &context.answers.state;
+    let next = state.take_requests(&**connection, |tree| {
+        let (next, count) = take_batch(
+            context,
+            connection,
+            tree,
+            batch,
+            now_ms,
+            read_permits,
+            &mut replies,
+        );
         handled = count;
         next
     });
     if batch.permits < permits {
         // The requests handled above included writes.
-        clients.run_core_inline();
+        context.core.run_inline();
     }
     let Some(next) = next else {
         // The connection has ended.
@@ -63,20 +68,20 @@ pub(crate) fn handle_batch(
         batch.broken = None;
         return Resume::Continue;
     };
-    clients.stats.packets_received(handled);
-    clients
+    context.stats.packets_received(handled);
+    context
         .metrics
         .bytes_received_count
         .add(std::mem::take(&mut batch.bytes) as u64);
     let reads = replies.reads();
     if reads > 0 {
         let took_ms = clock::monotonic_ms().saturating_sub(now_ms);
-        clients.metrics.reads_took(reads, took_ms);
+        context.metrics.reads_took(reads, took_ms);
     }
-    clients.metrics.batch_answered(reads);
-    clients.stats.replied(&replies);
-    clients.slow.write();
-    if let (Some(refused), Some(budgets)) = (batch.refused.take(), &clients.ledger.budgets) {
+    context.metrics.batch_answered(reads);
+    context.stats.replied(&replies);
+    context.answers.slow.write();
+    if let (Some(refused), Some(budgets)) = (batch.refused.take(), &context.ledger.budgets) {
         budgets.log_refusal(&refused, clock::monotonic_ms());
     }
     next
@@ -84,16 +89,22 @@ pub(crate) fn handle_batch(
 
 /// Handles a batch while the tree is locked. Returns the number of handled requests.
 fn take_batch(
-    served: LockedConnection<'_>,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     tree: &Tree,
     batch: &mut Batch,
+    now_ms: u64,
     read_permits: ReadPermits,
     replies: &mut Replies,
 ) -> (Resume, u64) {
+    let served = LockedConnection {
+        answers: &context.answers,
+        connection,
+        now_ms,
+    };
     let mut state = connection.lock();
     let responder = served.responder(tree);
-    let rules = served.clients.connection_rules(connection, batch.is_late);
+    let rules = context.connection_rules(connection, batch.is_late);
     let pace = pace_of_task(&state, read_permits);
     let ConnectionState {
         client,
@@ -102,6 +113,7 @@ fn take_batch(
         ..
     } = &mut *state;
     let mut sorter = RequestDispatcher {
+        context,
         noting: served.recorder(replies),
         connection,
         sasl,
@@ -134,6 +146,7 @@ fn take_batch(
 
 /// Dispatcher of one connection's requests.
 struct RequestDispatcher<'a> {
+    context: &'a RequestContext,
     noting: AnswerRecorder<'a>,
     connection: &'a Arc<Connection>,
     sasl: &'a mut Option<Box<Login>>,
@@ -154,17 +167,16 @@ struct RequestDispatcher<'a> {
 }
 
 impl RequestDispatcher<'_> {
-    fn clients(&self) -> &Clients {
-        self.noting.served.clients
-    }
-
-    /// Sends the collected writes to the core. Any other message to the core for this connection
-    /// must be sent afterwards.
+    /// Sends the collected writes to the core. Each has a permit, so the queue has space. Any other
+    /// message to the core for this connection must be sent afterwards.
+    /// [`CoreInbox::run_inline`](crate::CoreInbox::run_inline) must follow soon.
     fn submit_writes(&mut self) {
         if !self.submissions.is_empty() {
-            let gathered = std::mem::take(&mut self.submissions);
-            let now_ms = self.noting.served.now_ms;
-            self.clients().submit(self.connection, now_ms, gathered);
+            self.context.core.put(ClientMessage::Submit {
+                connection: self.connection.clone(),
+                received_ms: self.noting.served.now_ms,
+                requests: std::mem::take(&mut self.submissions),
+            });
         }
     }
 }
@@ -221,11 +233,13 @@ impl RequestHost for RequestDispatcher<'_> {
 
     fn sync(&mut self, sync: SyncRequest) {
         self.submit_writes();
-        self.clients().forward_sync(self.connection, sync);
+        let message = ClientMessage::Sync(self.connection.clone(), sync);
+        self.context.core.send(message);
     }
 
     fn needs_token_work(&self) -> bool {
-        sasl::needs_token_work(self.clients(), self.sasl.as_deref())
+        let auth = &self.context.settings.config.auth;
+        sasl::needs_token_work(auth, self.sasl.as_deref())
     }
 
     fn sasl(
@@ -233,8 +247,14 @@ impl RequestHost for RequestDispatcher<'_> {
         client: &mut ClientConnection<Option<MemoryReservation>>,
         token: &[u8],
     ) -> SaslAnswer {
-        let clients = self.noting.served.clients;
-        sasl::answer(clients, self.connection, client, self.sasl, token)
+        sasl::answer(
+            &self.context.settings.config.auth,
+            self.context.login_failures(),
+            self.connection,
+            client,
+            self.sasl,
+            token,
+        )
     }
 
     fn permits_resources(&mut self, held: ResourceCounts, more: ResourceCounts) -> bool {
@@ -251,24 +271,24 @@ impl RequestHost for RequestDispatcher<'_> {
     }
 
     fn note(&mut self, note: ConnectionNote<'_>) {
-        let (clients, connection) = (self.noting.served.clients, self.connection);
+        let (context, connection) = (self.context, self.connection);
         match note {
             ConnectionNote::Ensemble {
                 is_accepted,
                 is_compared,
             } => {
-                clients.metrics.ensemble_named(is_accepted, is_compared);
+                context.metrics.ensemble_named(is_accepted, is_compared);
                 if !is_accepted {
                     log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client belongs to another ensemble, closing connection");
                 }
             }
             ConnectionNote::TooManyIdentities => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), count_max = IDENTITIES_MAX, bytes_max = IDENTITY_BYTES_MAX, "too many identities for one connection, closing connection; use fewer or shorter identities");
-                clients.auth_failed(connection.peer);
+                context.login_failures().note(connection.peer);
             }
             ConnectionNote::AuthenticationFailed { scheme } => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), scheme = scheme.unwrap_or("null"), "authentication failed, closing connection");
-                clients.auth_failed(connection.peer);
+                context.login_failures().note(connection.peer);
             }
             ConnectionNote::NotAuthenticated => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), "client has not authenticated with a scheme of enforce.auth.schemes, closing connection");
@@ -276,10 +296,10 @@ impl RequestHost for RequestDispatcher<'_> {
             ConnectionNote::UnknownOp(op) => {
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), op, "unknown operation, closing connection");
             }
-            ConnectionNote::Throttled => clients.metrics.throttled_ops.inc(),
+            ConnectionNote::Throttled => context.metrics.throttled_ops.inc(),
             ConnectionNote::TooManyResources => {
-                clients.metrics.throttled_ops.inc();
-                clients.metrics.zoarium_budget_requests_refused.inc();
+                context.metrics.throttled_ops.inc();
+                context.metrics.zoarium_budget_requests_refused.inc();
                 connection.stats.throttled(1);
             }
         }

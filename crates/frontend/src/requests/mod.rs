@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod batch;
 mod budget_resources;
 mod budget_wait;
+pub(crate) mod context;
 pub(crate) mod dispatch;
 pub(crate) mod request_throttle;
 pub(crate) mod task;

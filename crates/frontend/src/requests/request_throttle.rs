@@ -12,15 +12,17 @@ use std::io;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use admission::RequestThrottle;
+use admission::{Ledger, Permits, RequestThrottle};
 use host::SharedConnection as _;
+use metrics::Metrics;
+use metrics::audit::AuditLog;
 use proto::OpCode;
 
-use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::connection::socket::{Socket, Stream, fill, flush, run_while_flushing};
 use crate::limits;
 use crate::requests::batch::Batch;
+use crate::requests::context::{ConnectionContext, RequestContext};
 
 /// Result of a batch's wait.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,9 +33,19 @@ enum WaitResult {
     Dropped,
 }
 
-/// Stops admitting requests, and waits up to `patience` for the waiting requests. Called when the
-/// server stops.
-pub async fn stop_admitting(throttle: &RequestThrottle, patience: Duration) {
+impl ConnectionContext {
+    /// Stops admitting requests, and waits for the waiting requests for a limited time. Called when
+    /// the server stops.
+    pub async fn stop_admitting(&self) {
+        let RequestContext {
+            settings, ledger, ..
+        } = &self.requests;
+        stop_admitting(&ledger.request_throttle, settings.throttle_shutdown_timeout).await;
+    }
+}
+
+/// Stops admitting requests, and waits up to `patience` for the waiting requests.
+async fn stop_admitting(throttle: &RequestThrottle, patience: Duration) {
     throttle.begin_stop();
     let drained = tokio::time::timeout(patience, throttle.drained());
     if throttle.is_on && drained.await.is_err() {
@@ -55,17 +67,24 @@ fn permits_needed(throttle: &RequestThrottle, batch: &Batch) -> usize {
 /// Acquires a pipeline permit for each request of the batch that needs a permit. Sends replies that
 /// are produced meanwhile without delay. Empties the batch if the connection ends first.
 pub(crate) async fn take_permits<S: Stream>(
-    clients: &Clients,
+    context: &RequestContext,
     connection: &Connection,
     socket: &mut Socket<S>,
     batch: &mut Batch,
 ) -> io::Result<()> {
-    if !wait_for_audit(clients, connection, socket, batch).await? {
+    let RequestContext {
+        answers,
+        ledger,
+        metrics,
+        ..
+    } = context;
+    let audit = answers.audit.as_deref();
+    if !wait_for_audit(audit, ledger, connection, socket, batch).await? {
         *batch = Batch::default();
         connection.close();
         return Ok(());
     }
-    let throttle = &clients.ledger.request_throttle;
+    let throttle = &ledger.request_throttle;
     let needed = permits_needed(throttle, batch);
     let places = u32::try_from(needed).unwrap_or(u32::MAX);
     if throttle.is_on && throttle.is_stopping() {
@@ -74,13 +93,13 @@ pub(crate) async fn take_permits<S: Stream>(
         connection.close();
         return Ok(());
     }
-    if places == 0 || clients.ledger.permits.take_now(places) {
+    if places == 0 || ledger.permits.take_now(places) {
         batch.permits = needed;
         return Ok(());
     }
     let waits_since = Instant::now();
     let is_waiting = throttle.wait();
-    let waited = wait(clients, connection, socket, batch, places).await?;
+    let waited = wait(ledger, metrics, connection, socket, batch, places).await?;
     drop(is_waiting);
     if waited == WaitResult::Dropped {
         *batch = Batch::default();
@@ -89,12 +108,12 @@ pub(crate) async fn take_permits<S: Stream>(
     batch.permits = needed;
     let waited = waits_since.elapsed();
     if throttle.counts_late && is_late(connection, waited) {
-        clients.metrics.stale_requests.add(needed as u64);
+        metrics.stale_requests.add(needed as u64);
     }
     let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-    let metric = &clients.metrics.request_throttle_queue_time_ms;
+    let metric = &metrics.request_throttle_queue_time_ms;
     metric.record_many(waited_ms, places.into());
-    let late_after = clients.settings.throttled_after;
+    let late_after = context.settings.throttled_after;
     batch.is_late = late_after.is_some_and(|after| waited > after);
     Ok(())
 }
@@ -102,19 +121,20 @@ pub(crate) async fn take_permits<S: Stream>(
 /// Waits until the audit log can accept the batch's lines. Returns false if the connection ends
 /// first.
 async fn wait_for_audit<S: Stream>(
-    clients: &Clients,
+    audit: Option<&AuditLog>,
+    ledger: &Ledger,
     connection: &Connection,
     socket: &mut Socket<S>,
     batch: &Batch,
 ) -> io::Result<bool> {
-    let Some(audit) = clients.audit.as_ref().filter(|_| batch.is_audited()) else {
+    let Some(audit) = audit.filter(|_| batch.is_audited()) else {
         return Ok(true);
     };
     if audit.has_room_now() {
         return Ok(true);
     }
     let found = Box::pin(run_while_flushing(
-        clients,
+        ledger,
         connection,
         socket,
         audit.has_room(),
@@ -125,22 +145,23 @@ async fn wait_for_audit<S: Stream>(
 
 /// Waits for `places` permits. Connections are served in the order of their arrival.
 async fn wait<S: Stream>(
-    clients: &Clients,
+    ledger: &Ledger,
+    metrics: &Metrics,
     connection: &Connection,
     socket: &mut Socket<S>,
     batch: &Batch,
     places: u32,
 ) -> io::Result<WaitResult> {
-    let (throttle, metrics) = (&clients.ledger.request_throttle, &clients.metrics);
+    let throttle = &ledger.request_throttle;
     let since = Instant::now();
     // A closeSession is executed even if its client has disconnected.
     let first = batch.requests.front().and_then(|first| first.kind.op());
     let may_drop = first != Some(OpCode::CloseSession);
     let mut is_open = true;
     metrics.request_throttle_wait_count.inc();
-    let mut taken = pin!(clients.ledger.permits.take(places));
+    let mut taken = pin!(ledger.permits.take(places));
     loop {
-        if flush(clients, connection, socket).await?.is_break() {
+        if flush(ledger, connection, socket).await?.is_break() {
             return Ok(WaitResult::Dropped);
         }
         let has_room = socket.input.len() < limits::READ_CHUNK_BYTES;
@@ -171,11 +192,8 @@ fn is_late(connection: &Connection, waited: Duration) -> bool {
     waited > Duration::from_millis(timeout_ms)
 }
 
-pub(crate) fn release(clients: &Clients, batch: &mut Batch) {
-    clients
-        .ledger
-        .permits
-        .release(std::mem::take(&mut batch.permits));
+pub(crate) fn release(permits: &Permits, batch: &mut Batch) {
+    permits.release(std::mem::take(&mut batch.permits));
 }
 
 #[cfg(test)]

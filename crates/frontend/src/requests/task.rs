@@ -11,15 +11,15 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
 
-use admission::MemoryReservation;
+use admission::{Ledger, MemoryReservation};
 use bytes::BytesMut;
 use host::SharedConnection as _;
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
-use crate::clients::Clients;
 use crate::clock;
 use crate::connection::Connection;
+use crate::connection::open::OpenConnections;
 use crate::connection::socket::{
     Socket, Stream, closed, fill, flush, flush_large, run_while_flushing, wait_until_reclaimed,
 };
@@ -29,17 +29,22 @@ use crate::requests::answer::ReadPermits;
 use crate::requests::batch::{Batch, decode_batch, long_frame_bytes};
 use crate::requests::budget_resources::count_if_due;
 use crate::requests::budget_wait::pay_for_next_frames;
+use crate::requests::context::{ConnectionContext, RequestContext};
 use crate::requests::dispatch::{self, Resume};
 use crate::requests::request_throttle::{release, take_permits};
 
 /// Serves a connection until it ends, and then removes it.
-pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stream: impl Stream) {
+pub(crate) async fn run(
+    context: Arc<ConnectionContext>,
+    connection: Arc<Connection>,
+    stream: impl Stream,
+) {
     let mut socket = Socket {
         stream,
         input: BytesMut::new(),
         frame_reservation: None,
     };
-    match serve(&clients, &connection, &mut socket).await {
+    match serve(&context, &connection, &mut socket).await {
         Ok(()) => {
             tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ended");
         }
@@ -47,36 +52,48 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
             tracing::debug!(peer = %connection.peer, session = %connection.session(), err = %error, "connection lost");
         }
     }
-    clients.forget(&connection);
+    context.connections.forget(&connection);
     let begun_ms = clock::monotonic_ms();
     connection.lock().direct_writes.end();
     drop(socket);
     let took_ms = clock::monotonic_ms().saturating_sub(begun_ms);
-    clients.metrics.socket_closing_time.record(took_ms);
+    let metric = &context.requests.metrics.socket_closing_time;
+    metric.record(took_ms);
 }
 
 async fn serve<S: Stream>(
-    clients: &Arc<Clients>,
+    context: &ConnectionContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
-    let deadline = clients.settings.sessionless_timeout;
+    let ConnectionContext {
+        connections,
+        words,
+        requests: context,
+    } = context;
+    let RequestContext {
+        settings,
+        ledger,
+        metrics,
+        ..
+    } = context;
+    let frame_bytes_max = settings.jute_max_buffer;
     let first = tokio::select! {
-        first = handshake::first_frame(clients, connection.peer, socket) => first?,
-        () = sleep(deadline) => {
+        first = handshake::first_frame(frame_bytes_max, ledger, metrics, connection.peer, socket) => first?,
+        () = sleep(settings.sessionless_timeout) => {
             tracing::debug!(peer = %connection.peer, "no handshake in time, closing connection");
-            clients.metrics.sessionless_connections_expired.inc();
+            metrics.sessionless_connections_expired.inc();
             return Ok(());
         }
         () = closed(connection) => return Ok(()),
     };
     match first {
         handshake::FirstFrame::Word(word) => {
-            return words::answer(clients, connection, socket, word).await;
+            return words::answer(words, connections, connection, socket, word).await;
         }
         handshake::FirstFrame::Connect(request) => {
-            if !handshake::connect(clients, connection, &request).await {
-                return flush_and_end(clients, connection, socket).await;
+            if !handshake::connect(context, connection, &request).await {
+                return flush_and_end(ledger, connections, connection, socket).await;
             }
         }
         handshake::FirstFrame::Nothing => return Ok(()),
@@ -88,64 +105,31 @@ async fn serve<S: Stream>(
             return Ok(());
         }
         if connection.lock().client.ends_after_flush {
-            return flush_and_end(clients, connection, socket).await;
+            return flush_and_end(ledger, connections, connection, socket).await;
         }
     }
-    requests(clients, connection, socket).await
+    requests(context, connection, socket).await
 }
 
 async fn requests<S: Stream>(
-    clients: &Arc<Clients>,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
+    let ledger = &context.ledger;
     // Number of frames that are paid but not decoded yet. It is used only with budgets.
     let mut paid = 0;
     loop {
-        // Handles the frames that have already been read, one batch at a time, and writes output in
-        // between.
-        let mut room = None;
-        loop {
-            let found = frames_max(clients, connection, socket, &mut paid).await?;
-            let Some(frames_max) = found else {
-                return Ok(());
-            };
-            let mut batch = decode_batch(clients, socket, frames_max, room.take());
-            paid = paid.saturating_sub(batch.requests.len());
-            if batch.is_empty() {
-                let Some(bytes) = batch.waits_for_room else {
-                    break;
-                };
-                let found = clients.ledger.large_requests.room.take(bytes);
-                room = Box::pin(wait_while_serving(clients, connection, socket, found)).await?;
-                if room.is_none() {
-                    return Ok(());
-                }
-                continue;
-            }
-            take_permits(clients, connection, socket, &mut batch).await?;
-            if !clients.touch(connection) {
-                // The session is closing, has ended or has moved, so its requests are dropped
-                // without an answer.
-                release(clients, &mut batch);
-                if connection.lock().client.is_closing() {
-                    // The answer to the client's closeSession is still due.
-                    continue;
-                }
-                connection.close();
-                return Ok(());
-            }
-            count_if_due(clients, connection, &batch);
-            let handled = handle(clients, connection, socket, &mut batch).await;
-            release(clients, &mut batch);
-            if handled?.is_break() {
-                return Ok(());
-            }
-        }
-        if flush(clients, connection, socket).await?.is_break() {
+        if handle_input(context, connection, socket, &mut paid)
+            .await?
+            .is_break()
+        {
             return Ok(());
         }
-        if serve_deferred(clients, connection, socket)
+        if flush(ledger, connection, socket).await?.is_break() {
+            return Ok(());
+        }
+        if serve_deferred(context, connection, socket)
             .await?
             .is_break()
         {
@@ -154,7 +138,7 @@ async fn requests<S: Stream>(
         // With too many unanswered requests, the task does not read. Further bytes from the client
         // wait in the kernel.
         let may_read = !connection.lock().must_wait_for_answers();
-        if may_read && !reserve_frame(clients, connection, socket).await? {
+        if may_read && !reserve_frame(context, connection, socket).await? {
             return Ok(());
         }
         let frame_reservation = socket.frame_reserved_since(may_read);
@@ -162,10 +146,10 @@ async fn requests<S: Stream>(
             biased;
             () = connection.wait_for_wake() => {}
             readable = fill(socket), if may_read => if !readable? {
-                clients.metrics.connection_drop_count.inc();
+                context.metrics.connection_drop_count.inc();
                 return Ok(());
             },
-            () = async { Box::pin(wait_until_reclaimed(clients, frame_reservation)).await }, if may_read && frame_reservation.is_some() => {
+            () = async { Box::pin(wait_until_reclaimed(ledger, frame_reservation)).await }, if may_read && frame_reservation.is_some() => {
                 let bytes = frame_reservation.map_or(0, |(bytes, _)| bytes);
                 log_limiter::limited!(warn, peer = %connection.peer, session = %connection.session(), bytes, "client sends a long request too slowly while other clients wait for memory, closing connection");
                 return Ok(());
@@ -177,21 +161,84 @@ async fn requests<S: Stream>(
     }
 }
 
+/// Handles the frames that have already been read, one batch at a time, and writes output in
+/// between. `paid` is the number of frames that are paid but not decoded yet. Breaks if the
+/// connection must end.
+async fn handle_input<S: Stream>(
+    context: &RequestContext,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+    paid: &mut usize,
+) -> io::Result<ControlFlow<()>> {
+    let ledger = &context.ledger;
+    let mut room = None;
+    loop {
+        let found = frames_max(context, connection, socket, paid).await?;
+        let Some(frames_max) = found else {
+            return Ok(ControlFlow::Break(()));
+        };
+        let mut batch = decode_batch(
+            &context.settings,
+            &ledger.large_requests,
+            &context.metrics,
+            socket,
+            frames_max,
+            room.take(),
+        );
+        *paid = paid.saturating_sub(batch.requests.len());
+        if batch.is_empty() {
+            let Some(bytes) = batch.waits_for_room else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            let found = ledger.large_requests.room.take(bytes);
+            room = Box::pin(wait_while_serving(context, connection, socket, found)).await?;
+            if room.is_none() {
+                return Ok(ControlFlow::Break(()));
+            }
+            continue;
+        }
+        take_permits(context, connection, socket, &mut batch).await?;
+        if !context.touch(connection) {
+            // The session is closing, has ended or has moved, so its requests are dropped
+            // without an answer.
+            release(&ledger.permits, &mut batch);
+            if connection.lock().client.is_closing() {
+                // The answer to the client's closeSession is still due.
+                continue;
+            }
+            connection.close();
+            return Ok(ControlFlow::Break(()));
+        }
+        count_if_due(
+            &context.answers,
+            &context.registry,
+            ledger,
+            connection,
+            &batch,
+        );
+        let handled = handle(context, connection, socket, &mut batch).await;
+        release(&ledger.permits, &mut batch);
+        if handled?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+}
+
 /// Returns the number of frames that may be decoded. With budgets, waits until frames are paid for
 /// and returns their number. Returns `None` if the connection must end.
 async fn frames_max<S: Stream>(
-    clients: &Clients,
+    context: &RequestContext,
     connection: &Connection,
     socket: &mut Socket<S>,
     paid: &mut usize,
 ) -> io::Result<Option<usize>> {
-    let Some(budgets) = &clients.ledger.budgets else {
+    let Some(budgets) = &context.ledger.budgets else {
         return Ok(Some(usize::MAX));
     };
     if *paid == 0 {
         // Boxed because few servers have budgets, and every connection would otherwise contain the
         // memory for this future.
-        let found = Box::pin(pay_for_next_frames(clients, budgets, connection, socket)).await?;
+        let found = Box::pin(pay_for_next_frames(context, budgets, connection, socket)).await?;
         let Some(frames) = found else {
             return Ok(None);
         };
@@ -205,11 +252,12 @@ async fn frames_max<S: Stream>(
 /// Handles a batch after the deferred requests, and writes the replies. Many bytes are written in
 /// several turns. Breaks if the connection must end.
 async fn handle<S: Stream>(
-    clients: &Clients,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
     batch: &mut Batch,
 ) -> io::Result<ControlFlow<()>> {
+    let ledger = &context.ledger;
     let mut room: Option<MemoryReservation> = None;
     let mut turn = None;
     loop {
@@ -218,21 +266,21 @@ async fn handle<S: Stream>(
             is_slow: turn.is_some(),
         };
         let now_ms = clock::monotonic_ms();
-        let next = dispatch::handle_batch(clients, connection, batch, now_ms, permits);
+        let next = dispatch::handle_batch(context, connection, batch, now_ms, permits);
         drop(turn.take());
         let is_done = batch.is_empty() && !connection.has_deferred();
         if !is_done {
             // The permits are returned because the client may read slowly and other connections
             // need them.
-            release(clients, batch);
+            release(&ledger.permits, batch);
         }
         // A reply that is both long and slow needs the memory and the permit at the same time.
         let used = room.take_if(|_| next != Resume::SlowReadTurn);
         // Boxed because most connections never reach this call, and all would otherwise contain the
         // memory for it.
         let flushed = match used {
-            Some(room) => Box::pin(flush_large(clients, connection, socket, room)).await?,
-            None => flush(clients, connection, socket).await?,
+            Some(room) => Box::pin(flush_large(ledger, connection, socket, room)).await?,
+            None => flush(ledger, connection, socket).await?,
         };
         if is_done || flushed.is_break() {
             return Ok(flushed);
@@ -240,16 +288,17 @@ async fn handle<S: Stream>(
         match next {
             Resume::Continue | Resume::SlowReadTurn | Resume::Close => {}
             Resume::ReplyMemory(bytes) => {
-                let found = clients.ledger.large_replies.take(bytes);
-                room = Box::pin(run_while_flushing(clients, connection, socket, found)).await?;
+                let found = ledger.large_replies.take(bytes);
+                room = Box::pin(run_while_flushing(ledger, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            Resume::Wait => wait_for_core(clients, connection, socket).await?,
+            Resume::Wait => wait_for_core(ledger, connection, socket).await?,
             Resume::SaslToken => {
-                let worked = Box::pin(sasl::process_first_token(clients, connection, batch));
-                if run_while_flushing(clients, connection, socket, worked)
+                let settings = &context.settings;
+                let worked = Box::pin(sasl::process_first_token(settings, connection, batch));
+                if run_while_flushing(ledger, connection, socket, worked)
                     .await?
                     .is_none()
                 {
@@ -260,10 +309,10 @@ async fn handle<S: Stream>(
         if connection.is_closed() {
             return Ok(ControlFlow::Break(()));
         }
-        take_permits(clients, connection, socket, batch).await?;
+        take_permits(context, connection, socket, batch).await?;
         if next == Resume::SlowReadTurn {
-            let found = clients.slow_reads.acquire();
-            turn = Box::pin(run_while_flushing(clients, connection, socket, found)).await?;
+            let found = context.slow_reads.acquire();
+            turn = Box::pin(run_while_flushing(ledger, connection, socket, found)).await?;
             if turn.is_none() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -274,14 +323,14 @@ async fn handle<S: Stream>(
 /// Handles the requests that the core has deferred to this task after a write. Breaks if the
 /// connection must end.
 async fn serve_deferred<S: Stream>(
-    clients: &Clients,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<ControlFlow<()>> {
     if !connection.has_deferred() {
         return Ok(ControlFlow::Continue(()));
     }
-    handle(clients, connection, socket, &mut Batch::default()).await
+    handle(context, connection, socket, &mut Batch::default()).await
 }
 
 /// Waits for a memory reservation for another request, and meanwhile handles the requests that the
@@ -289,14 +338,14 @@ async fn serve_deferred<S: Stream>(
 /// Without this handling, all of them would wait for each other. Returns `None` if the connection
 /// ends first.
 async fn wait_while_serving<S: Stream, T>(
-    clients: &Clients,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
     wanted: impl Future<Output = T>,
 ) -> io::Result<Option<T>> {
     let mut wanted = pin!(wanted);
     loop {
-        if serve_deferred(clients, connection, socket)
+        if serve_deferred(context, connection, socket)
             .await?
             .is_break()
         {
@@ -306,7 +355,8 @@ async fn wait_while_serving<S: Stream, T>(
             found = &mut wanted => return Ok(Some(found)),
             () = connection.wait_for_wake() => {}
         }
-        if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
+        let ledger = &context.ledger;
+        if connection.is_closed() || flush(ledger, connection, socket).await?.is_break() {
             return Ok(None);
         }
     }
@@ -315,18 +365,18 @@ async fn wait_while_serving<S: Stream, T>(
 /// Waits for a memory reservation for the incoming frame, if it is long. Returns false if the
 /// connection must end.
 async fn reserve_frame<S: Stream>(
-    clients: &Clients,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<bool> {
-    let limit = clients.settings.jute_max_buffer;
+    let limit = context.settings.jute_max_buffer;
     let Some(bytes) = long_frame_bytes(&socket.input, limit) else {
         return Ok(true);
     };
     if socket.frame_reservation.is_none() {
         // Boxed because most connections never reach this call.
-        let found = clients.ledger.large_frames.take(bytes);
-        let found = Box::pin(wait_while_serving(clients, connection, socket, found)).await?;
+        let found = context.ledger.large_frames.take(bytes);
+        let found = Box::pin(wait_while_serving(context, connection, socket, found)).await?;
         let Some(room) = found else {
             return Ok(false);
         };
@@ -337,7 +387,7 @@ async fn reserve_frame<S: Stream>(
 
 /// Waits until the core has answered enough of the pending requests.
 async fn wait_for_core<S: Stream>(
-    clients: &Clients,
+    ledger: &Ledger,
     connection: &Connection,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
@@ -347,7 +397,7 @@ async fn wait_for_core<S: Stream>(
             return Ok(());
         }
         connection.wait_for_wake().await;
-        if flush(clients, connection, socket).await?.is_break() {
+        if flush(ledger, connection, socket).await?.is_break() {
             connection.close();
             return Ok(());
         }
@@ -355,11 +405,12 @@ async fn wait_for_core<S: Stream>(
 }
 
 async fn flush_and_end<S: Stream>(
-    clients: &Clients,
+    ledger: &Ledger,
+    connections: &OpenConnections,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
-    let _ = flush(clients, connection, socket).await?;
-    clients.forget(connection);
+    let _ = flush(ledger, connection, socket).await?;
+    connections.forget(connection);
     socket.stream.shutdown().await
 }

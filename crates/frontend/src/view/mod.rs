@@ -5,11 +5,16 @@ pub(crate) mod report;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
+use admission::Ledger;
+use config::Config;
+use host::ServerState;
 use jute::Str;
 use metrics::environment::Environment;
-use metrics::role::{LeaderFigures, RoleView};
-use metrics::usage::{self, ClientInfo};
+use metrics::role::{LeaderFigures, RoleCell, RoleView};
+use metrics::slow::SlowRequests;
+use metrics::usage::{self, ClientInfo, ClosedConnectionUsage, UsageSums};
 use metrics::view::{
     Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, GlobalSessions,
     Interest, Now, Sessions, View,
@@ -17,40 +22,70 @@ use metrics::view::{
 use metrics::{Metrics, NamespaceQuota, ServerGauges, ServerStats};
 use proto::{Id, SessionId, Zxid};
 use replica::Ticket;
+use transport::tls::Gate;
 use tree::{EphemeralOwners, WatchSummary, WatchedPaths, WatcherId, Watchers};
 
-use crate::clients::Clients;
-use crate::connection::Connection;
+use crate::connection::{Connection, Registry};
 use crate::login::x509;
+use crate::settings::Settings;
 use crate::{clock, limits};
 
 /// View of the live state. Each lock is held only for one lookup.
 pub struct LiveView {
-    clients: Arc<Clients>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) stats: Arc<ServerStats>,
+    pub(crate) closed_usage: Arc<ClosedConnectionUsage>,
+    pub(crate) slow: Arc<SlowRequests>,
+    pub(crate) environment: Environment,
+    pub(crate) trace_mask: AtomicI64,
+    pub(crate) role: Arc<RoleCell>,
+    pub(crate) tls_handshakes: Arc<Gate>,
 }
 
 impl LiveView {
-    /// Returns the view of these clients.
-    pub fn new(clients: Arc<Clients>) -> Self {
-        Self { clients }
+    /// Returns the server's configuration.
+    pub fn config(&self) -> &Arc<Config> {
+        &self.settings.config
+    }
+
+    /// Returns the tree, watches and sessions.
+    pub fn server_state(&self) -> &Arc<ServerState> {
+        &self.state
+    }
+
+    /// Returns the request counts of connections that have ended.
+    pub fn closed_usage(&self) -> UsageSums {
+        self.closed_usage.get()
+    }
+
+    /// Returns the slow requests.
+    pub fn slow_requests(&self) -> &SlowRequests {
+        &self.slow
     }
 
     fn has_local_sessions(&self) -> bool {
-        self.clients.handshake_rules().makes_local_sessions()
+        let service = self.registry.service();
+        self.settings
+            .handshake_rules(service)
+            .makes_local_sessions()
     }
 
     /// Returns the connections that have a session, with their details.
     pub fn clients(&self) -> Vec<ClientInfo> {
         let watches: HashMap<_, _> = {
-            let watches = self.clients.state.watches.lock();
+            let watches = self.state.watches.lock();
             watches.counts_by_watcher().collect()
         };
         let ephemerals: HashMap<_, _> = {
-            let tree = self.clients.state.tree.read();
+            let tree = self.state.tree.read();
             tree.ephemeral_counts().collect()
         };
         let count = |found: Option<&usize>| found.copied().unwrap_or(0) as u64;
-        let all = self.clients.registry.all().into_iter();
+        let all = self.registry.all().into_iter();
         all.filter(|connection| connection.session() != SessionId::NONE)
             .map(|connection| {
                 let names = usage::names(&connection.lock().client.identities);
@@ -67,12 +102,12 @@ impl LiveView {
 
     /// Returns the identities of a client whose certificate has this subject.
     pub fn identities_of_subject(&self, subject: &str) -> Vec<Id> {
-        x509::identities(&self.clients.settings.x509, subject)
+        x509::identities(&self.settings.x509, subject)
     }
 
     /// Returns the session of a connection that still exists.
     fn session_of(&self, watcher: WatcherId) -> Option<SessionId> {
-        let connection = self.clients.registry.of(Ticket(watcher.0))?;
+        let connection = self.registry.of(Ticket(watcher.0))?;
         Some(connection.session())
     }
 }
@@ -117,11 +152,11 @@ fn shown(path: Option<&str>) -> String {
 
 impl View for LiveView {
     fn role(&self) -> Arc<RoleView> {
-        self.clients.role.get()
+        self.role.get()
     }
 
     fn leader_figures(&self) -> Option<LeaderFigures> {
-        self.clients.role.leader_figures(clock::monotonic_ms())
+        self.role.leader_figures(clock::monotonic_ms())
     }
 
     fn now(&self) -> Now {
@@ -132,25 +167,25 @@ impl View for LiveView {
     }
 
     fn stats(&self) -> &ServerStats {
-        &self.clients.stats
+        &self.stats
     }
 
     fn metrics(&self) -> &Metrics {
-        &self.clients.metrics
+        &self.metrics
     }
 
     fn state(&self) -> ServerGauges {
-        let watch_count = self.clients.state.watches.lock().count() as u64;
+        let watch_count = self.state.watches.lock().count() as u64;
         let local_sessions = if self.has_local_sessions() {
-            self.clients.state.sessions.lock().local_count() as u64
+            self.state.sessions.lock().local_count() as u64
         } else {
             0
         };
-        let connections = self.clients.registry.len() as u64;
-        let tree = self.clients.state.tree.read();
+        let connections = self.registry.len() as u64;
+        let tree = self.state.tree.read();
         ServerGauges {
-            outstanding_requests: self.clients.ledger.permits.outstanding() as u64,
-            outstanding_tls_handshakes: self.clients.tls_handshakes.in_progress() as u64,
+            outstanding_requests: self.ledger.permits.outstanding() as u64,
+            outstanding_tls_handshakes: self.tls_handshakes.in_progress() as u64,
             connections,
             znode_count: tree.node_count() as u64,
             watch_count,
@@ -158,22 +193,21 @@ impl View for LiveView {
             approximate_data_size: u64::try_from(tree.approximate_data_size()).unwrap_or(0),
             global_sessions: tree.sessions().len() as u64,
             local_sessions,
-            connection_drop_probability: self.clients.ledger.handshakes.lock().drop_probability(),
+            connection_drop_probability: self.ledger.handshakes.lock().drop_probability(),
         }
     }
 
     fn last_zxid(&self) -> Zxid {
-        self.clients.state.tree.read().last_zxid()
+        self.state.tree.read().last_zxid()
     }
 
     fn quotas(&self) -> Vec<NamespaceQuota> {
-        let quotas = self.clients.state.tree.read().quotas();
+        let quotas = self.state.tree.read().quotas();
         quotas.into_iter().map(NamespaceQuota::from).collect()
     }
 
     fn connections(&self) -> Vec<ConnectionInfo> {
-        self.clients
-            .registry
+        self.registry
             .all()
             .iter()
             .map(|connection| describe(connection))
@@ -181,46 +215,40 @@ impl View for LiveView {
     }
 
     fn reset_connections(&self) {
-        for connection in self.clients.registry.all() {
+        for connection in self.registry.all() {
             let _writers_wait = connection.lock();
             connection.stats.reset();
         }
-        self.clients.closed_usage.reset();
+        self.closed_usage.reset();
     }
 
     fn reset_proposal_sizes(&self) {
-        self.clients.role.reset_proposal_sizes();
+        self.role.reset_proposal_sizes();
     }
 
     fn configuration(&self) -> Configuration {
-        let config = &self.clients.settings.config;
-        let role = self.clients.role.get();
+        let config = &self.settings.config;
+        let role = self.role.get();
         let member = config.ensemble.as_ref().map(|own| role.configuration(own));
         Configuration::new(config, member)
     }
 
     fn directory_sizes(&self) -> DirectorySizes {
-        DirectorySizes::measure(&self.clients.settings.config)
+        DirectorySizes::measure(&self.settings.config)
     }
 
     fn sessions(&self) -> Sessions {
         let by_deadline = |local: bool| {
-            let sets = self
-                .clients
-                .state
-                .sessions
-                .lock()
-                .by_deadline(local)
-                .into_iter();
+            let sets = self.state.sessions.lock().by_deadline(local).into_iter();
             let sets = sets.map(|(at_ms, ids)| (u64::try_from(at_ms).unwrap_or(0), ids));
             ExpirySets {
                 sets: sets.collect(),
             }
         };
-        let global = if self.clients.role.get().expires_sessions() {
+        let global = if self.role.get().expires_sessions() {
             GlobalSessions::Expired(by_deadline(false))
         } else {
-            GlobalSessions::Known(self.clients.state.tree.read().sessions().collect())
+            GlobalSessions::Known(self.state.tree.read().sessions().collect())
         };
         Sessions {
             local: self.has_local_sessions().then(|| by_deadline(true)),
@@ -231,7 +259,7 @@ impl View for LiveView {
     fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)> {
         let mut part = GroupedValues::new();
         if let Some(position) = at {
-            let tree = self.clients.state.tree.read();
+            let tree = self.state.tree.read();
             let visit = |owner, path: Str| part.add(owner, path.to_string(), path.len());
             if tree.visit_ephemerals(position, visit) {
                 *at = None;
@@ -241,8 +269,8 @@ impl View for LiveView {
     }
 
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>> {
-        let sessionless = self.clients.settings.sessionless_timeout.as_millis();
-        let connections = self.clients.registry.all().into_iter().map(|connection| {
+        let sessionless = self.settings.sessionless_timeout.as_millis();
+        let connections = self.registry.all().into_iter().map(|connection| {
             let session = connection.session();
             let timeout_ms = match session {
                 SessionId::NONE => u64::try_from(sessionless).unwrap_or(u64::MAX),
@@ -256,13 +284,13 @@ impl View for LiveView {
     }
 
     fn watch_summary(&self) -> WatchSummary {
-        self.clients.state.watches.lock().summary()
+        self.state.watches.lock().summary()
     }
 
     fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)> {
         let mut part = GroupedValues::new();
         if let Some(position) = at {
-            let watches = self.clients.state.watches.lock();
+            let watches = self.state.watches.lock();
             let visit = |watcher, path: Option<&str>| {
                 part.add(watcher, shown(path), path.map_or(0, str::len))
             };
@@ -279,7 +307,7 @@ impl View for LiveView {
     fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)> {
         let mut part = GroupedValues::new();
         if let Some(position) = at {
-            let watches = self.clients.state.watches.lock();
+            let watches = self.state.watches.lock();
             let visit = |path: Option<&str>, watchers: Vec<WatcherId>| {
                 let bytes = path.map_or(0, str::len) + size_of_val(&*watchers);
                 part.groups.push((shown(path), watchers));
@@ -302,26 +330,22 @@ impl View for LiveView {
     }
 
     fn digests(&self) -> Vec<(Zxid, i64)> {
-        let tree = self.clients.state.tree.read();
+        let tree = self.state.tree.read();
         tree.digest_history()
             .map(|(zxid, digest)| (zxid, digest.cast_signed()))
             .collect()
     }
 
     fn environment(&self) -> &Environment {
-        &self.clients.environment
+        &self.environment
     }
 
     fn trace_mask(&self) -> i64 {
-        self.clients
-            .trace_mask
-            .load(std::sync::atomic::Ordering::Relaxed)
+        self.trace_mask.load(Ordering::Relaxed)
     }
 
     fn set_trace_mask(&self, mask: i64) {
-        self.clients
-            .trace_mask
-            .store(mask, std::sync::atomic::Ordering::Relaxed);
+        self.trace_mask.store(mask, Ordering::Relaxed);
     }
 }
 

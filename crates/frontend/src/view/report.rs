@@ -2,29 +2,25 @@
 //!
 //! The report works even if no port answers. Java prints its threads on the same signal.
 
-use std::sync::Arc;
-
 use metrics::threads;
 use metrics::view::View as _;
 use proto::Zxid;
 
-use crate::clients::Clients;
 use crate::limits::REPORTED_SESSIONS_MAX;
 use crate::view::LiveView;
 
 /// Logs the state. `inbox` is the number of messages that wait for the core, and `on_disk` is the
 /// end of the log on disk.
-pub fn log_state(clients: &Arc<Clients>, inbox: usize, on_disk: Zxid) {
-    let view = LiveView::new(clients.clone());
-    log_server(clients, &view, inbox, on_disk);
+pub fn log_state(view: &LiveView, inbox: usize, on_disk: Zxid) {
+    log_server(view, inbox, on_disk);
     for thread in threads::of_this_process() {
         let (id, state, cpu_ms) = (thread.id, thread.state.name(), thread.cpu_ms);
         tracing::info!(thread = thread.name, id, state, cpu_ms, "thread");
     }
-    log_sessions(&view);
+    log_sessions(view);
 }
 
-fn log_server(clients: &Clients, view: &LiveView, inbox: usize, on_disk: Zxid) {
+fn log_server(view: &LiveView, inbox: usize, on_disk: Zxid) {
     let (role, state) = (view.role(), view.state());
     tracing::info!(
         mode = role.mode.name(),
@@ -39,7 +35,7 @@ fn log_server(clients: &Clients, view: &LiveView, inbox: usize, on_disk: Zxid) {
         "state of the server"
     );
     let waiting: usize = {
-        let all = clients.registry.all();
+        let all = view.registry.all();
         all.iter().map(|one| one.lock().client.waiting()).sum()
     };
     tracing::info!(
@@ -47,7 +43,7 @@ fn log_server(clients: &Clients, view: &LiveView, inbox: usize, on_disk: Zxid) {
         outstanding = state.outstanding_requests,
         unanswered = waiting,
         tls_handshakes = state.outstanding_tls_handshakes,
-        free_bytes_of_connections = clients.ledger.buffered.free(),
+        free_bytes_of_connections = view.ledger.buffered.free(),
         "queues"
     );
 }

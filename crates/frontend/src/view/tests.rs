@@ -2,7 +2,7 @@ use metrics::fourlw::{self, Word};
 use metrics::role::{Learners, Mode, RoleCell, ZabState};
 
 use super::*;
-use crate::clients::tests::test_clients;
+use crate::start::tests::test_frontend;
 
 fn serving(cell: &RoleCell, mode: Mode) {
     cell.update(clock::monotonic_ms(), |view| {
@@ -14,13 +14,12 @@ fn serving(cell: &RoleCell, mode: Mode) {
 
 #[test]
 fn words_are_answered_by_the_role() {
-    let clients = test_clients();
-    let role = &clients.role;
-    let view = LiveView::new(clients.clone());
-    let ask = |word| fourlw::answer(word, &[], &view);
+    let view = test_frontend().view;
+    let ask = |word| fourlw::answer(word, &[], &*view);
     assert!(ask(Word::Srvr).contains("\nMode: standalone\n"));
     assert!(ask(Word::Dump).contains("\nSession Sets ("));
 
+    let role = &view.role;
     serving(
         role,
         Mode::Follower {

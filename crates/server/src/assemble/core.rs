@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use executor::{Channel, Executor, Machine, Queue as _};
-use frontend::{ClientMessage, Clients, Connection};
-use host::{Runner, WaitingWork};
+use frontend::{ClientMessage, Connection};
+use host::{Runner, ServerState, WaitingWork};
+use metrics::Metrics;
 use replica::{ClientRequest, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::host::ServerHost;
@@ -20,7 +21,8 @@ use crate::{clock, limits};
 pub(crate) struct CoreThread {
     replica: Replica<ServerHost>,
     host: ServerHost,
-    clients: Arc<Clients>,
+    state: Arc<ServerState>,
+    metrics: Arc<Metrics>,
     inbox: Channel<CoreMessage>,
     /// Requests of this turn, each with its arrival time.
     requests: Vec<ClientRequest>,
@@ -34,7 +36,8 @@ pub(crate) type CoreHandle = Arc<Executor<CoreThread>>;
 
 /// Initial state of the core.
 pub(crate) struct CoreStart {
-    pub(crate) clients: Arc<Clients>,
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) inbox: Channel<CoreMessage>,
     pub(crate) host: ServerHost,
     pub(crate) replica: Start,
@@ -80,12 +83,12 @@ impl CoreThread {
     /// # Errors
     /// If no server can be elected by the member lists.
     pub(crate) fn begin(start: CoreStart) -> Result<Self, ElectorateError> {
-        let clients = start.clients;
         let mut core = Self {
-            replica: Replica::new(start.replica, &*clients.state, now())?,
+            replica: Replica::new(start.replica, &*start.state, now())?,
             host: start.host,
             inbox: start.inbox,
-            clients,
+            state: start.state,
+            metrics: start.metrics,
             requests: Vec::new(),
             received_ms: Vec::new(),
             events: VecDeque::new(),
@@ -161,11 +164,11 @@ impl CoreThread {
         let mut requests = std::mem::take(&mut self.requests);
         if self.replica.is_ordering() {
             let since_ms = self.received_ms.drain(..);
-            let metrics = &self.clients.metrics;
+            let metrics = &self.metrics;
             metrics.preparing(clock::monotonic_ms(), since_ms, self.inbox.len());
         } else if self.replica.is_forwarding() {
             let behind = self.inbox.len() as u64;
-            let sizes = &self.clients.metrics.learner_request_processor_queue_size;
+            let sizes = &self.metrics.learner_request_processor_queue_size;
             sizes.record(behind);
         }
         self.received_ms.clear();
@@ -200,7 +203,7 @@ impl CoreThread {
         self.host.schedule.begin_step(answers_own);
         let mut turn = Turn {
             now,
-            state: &*self.clients.state,
+            state: &*self.state,
             host: &mut self.host,
         };
         step(&mut self.replica, &mut turn);

@@ -1,23 +1,21 @@
 //! Execution of the replica's decisions with the sockets, files and connections of this process.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use frontend::{AuditTrail, ClientMessage, Clients, Connection, Delivery, note_renewal};
+use frontend::{AuditTrail, ClientMessage, Connection, CurrentService, Delivery, Registry};
 use hashbrown::HashMap;
-use host::{FlushAt, Schedule, ServerState, SharedConnection as _, answer_renewal};
+use host::{FlushAt, Schedule, ServerState};
 use metrics::audit::AuditLog;
 use proto::Zxid;
 use quorum::MemberPorts;
 use replica::{
-    Applied, ClientRequest, Effect, Host, Input, LargeBytes, Note, Now, Renewal, Service, Ticket,
+    Applied, ClientRequest, Effect, Host, Input, LargeBytes, Note, Now, Service, Ticket,
 };
 use tokio::sync::oneshot;
 use tree::Tree;
 
 use super::inbox::CoreMessage;
 use super::measure::Measures;
-use crate::clock;
 use crate::disk::{Disk, SnapshotRequests};
 use crate::error::EXIT_ELECTION_PORT;
 use crate::failure::Failure;
@@ -29,7 +27,8 @@ const EXIT_OTHER_DATA: u8 = 20;
 
 /// The host of a replica.
 pub(crate) struct ServerHost {
-    clients: Arc<Clients>,
+    service: Arc<CurrentService>,
+    registry: Arc<Registry>,
     disk: Disk,
     pub(super) schedule: Schedule,
     /// Connections to other members; `None` without an ensemble.
@@ -48,28 +47,39 @@ pub(crate) struct ServerHost {
     restored: Option<oneshot::Sender<()>>,
 }
 
+/// Parts from which the host of a replica is constructed.
+pub(crate) struct HostParts {
+    pub(crate) service: Arc<CurrentService>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) disk: Disk,
+    pub(crate) schedule: Schedule,
+    /// Connections to other members; `None` without an ensemble.
+    pub(crate) ports: Option<MemberPorts>,
+    pub(crate) delivery: Delivery,
+    /// Feed of the change history; `None` without a change history.
+    pub(crate) history: Option<Feed>,
+    /// Audit log; `None` without one.
+    pub(crate) audit: Option<Arc<AuditLog>>,
+    pub(crate) measures: Measures,
+    pub(crate) failure: Failure,
+    pub(crate) snapshots: SnapshotRequests,
+}
+
 impl ServerHost {
-    pub(crate) fn new(
-        clients: Arc<Clients>,
-        (disk, schedule): (Disk, Schedule),
-        ports: Option<MemberPorts>,
-        audit: Option<Arc<AuditLog>>,
-        history: Option<Feed>,
-        failure: Failure,
-        snapshots: SnapshotRequests,
-    ) -> Self {
+    pub(crate) fn new(parts: HostParts) -> Self {
         Self {
-            trail: audit.map(AuditTrail::new),
-            history,
-            snapshots,
-            measures: Measures::new(clients.metrics.clone(), clients.role.clone()),
-            clients,
-            disk,
-            schedule,
-            ports,
+            service: parts.service,
+            registry: parts.registry,
+            disk: parts.disk,
+            schedule: parts.schedule,
+            ports: parts.ports,
             connections: HashMap::new(),
-            delivery: Delivery::default(),
-            failure,
+            delivery: parts.delivery,
+            history: parts.history,
+            trail: parts.audit.map(AuditTrail::new),
+            measures: parts.measures,
+            failure: parts.failure,
+            snapshots: parts.snapshots,
             restored: None,
         }
     }
@@ -116,13 +126,8 @@ impl ServerHost {
 
     /// Releases the permits of requests that are dropped.
     pub(super) fn release_all(&self, requests: &[ClientRequest]) {
-        let large_bytes = requests.iter().map(|request| request.large_bytes).sum();
-        self.release(requests.len(), large_bytes);
-    }
-
-    fn release(&self, requests: usize, large_bytes: LargeBytes) {
-        self.clients.ledger.permits.release(requests);
-        self.clients.ledger.large_requests.release(large_bytes);
+        let large_bytes: LargeBytes = requests.iter().map(|request| request.large_bytes).sum();
+        self.delivery.release(requests.len(), large_bytes);
     }
 
     /// Releases the permits of handled election inputs.
@@ -201,19 +206,10 @@ impl ServerHost {
         if let Some(trail) = &mut self.trail {
             trail.forget();
         }
-        self.clients.serve(service);
+        self.service.begin(service);
         if let Some(done) = self.restored.take() {
             // Fails only if the operator no longer waits.
             let _ = done.send(());
-        }
-    }
-
-    fn answer_renewal(&self, renewal: &Renewal, is_valid: bool) {
-        let answered = answer_renewal(&self.clients.registry, renewal, is_valid);
-        if let Some(connection) = answered {
-            let session = is_valid.then_some((renewal.session, renewal.timeout_ms));
-            note_renewal(&self.clients, &connection, renewal.session, session);
-            connection.wake();
         }
     }
 }
@@ -224,7 +220,7 @@ impl Host for ServerHost {
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Append(record) => {
-                trace_append(&self.clients, record.zxid);
+                self.delivery.note_appended(record.zxid);
                 self.disk.append_shared(record.zxid, &record.txn);
             }
             Effect::Flush => {
@@ -234,14 +230,16 @@ impl Host for ServerHost {
             }
             Effect::Disk(order) => self.disk.order(order),
             Effect::Serve(service) => self.serve(service),
-            Effect::StopServing => self.clients.stop_serving(),
-            Effect::CloseClient(ticket) => self.clients.registry.close(ticket),
-            Effect::CloseSession(session) => self.clients.registry.close_session(session),
+            Effect::StopServing => self.service.end(),
+            Effect::CloseClient(ticket) => self.registry.close(ticket),
+            Effect::CloseSession(session) => self.registry.close_session(session),
             Effect::Release {
                 requests,
                 large_bytes,
-            } => self.release(requests, large_bytes),
-            Effect::Renewed { renewal, is_valid } => self.answer_renewal(&renewal, is_valid),
+            } => self.delivery.release(requests, large_bytes),
+            Effect::Renewed { renewal, is_valid } => {
+                self.delivery.answer_renewal(&renewal, is_valid);
+            }
             Effect::Show(view) => self.measures.show(view),
             Effect::Stop => self.failure.report(EXIT_OTHER_DATA),
             other => {
@@ -253,17 +251,16 @@ impl Host for ServerHost {
     }
 
     fn append(&mut self, zxid: Zxid, txn: &[u8]) {
-        trace_append(&self.clients, zxid);
+        self.delivery.note_appended(zxid);
         self.disk.append(zxid, txn);
     }
 
     fn applying(&mut self, tree: &Tree, origin: Ticket) {
         // Rare. In all other cases the connection is not looked up.
-        if self.clients.deferred_connections.load(Ordering::Relaxed) > 0
+        if self.delivery.has_deferred_connections()
             && let Some(connection) = self.connections.get(&origin)
         {
-            self.delivery
-                .answer_deferred(&self.clients, tree, connection);
+            self.delivery.answer_deferred(tree, connection);
         }
     }
 
@@ -274,9 +271,6 @@ impl Host for ServerHost {
         let origin = applied
             .origin
             .and_then(|ticket| self.connections.get(&ticket));
-        if applied.origin.is_some() && origin.is_none() {
-            self.clients.metrics.stale_replies.inc();
-        }
         if let Some(history) = &mut self.history
             && applied.is_committed
         {
@@ -286,7 +280,7 @@ impl Host for ServerHost {
                 })
             });
         }
-        self.delivery.applied(&self.clients, tree, applied, origin);
+        self.delivery.applied(tree, applied, origin);
     }
 
     fn established(&mut self, last: Zxid) {
@@ -298,7 +292,7 @@ impl Host for ServerHost {
 
     fn answer_sync(&mut self, tree: &Tree, ticket: Ticket) {
         if let Some(connection) = self.connections.get(&ticket) {
-            self.delivery.answer_sync(&self.clients, tree, connection);
+            self.delivery.answer_sync(tree, connection);
         }
     }
 
@@ -309,19 +303,11 @@ impl Host for ServerHost {
         if let Some(history) = &mut self.history {
             history.released();
         }
-        self.delivery.count_answers(&self.clients);
-        self.delivery.wake(&self.clients, &self.schedule);
+        self.delivery.count_answers();
+        self.delivery.wake(&self.schedule);
     }
 
     fn note(&mut self, note: Note<'_>) {
         self.measures.note(note);
-    }
-}
-
-fn trace_append(clients: &Clients, zxid: Zxid) {
-    if let Some(traces) = &clients.traces
-        && traces.is_sampled(zxid)
-    {
-        traces.appended(zxid, clock::wall_ns());
     }
 }

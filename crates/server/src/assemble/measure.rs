@@ -1,18 +1,44 @@
-//! Metrics of the replica, and its role as shown to operators.
+//! Figures of the server: metrics of the replica, and its role as shown to operators.
 
 use std::sync::Arc;
 
+use config::Config;
 use hashbrown::HashMap;
 use metrics::role::{Learners, Mode, RoleCell, ZabState};
-use metrics::{Ages, Metrics, Percentiles, Summary};
+use metrics::traces::Traces;
+use metrics::{Ages, Metrics, Percentiles, ServerStats, Summary};
 use proto::leader::LeaderPacket;
 use replica::{Note, Now, Phase, RoleView, Stage, View};
 use zab::leader::LinkId;
 
 use crate::clock;
 
+/// Figures that the threads and tasks of a server record.
+pub(super) struct Figures {
+    pub(super) metrics: Arc<Metrics>,
+    /// Counts of packets and latencies.
+    pub(super) stats: Arc<ServerStats>,
+    /// Current role of the server.
+    pub(super) role: Arc<RoleCell>,
+    /// Traced writes; `None` without a collector.
+    pub(super) traces: Option<Arc<Traces>>,
+}
+
+impl Figures {
+    pub(super) fn new(config: &Config, metrics: Arc<Metrics>) -> Self {
+        let (ensemble, now_ms) = (config.ensemble.as_ref(), clock::monotonic_ms());
+        let traces = config.traces.as_ref();
+        Self {
+            stats: Arc::new(ServerStats::new(metrics.clone(), now_ms)),
+            role: Arc::new(RoleCell::new(ensemble, metrics.clone(), now_ms)),
+            traces: traces.map(|traces| Arc::new(Traces::new(traces.every))),
+            metrics,
+        }
+    }
+}
+
 /// Measurements of one replica.
-pub(super) struct Measures {
+pub(crate) struct Measures {
     metrics: Arc<Metrics>,
     role: Arc<RoleCell>,
     ages: Ages,

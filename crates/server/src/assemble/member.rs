@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use config::{Config, Ensemble};
-use frontend::Clients;
+use host::ServerState;
+use metrics::Metrics;
 use quorum::{DeferredWork, MemberPorts, PeerSink, PortsStart};
 use replica::MemberStart;
 use replica::field_limits;
@@ -26,7 +27,8 @@ pub(crate) struct MemberParts {
 /// Context for constructing a member.
 pub(crate) struct MemberContext<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) clients: &'a Arc<Clients>,
+    pub(crate) state: &'a Arc<ServerState>,
+    pub(crate) metrics: &'a Arc<Metrics>,
     pub(crate) dirs: &'a DataDirs,
     pub(crate) core: &'a CoreHandle,
     pub(crate) deferred_syncs: &'a Arc<DeferredSyncSlot>,
@@ -61,14 +63,14 @@ pub(crate) fn start(
 }
 
 fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
-    let (config, clients, tls) = (context.config, context.clients, context.tls);
+    let (config, tls) = (context.config, context.tls);
     let elections = context.core.clone();
     MemberPorts::start(PortsStart {
         config,
         ensemble,
         limits: field_limits(config),
-        state: clients.state.clone(),
-        metrics: clients.metrics.clone(),
+        state: context.state.clone(),
+        metrics: context.metrics.clone(),
         dirs: context.dirs.clone(),
         acceptor: tls.of_members(),
         connector: tls.to_members(),

@@ -9,7 +9,8 @@ use admin::audit::AuditWriter;
 use admin::served::Readers;
 use config::{AuditSettings, Config};
 use executor::Queue as _;
-use frontend::{Clients, log_state, stop_admitting};
+use frontend::{Frontend, log_state};
+use metrics::Metrics;
 use proto::{Sid, Zxid};
 use recovery::LogEnd;
 use replica::{Input, Service};
@@ -28,7 +29,8 @@ use crate::limits;
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
-    pub(crate) clients: Arc<Clients>,
+    pub(crate) frontend: Frontend,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) failure: Failure,
     pub(crate) core: CoreHandle,
     /// Tasks of listeners and timers.
@@ -105,14 +107,14 @@ impl Server {
     /// Returns a receiver of the current service for clients and its changes. A standalone server
     /// orders requests after its start. A member serves writes while there is a leader.
     pub fn serving(&self) -> watch::Receiver<Service> {
-        self.clients.serving()
+        self.frontend.service.subscribe()
     }
 
     /// Logs the current state of the server: its threads, queues and sessions.
     pub async fn log_state(&self) {
-        let (clients, inbox) = (self.clients.clone(), self.core.inbox().len());
+        let (view, inbox) = (self.frontend.view.clone(), self.core.inbox().len());
         let on_disk = self.log_end.get();
-        let logging = blocking::run(move || log_state(&clients, inbox, on_disk));
+        let logging = blocking::run(move || log_state(&view, inbox, on_disk));
         if let Err(error) = logging.await {
             tracing::error!(err = %error, "cannot log the state of the server");
         }
@@ -122,7 +124,7 @@ impl Server {
     /// fsync. Returns the exit code.
     pub async fn failed(&self) -> u8 {
         let exit_code = self.failure.reported().await;
-        self.clients.metrics.unrecoverable_error_count.inc();
+        self.metrics.unrecoverable_error_count.inc();
         exit_code
     }
 
@@ -136,8 +138,7 @@ impl Server {
         for task in &self.tasks {
             task.abort();
         }
-        let patience = self.clients.settings.throttle_shutdown_timeout;
-        stop_admitting(&self.clients.ledger.request_throttle, patience).await;
+        self.frontend.context.stop_admitting().await;
         self.core.send(CoreMessage::Input(Input::Shutdown));
         let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);
@@ -150,7 +151,7 @@ impl Server {
         if let Err(error) = ended.await {
             tracing::error!(err = %error, "cannot wait for the server's threads");
         }
-        self.clients.registry.close_all();
+        self.frontend.registry.close_all();
         log_limiter::report_all_suppressed();
         if let Some(audit) = &self.audit {
             audit.finish();

@@ -11,7 +11,7 @@ use admin::audit::AuditWriter;
 use admin::served::Readers;
 use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
-use frontend::{Clients, Settings, accept_loop, processors};
+use frontend::{Delivery, Frontend, FrontendParts, Settings, accept_loop, processors};
 use host::{
     Runner, Schedule, ScheduleSettings, ServerState, SnapshotWork, StartFiles, StartSettings,
     Started as StartedFiles,
@@ -19,18 +19,19 @@ use host::{
 use metrics::Metrics;
 use parking_lot::Mutex;
 use quorum::{LearnerLinks, MemberPorts};
-use recovery::{DurableLogSettings, LogEnd};
+use recovery::LogEnd;
 use replica::MemberStart;
 use replica::field_limits;
 use replica::members::MemberLists;
 use replica::session::SessionIds;
-use storage::{DataDirs, Epochs, LogSettings, RealDisk, SnapTrigger};
+use storage::{DataDirs, Epochs, RealDisk};
 use tokio::net::TcpListener;
 use transport::Interceptor;
 
 use super::core::{CoreHandle, CoreStart, CoreThread};
-use super::host::ServerHost;
+use super::host::{HostParts, ServerHost};
 use super::inbox::{ClientInbox, CoreMessage, Visitor};
+use super::measure::{Figures, Measures};
 use super::member::{self, MemberContext, MemberParts};
 use super::operators::{Operators, Running};
 use super::pauses;
@@ -47,7 +48,7 @@ use crate::error::StartError;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::recorder::{self, Feed, Sources};
-use crate::settings::{recovery_settings, tree_settings};
+use crate::settings::{durable_log_settings, snap_trigger};
 use crate::{clock, kerberos, limits};
 
 /// The kernel's maximum also applies. In Java, `clientPortListenBacklog=-1` means 50, which loses
@@ -76,8 +77,8 @@ struct SharedState {
     config: Arc<Config>,
     opened: OpenResources,
     state: Arc<ServerState>,
-    metrics: Arc<Metrics>,
-    clients: Arc<Clients>,
+    figures: Figures,
+    frontend: Frontend,
     failure: Failure,
     /// Groups that the core leaves for its visitors.
     deferred_syncs: Arc<DeferredSyncSlot>,
@@ -146,21 +147,24 @@ async fn start_audited<D: storage::Disk>(
     let settings = Settings::new(config.clone());
     let files = begin_files(&settings, on_disk, found)?;
     metrics.loaded(&database_load(&files.recovered));
-    let audit_log = audit.as_ref().map(|audit| audit.log().clone());
-    let clients = Clients::new(
-        settings,
-        files.state.clone(),
-        Arc::new(ClientInbox(core.clone())),
-        metrics.clone(),
-        audit_log.clone(),
-        opened.tls.client_gate().clone(),
-    );
+    let figures = Figures::new(&config, metrics);
+    let (frontend, delivery) = Frontend::new(FrontendParts {
+        settings: Arc::new(settings),
+        state: files.state.clone(),
+        core: Arc::new(ClientInbox(core.clone())),
+        metrics: figures.metrics.clone(),
+        stats: figures.stats.clone(),
+        role: figures.role.clone(),
+        traces: figures.traces.clone(),
+        audit: audit.as_ref().map(|audit| audit.log().clone()),
+        tls_handshakes: opened.tls.client_gate().clone(),
+    });
     let common = SharedState {
         config,
         opened,
         state: files.state,
-        metrics,
-        clients: Arc::new(clients),
+        figures,
+        frontend,
         failure: Failure::default(),
         inputs: input_sink(&core),
         deferred_syncs: DeferredSyncSlot::new(synced_sink(&core)),
@@ -183,15 +187,7 @@ async fn start_audited<D: storage::Disk>(
     let (log, disk_queue) = common.log(snapshots.clone(), member_files, Box::new(files.history));
     // A standalone server is serving when this returns; a member is looking for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
-    let host = ServerHost::new(
-        common.clients.clone(),
-        (disk_queue, Schedule::new(schedule_settings(&common.config))),
-        ports,
-        audit_log,
-        feed,
-        common.failure.clone(),
-        snapshots.clone(),
-    );
+    let host = common.host(delivery, disk_queue, ports, feed, snapshots.clone());
     let core = common.begin_core(host, member_start)?;
     let mut threads = vec![common.spawn_core(core)?];
     threads.extend(recorder);
@@ -263,7 +259,7 @@ fn start_files<D: storage::Disk>(config: &Config, disk: Arc<D>, dirs: DataDirs) 
     StartFiles {
         disk,
         dirs,
-        history: history_settings(config),
+        history: durable_log_settings(config),
         snapshots: snapshot_settings(&config.storage),
     }
 }
@@ -299,6 +295,30 @@ fn started(config: &Config, opened: &OpenResources, found: &RecoveredTree) -> St
 }
 
 impl SharedState {
+    fn host(
+        &self,
+        delivery: Delivery,
+        disk: Disk,
+        ports: Option<MemberPorts>,
+        history: Option<Feed>,
+        snapshots: SnapshotRequests,
+    ) -> ServerHost {
+        let figures = &self.figures;
+        ServerHost::new(HostParts {
+            service: self.frontend.service.clone(),
+            registry: self.frontend.registry.clone(),
+            disk,
+            schedule: Schedule::new(schedule_settings(&self.config)),
+            ports,
+            delivery,
+            history,
+            audit: self.audit.as_ref().map(|audit| audit.log().clone()),
+            measures: Measures::new(figures.metrics.clone(), figures.role.clone()),
+            failure: self.failure.clone(),
+            snapshots,
+        })
+    }
+
     /// Starts the replica and lends it `host`. A standalone server is serving when this returns.
     fn begin_core(
         &self,
@@ -311,7 +331,8 @@ impl SharedState {
             seed: clock::seed(),
         };
         let start = CoreStart {
-            clients: self.clients.clone(),
+            state: self.state.clone(),
+            metrics: self.figures.metrics.clone(),
             inbox: self.core.inbox().clone(),
             host,
             replica,
@@ -325,7 +346,7 @@ impl SharedState {
     ) -> (Snapshotter<D>, SnapshotRequests, SnapshotEnd) {
         let parts = SnapshotParts {
             state: self.state.clone(),
-            metrics: self.metrics.clone(),
+            metrics: self.figures.metrics.clone(),
             work,
         };
         Snapshotter::new(parts, self.failure.clone(), self.inputs.clone())
@@ -348,7 +369,8 @@ impl SharedState {
     fn member(&self, start: Option<MemberStart>) -> Result<Option<MemberParts>, StartError> {
         let context = MemberContext {
             config: &self.config,
-            clients: &self.clients,
+            state: &self.state,
+            metrics: &self.figures.metrics,
             dirs: &self.opened.dirs,
             core: &self.core,
             deferred_syncs: &self.deferred_syncs,
@@ -364,16 +386,17 @@ impl SharedState {
         history: Box<dyn LogOnDisk>,
     ) -> (LogThread, Disk) {
         let (config, end) = (&self.config, history.appended());
+        let figures = &self.figures;
         let file = Arc::new(Mutex::new(LogFile {
             state: self.state.clone(),
-            metrics: self.metrics.clone(),
-            stats: self.clients.stats.clone(),
+            metrics: figures.metrics.clone(),
+            stats: figures.stats.clone(),
             core: self.inputs.clone(),
             history,
             snapshots,
             members,
             failure: self.failure.clone(),
-            traces: self.clients.traces.clone(),
+            traces: figures.traces.clone(),
         }));
         let (sender, orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
         let (release, spent) = crossbeam_channel::bounded(limits::LOG_GROUPS_KEPT);
@@ -412,7 +435,9 @@ impl SharedState {
         log_end: Arc<LogEnd>,
     ) {
         self.opened.operators.serve(Running {
-            clients: self.clients.clone(),
+            context: self.frontend.context.clone(),
+            view: self.frontend.view.clone(),
+            role: self.figures.role.clone(),
             snapshots,
             core: self.core.clone(),
             dirs: self.opened.dirs.clone(),
@@ -437,6 +462,12 @@ impl SharedState {
             secure,
             operators,
         } = self.opened;
+        let Figures {
+            metrics,
+            role,
+            traces,
+            ..
+        } = self.figures;
         let mut tasks = vec![tokio::spawn(report_suppressed_lines()).abort_handle()];
         if let Some(every) = purge_interval(config) {
             let retain = config.purge.retain as usize;
@@ -445,19 +476,20 @@ impl SharedState {
             tasks.push(tokio::spawn(purge).abort_handle());
         }
         if let Some(monitor) = config.pause_monitor.clone() {
-            let watch = pauses::watch(monitor, self.metrics.clone());
+            let watch = pauses::watch(monitor, metrics.clone());
             tasks.push(tokio::spawn(watch).abort_handle());
         }
         tasks.extend(tls.watch());
         let secure = secure.zip(tls.of_secure_clients());
         let plain = plain.map(|plain| (plain, tls.of_clients()));
         for (listener, acceptor) in plain.into_iter().chain(secure) {
-            let accepting = accept_loop(self.clients.clone(), listener, acceptor);
+            let accepting = accept_loop(self.frontend.context.clone(), listener, acceptor);
             tasks.push(tokio::spawn(accepting).abort_handle());
         }
-        tasks.extend(operators.into_tasks(config, &self.clients));
+        tasks.extend(operators.into_tasks(config, traces, role));
         Server {
-            clients: self.clients,
+            frontend: self.frontend,
+            metrics,
             failure: self.failure,
             core: self.core,
             tasks,
@@ -509,30 +541,6 @@ fn synced_sink(core: &CoreHandle) -> SyncedSink {
             Runner::OwnThread | Runner::VisitingThread => core.wake(),
         }
     })
-}
-
-fn log_settings(config: &Config) -> LogSettings {
-    let storage = &config.storage;
-    LogSettings {
-        prealloc_bytes: storage.prealloc_kb * 1024,
-        force_sync: storage.force_sync,
-        fsync_warning: Duration::from_millis(storage.fsync_warning_threshold_ms),
-        log_bytes_max: storage.txn_log_size_limit_kb.map_or(0, |kb| kb * 1024),
-        limits: field_limits(config),
-    }
-}
-
-fn history_settings(config: &Config) -> DurableLogSettings {
-    DurableLogSettings {
-        log: log_settings(config),
-        recovery: recovery_settings(config),
-        tree: Arc::new(tree_settings(config)),
-    }
-}
-
-fn snap_trigger(config: &Config) -> SnapTrigger {
-    let size_limit = config.storage.snap_size_limit_kb.map_or(0, |kb| kb * 1024);
-    SnapTrigger::new(config.storage.snap_count.into(), size_limit, clock::seed())
 }
 
 fn purge_interval(config: &Config) -> Option<Duration> {

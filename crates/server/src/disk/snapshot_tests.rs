@@ -25,11 +25,11 @@ fn snapshotter_for(
     core: InputSink,
 ) -> (Snapshotter<RealDisk>, SnapshotRequests, SnapshotEnd) {
     let (disk, dirs) = (Arc::new(RealDisk), DataDirs::unlocked(dir, dir));
-    let settings = snapshot_settings(&server.clients.settings.config.storage);
+    let settings = snapshot_settings(&server.frontend.view.config().storage);
     Snapshotter::new(
         SnapshotParts {
-            state: server.clients.state.clone(),
-            metrics: server.clients.metrics.clone(),
+            state: server.frontend.view.server_state().clone(),
+            metrics: server.metrics.clone(),
             work: SnapshotWork::new(disk, dirs, settings, Arc::default()),
         },
         Failure::default(),
@@ -38,7 +38,7 @@ fn snapshotter_for(
 }
 
 fn of(server: &Server, attempt: u64) -> Synchronised {
-    let generation = server.clients.state.generation();
+    let generation = server.frontend.view.server_state().generation();
     Synchronised {
         attempt,
         generation,
@@ -57,7 +57,7 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     std::fs::write(&own, "x").unwrap();
     let (mut snapshotter, requests, _end) = snapshotter(&server, dir.path());
     let stale = of(&server, 1);
-    server.clients.state.begin_unestablished();
+    server.frontend.view.server_state().begin_unestablished();
     requests.request_for_core(of(&server, 2));
     std::fs::remove_file(version.join("snapshot.0")).unwrap();
     assert!(
@@ -155,8 +155,15 @@ async fn an_operator_gets_no_snapshot_of_an_unestablished_tree() {
     let snapshot = dir.path().join("version-2/snapshot.0");
     std::fs::remove_file(&snapshot).unwrap();
     let (mut snapshotter, requests, _end) = snapshotter(&server, dir.path());
-    assert!(server.clients.state.generation().is_established());
-    server.clients.state.begin_unestablished();
+    assert!(
+        server
+            .frontend
+            .view
+            .server_state()
+            .generation()
+            .is_established()
+    );
+    server.frontend.view.server_state().begin_unestablished();
     let refused = snapshotter.take_for_operator().unwrap_err();
     assert!(refused.contains("not in a quorum"), "{refused}");
     requests.request();
@@ -164,7 +171,7 @@ async fn an_operator_gets_no_snapshot_of_an_unestablished_tree() {
     assert!(matches!(due, Some(RequestReason::Due)));
     assert!(snapshotter.write(SnapshotReason::Due).unwrap().is_none());
     assert!(!snapshot.exists());
-    server.clients.state.establish();
+    server.frontend.view.server_state().establish();
     requests.resume();
     let due = snapshotter.requests.try_take(PendingRequests::take);
     assert!(matches!(due, Some(RequestReason::Due)));

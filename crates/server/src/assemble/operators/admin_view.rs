@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::registry;
-use frontend::{Clients, LiveView};
+use frontend::LiveView;
 use metrics::environment::Environment;
 use metrics::role::{LeaderFigures, RoleView};
 use metrics::slow::SlowRequests;
@@ -27,21 +27,19 @@ use crate::disk::SnapshotRequests;
 const ENVIRONMENT: [&str; 3] = ["java.", "os.", "user."];
 
 pub(super) struct LiveAdminView {
-    live: LiveView,
-    clients: Arc<Clients>,
+    live: Arc<LiveView>,
     snapshots: SnapshotRequests,
     links: Vec<LearnerLinks>,
 }
 
 impl LiveAdminView {
     pub(super) fn new(
-        clients: Arc<Clients>,
+        live: Arc<LiveView>,
         snapshots: SnapshotRequests,
         links: Vec<LearnerLinks>,
     ) -> Self {
         Self {
-            live: LiveView::new(clients.clone()),
-            clients,
+            live,
             snapshots,
             links,
         }
@@ -54,7 +52,7 @@ impl AdminView for LiveAdminView {
     }
 
     fn initial_configuration(&self) -> Option<String> {
-        let config = &self.clients.settings.config;
+        let config = self.live.config();
         let is_alone = config.ensemble.is_none();
         is_alone.then(|| config.initial_configuration.expose().to_owned())
     }
@@ -68,7 +66,7 @@ impl AdminView for LiveAdminView {
         let mut all: BTreeMap<String, String> = facts
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
-        let config = &self.clients.settings.config;
+        let config = self.live.config();
         all.extend(config.properties.iter().map(|(name, value)| {
             let value = if registry::is_secret(name) {
                 registry::HIDDEN
@@ -90,7 +88,7 @@ impl AdminView for LiveAdminView {
     }
 
     fn identities(&self, scheme: &str, data: Option<&[u8]>, address: &str) -> Vec<Id> {
-        let settings = self.clients.state.tree.read().settings().clone();
+        let settings = self.tree().read().settings().clone();
         auth::authenticate(&settings.auth, Some(scheme), data, address).unwrap_or_default()
     }
 
@@ -99,7 +97,7 @@ impl AdminView for LiveAdminView {
     }
 
     fn tree(&self) -> &RwLock<Tree> {
-        &self.clients.state.tree
+        &self.live.server_state().tree
     }
 
     fn clients(&self) -> Vec<ClientInfo> {
@@ -107,11 +105,11 @@ impl AdminView for LiveAdminView {
     }
 
     fn closed_usage(&self) -> UsageSums {
-        self.clients.closed_usage.get()
+        self.live.closed_usage()
     }
 
     fn slow_requests(&self) -> &SlowRequests {
-        &self.clients.slow
+        self.live.slow_requests()
     }
 }
 

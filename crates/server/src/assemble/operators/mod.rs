@@ -12,9 +12,11 @@ use admin::served::{Operations, Readers, Reservation, Served, TakenSnapshot};
 use admin::server::{AdminTask, Parts};
 use admin::token::AdminToken;
 use config::Config;
-use frontend::{Clients, LiveView, connect_in_process};
+use frontend::{ConnectionContext, LiveView, connect_in_process};
 use host::ServerState;
 use metrics::Metrics;
+use metrics::role::RoleCell;
+use metrics::traces::Traces;
 use proto::Zxid;
 use quorum::LearnerLinks;
 use recovery::LogEnd;
@@ -42,7 +44,9 @@ pub(super) struct Operators {
 
 /// A server whose data has been loaded.
 pub(super) struct Running {
-    pub(super) clients: Arc<Clients>,
+    pub(super) context: Arc<ConnectionContext>,
+    pub(super) view: Arc<LiveView>,
+    pub(super) role: Arc<RoleCell>,
     pub(super) snapshots: SnapshotRequests,
     pub(super) core: CoreHandle,
     pub(super) dirs: DataDirs,
@@ -100,13 +104,11 @@ impl Operators {
 
     /// Connects the ports to the running server.
     pub(super) fn serve(&self, running: Running) {
-        let clients = &running.clients;
         if let Some(task) = &self.health {
-            task.answers.serve(clients.role.clone());
+            task.answers.serve(running.role.clone());
         }
         if let Some(task) = &self.exporter {
-            let view = LiveView::new(clients.clone());
-            task.answers.serve(Arc::new(view));
+            task.answers.serve(running.view.clone());
         }
         if let Some(task) = &self.admin {
             let to_admin = running.to_admin.clone();
@@ -116,10 +118,15 @@ impl Operators {
     }
 
     /// Keeps the ports open. Returns the handles that end the tasks for operators.
-    pub(super) fn into_tasks(self, config: &Arc<Config>, clients: &Clients) -> Vec<AbortHandle> {
+    pub(super) fn into_tasks(
+        self,
+        config: &Arc<Config>,
+        traces: Option<Arc<Traces>>,
+        role: Arc<RoleCell>,
+    ) -> Vec<AbortHandle> {
         let token = AdminToken::new(config.clone()).follow(self.workers);
         let mut tasks = vec![tokio::spawn(token).abort_handle()];
-        tasks.extend(send_traces(config, clients));
+        tasks.extend(send_traces(config, traces, role));
         tasks.extend(self.admin.and_then(AdminTask::keep));
         tasks.extend(self.exporter.and_then(ExporterTask::keep));
         tasks.extend(self.health.and_then(HealthTask::keep));
@@ -129,33 +136,43 @@ impl Operators {
 
 /// Sends traces of writes, if configured.
 #[cfg(feature = "traces")]
-fn send_traces(config: &Config, clients: &Clients) -> Option<AbortHandle> {
-    let (traces, role) = (clients.traces.clone(), clients.role.clone());
+fn send_traces(
+    config: &Config,
+    traces: Option<Arc<Traces>>,
+    role: Arc<RoleCell>,
+) -> Option<AbortHandle> {
     let sending = admin::traces::send(config, traces, role)?;
     Some(tokio::spawn(sending).abort_handle())
 }
 
 /// Does nothing: the start refuses a configuration with traces.
 #[cfg(not(feature = "traces"))]
-fn send_traces(_: &Config, _: &Clients) -> Option<AbortHandle> {
+fn send_traces(_: &Config, _: Option<Arc<Traces>>, _: Arc<RoleCell>) -> Option<AbortHandle> {
     None
 }
 
 fn served(running: Running) -> Served {
-    let clients = running.clients;
-    let view = LiveAdminView::new(clients.clone(), running.snapshots.clone(), running.links);
+    let (live, snapshots) = (running.view, running.snapshots);
+    let state = live.server_state().clone();
+    let record_limits = field_limits(live.config());
+    let view = LiveAdminView::new(live, snapshots.clone(), running.links);
     Served {
         view: Arc::new(view),
         dirs: running.dirs,
         log_end: running.log_end,
-        record_limits: field_limits(&clients.settings.config),
-        operations: operations(clients, running.snapshots, running.core),
+        record_limits,
+        operations: operations(state, running.context, snapshots, running.core),
     }
 }
 
-fn operations(clients: Arc<Clients>, snapshots: SnapshotRequests, core: CoreHandle) -> Operations {
-    let (state, replies) = (clients.state.clone(), clients.ledger.large_replies.clone());
-    let (counting, refusing) = (clients.clone(), clients.clone());
+fn operations(
+    state: Arc<ServerState>,
+    context: Arc<ConnectionContext>,
+    snapshots: SnapshotRequests,
+    core: CoreHandle,
+) -> Operations {
+    let reserving = context.clone();
+    let (counting, refusing) = (context.clone(), context.clone());
     Operations {
         take_snapshot: Box::new(move || {
             let snapshots = snapshots.clone();
@@ -172,13 +189,13 @@ fn operations(clients: Arc<Clients>, snapshots: SnapshotRequests, core: CoreHand
             core.send(CoreMessage::Restore(order));
         }),
         committed: Box::new(move || committed(&state)),
-        connect: Box::new(move |peer| connect_in_process(&clients, peer)),
+        connect: Box::new(move |peer| connect_in_process(&context, peer)),
         reserve: Box::new(move |bytes| {
-            let replies = replies.clone();
-            Box::pin(async move { Box::new(replies.take(bytes).await) as Reservation })
+            let context = reserving.clone();
+            Box::pin(async move { Box::new(context.reserve_reply(bytes).await) as Reservation })
         }),
         refuses_logins: Box::new(move |peer| refusing.refuses_logins(peer)),
-        login_failed: Box::new(move |peer: SocketAddr| counting.login_failed(peer)),
+        login_failed: Box::new(move |peer: SocketAddr| counting.note_failed_login(peer)),
     }
 }
 
@@ -201,7 +218,7 @@ mod tests {
     async fn a_backup_excludes_an_unestablished_tree() {
         let dir = tempfile::tempdir().unwrap();
         let server = test_server(dir.path()).await;
-        let state = server.clients.state.clone();
+        let state = server.frontend.view.server_state().clone();
         assert_eq!(committed(&state), Some(Zxid::ZERO));
         state.begin_unestablished();
         assert_eq!(committed(&state), None);
