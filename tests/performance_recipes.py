@@ -2,7 +2,7 @@
 """Measures how quickly locks and leaderships change hands: the table "Recipes" of docs/PERFORMANCE.md.
 
     python3 tests/performance_recipes.py [--seconds 5] [--rounds 7] [--changes 100] [--dir DIR]
-    python3 tests/performance_recipes.py --uses [--seconds 2] [--rounds 5]
+    python3 tests/performance_recipes.py --uses [RECIPE ...] [--seconds 2] [--rounds 5]
 
 Our recipes, Curator's and kazoo's, each in one process, take turns at one Zoarium server on loopback
 with default settings. A lock has eight contenders, each with a session of its own, that hold it for no
@@ -150,7 +150,7 @@ def compare_uses(everyone, a):
     row("recipe", "ours, uses a second", "its", "ours / it, round by round", "slower")
     row(*["---"] * 5)
     slower = []
-    for name, originals in USES.items():
+    for name, originals in ((name, USES[name]) for name in a.uses or USES):
         for other in (others[letter] for letter in originals):
             pairs = []
             for number in range(a.rounds + 1):
@@ -242,8 +242,10 @@ def main():
     p.add_argument("--dir", default=TARGET, help="where the server has its data; in memory, syncs cost nothing")
     p.add_argument("--warm-up", type=float, default=WARM_UP_S)
     p.add_argument("--warm-up-changes", type=int, default=WARM_UP_CHANGES)
-    p.add_argument("--uses", action="store_true", help="compares all recipes, each with one session")
+    p.add_argument("--uses", nargs="*", choices=list(USES), metavar="RECIPE",
+                   help="compares these recipes, or all recipes, each with one session")
     a = p.parse_args()
+    of_uses = a.uses is not None
     print("Load of the machine before: %s\n" % " ".join("%.1f" % part for part in os.getloadavg()))
     prepare()
     with tempfile.TemporaryDirectory(dir=a.dir) as home, open(os.path.join(home, "log"), "ab") as log:
@@ -251,9 +253,9 @@ def main():
         server.start()
         everyone = []
         try:
-            everyone = users(server, home, log) if a.uses else programs(server, home, log)
-            others = share_of_others(everyone, lambda: (compare_uses if a.uses else measure)(everyone, a))
-            if not a.uses:
+            everyone = users(server, home, log) if of_uses else programs(server, home, log)
+            others = share_of_others(everyone, lambda: (compare_uses if of_uses else measure)(everyone, a))
+            if not of_uses:
                 tables(everyone)
             print("\nA lone set takes %.2f ms, a lone get %.2f ms (p50). Others took %.0f percent of the "
                   "processors' time." % (lone(server, "set"), lone(server, "get"), others * 100))

@@ -12,7 +12,7 @@ use crate::items::Items;
 use crate::queue::{created_with_locks, taken_by_consumers};
 use crate::simple_queue::PRIORITY;
 use crate::taken::Taken;
-use crate::wall_clock::{now, since_1970};
+use crate::wall_clock::{now_ms, since_1970};
 
 created_with_locks!(DelayQueue, Naming::Due);
 taken_by_consumers!(DelayQueue);
@@ -49,29 +49,29 @@ pub struct DelayQueue {
 const NANOS_PER_MS: u128 = 1_000_000;
 
 impl DelayQueue {
-    /// Adds an item that consumers can take after this delay.
+    /// Adds an item that consumers can take after this delay, rounded up to ms. With a delay of zero
+    /// they can take it at once.
     ///
     /// # Errors
     /// See [`Queue::put`](crate::Queue::put).
     pub async fn put(&self, delay: Duration, item: impl Into<Bytes>) -> Result<()> {
-        let now = since_1970(now(&self.items.client));
-        self.put_due(now.saturating_add(delay), item.into()).await
+        // Consumers round their clock down, too. An item without a delay must not wait for the next ms.
+        let due_ms = now_ms(&self.items.client).saturating_add(ms_rounded_up(delay));
+        self.items.put(&due_stem(due_ms), &[item.into()]).await
     }
 
-    /// Adds an item that consumers can take from this time on.
+    /// Adds an item that consumers can take from this time on, rounded up to ms.
     ///
     /// # Errors
     /// See [`Queue::put`](crate::Queue::put).
     pub async fn put_at(&self, due: SystemTime, item: impl Into<Bytes>) -> Result<()> {
-        self.put_due(since_1970(due), item.into()).await
+        let due_ms = ms_rounded_up(since_1970(due));
+        self.items.put(&due_stem(due_ms), &[item.into()]).await
     }
+}
 
-    /// Adds an item with its due time since 1970, rounded up to ms.
-    async fn put_due(&self, due: Duration, item: Bytes) -> Result<()> {
-        let due_ms = due.as_nanos().div_ceil(NANOS_PER_MS);
-        let due_ms = u64::try_from(due_ms).unwrap_or(u64::MAX);
-        self.items.put(&due_stem(due_ms), &[item]).await
-    }
+fn ms_rounded_up(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(NANOS_PER_MS)).unwrap_or(u64::MAX)
 }
 
 /// Queue whose items have ids, by which they can be removed.

@@ -1,11 +1,13 @@
 //! Queues with due times, ids and priorities, and queues that delete an item when it is taken.
 
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use client::{Client, WallClock};
 use zoarium_recipes::{DelayQueue, Error, IdQueue, Layout, LockingQueue, SimpleQueue, Taken};
 
 use crate::cuts::at_every_request;
-use crate::support::{children, connect, server, soon, two_clients, until_children};
+use crate::support::{children, connect, options, server, soon, two_clients, until_children};
 
 async fn confirmed(taken: Taken) -> String {
     let text = String::from_utf8(taken.items()[0].to_vec()).unwrap();
@@ -37,6 +39,39 @@ async fn a_delayed_item_is_taken_when_it_is_due() {
     let names = children(&one, "/q").await;
     assert!(names[0].starts_with("queue-|1"), "{names:?}");
     assert_eq!(names[0].matches('|').count(), 2, "{names:?}");
+}
+
+/// Clock that stands still between two ms.
+#[derive(Debug)]
+struct StoppedClock;
+
+impl WallClock for StoppedClock {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_micros(1_000_000_500)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_without_a_delay_does_not_wait_for_the_next_ms() {
+    let server = server();
+    let options = options(&server.address()).with_wall_clock(Arc::new(StoppedClock));
+    let client = Client::connect(options).await.unwrap();
+    let queue = DelayQueue::new(&client, "/q").unwrap();
+    queue.put(Duration::ZERO, "now").await.unwrap();
+    let taken = queue.try_take().await.unwrap().unwrap();
+    assert_eq!(confirmed(taken).await, "now");
+    for later in [Duration::from_nanos(1), Duration::from_millis(1)] {
+        queue.put(later, "later").await.unwrap();
+        assert!(queue.try_take().await.unwrap().is_none());
+    }
+    let names = children(&client, "/q").await;
+    // Both are due at 1,000,001 ms.
+    assert!(
+        names
+            .iter()
+            .all(|name| name.starts_with("queue-|000F4241|")),
+        "{names:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
