@@ -39,9 +39,10 @@ pub struct Operations {
     /// Returns the last transaction of the tree, or `None` while the tree may contain uncommitted
     /// transactions.
     pub committed: Box<dyn Fn() -> Option<Zxid> + Send + Sync>,
-    /// Returns the client end of an in-process connection for a client with this address. An error
-    /// contains its reason, for people.
-    pub connect: Box<dyn Fn(SocketAddr) -> Result<DuplexStream, String> + Send + Sync>,
+    /// Returns the client end of an in-process connection for a client with this address, and with
+    /// the identities of a certificate if it has this subject. An error contains its reason, for
+    /// people.
+    pub connect: Box<Connect>,
     /// Reserves memory for a reply of this many bytes. Dropping the value releases the memory.
     pub reserve: Box<dyn Fn(usize) -> Pending<Reservation> + Send + Sync>,
     /// Returns whether callers with this address have failed to log in too often.
@@ -49,6 +50,9 @@ pub struct Operations {
     /// Records a failed login.
     pub login_failed: Box<dyn Fn(SocketAddr) + Send + Sync>,
 }
+
+/// Function that opens an in-process connection.
+pub type Connect = dyn Fn(SocketAddr, Option<&str>) -> Result<DuplexStream, String> + Send + Sync;
 
 /// Result that is not available yet.
 pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;

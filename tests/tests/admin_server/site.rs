@@ -40,7 +40,7 @@ impl Site {
         })
     }
 
-    fn start_as<S: AsRef<str>>(
+    pub(crate) fn start_as<S: AsRef<str>>(
         settings: &[(S, S)],
         change: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> Option<Self> {

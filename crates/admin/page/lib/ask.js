@@ -28,7 +28,7 @@ export function begin() {
   beginning ??= request("POST", "visit", undefined, undefined, AbortSignal.timeout(BEGIN_LIMIT_MS))
     .then((response) => response.json())
     .then((answer) => {
-      visit.value = { ...answer, user: null, identities: [] };
+      visit.value = answer;
     })
     .finally(() => {
       beginning = null;
@@ -67,7 +67,7 @@ export async function ask(method, what, parameters, body, signal) {
     const before = visit.peek().user;
     visit.value = { ...visit.peek(), token: null };
     await begin();
-    if (before !== null) throw new Refused(403, "Over", "the session of this page has ended: log in again");
+    if (before !== null && before !== visit.peek().user) throw new Refused(403, "Over", "the session of this page has ended: log in again");
     return request(method, what, parameters, body, signal);
   }
 }
@@ -132,9 +132,9 @@ export async function command(name, signal) {
   return answer;
 }
 
-/** Sets the identity of this visit. */
-export async function logIn(name, password) {
-  const answer = await change("POST", "login", undefined, JSON.stringify({ user: name, password }));
+/** Sets the identity of this visit. `form` contains the scheme, the user and the password. */
+export async function logIn(form) {
+  const answer = await change("POST", "login", undefined, JSON.stringify(form));
   visit.value = { ...visit.peek(), user: answer.user, identities: answer.identities };
 }
 

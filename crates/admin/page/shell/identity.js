@@ -1,19 +1,28 @@
 // Login and log-out, and the origin of each identity. The server checks only some identities.
 
-import { html } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
 import { logIn, logOut, visit } from "../lib/ask.js";
 import { inform, openForm } from "../lib/dialog.js";
 import { oneLine } from "../lib/text.js";
-import { Field, say } from "../lib/ui.js";
+import { Choice, Field, say } from "../lib/ui.js";
 import { withoutUnsaved } from "../lib/unsaved.js";
 
 const ORIGINS = {
   digest: "created from the user and the password, which the server did not check",
   super: "super user: the server has checked the password",
+  sasl: "SASL user: the server has checked the password",
+  x509: "the certificate of this browser, which the server has checked",
   ip: "the address of this browser",
 };
 
-const OTHERS = "This form does not support SASL, Kerberos and client certificates.";
+/** Schemes of the form. */
+const SCHEMES = [
+  ["sasl", "SASL: the server checks the password"],
+  ["digest", "digest: the server creates the identity"],
+];
+
+const OTHERS = `This form does not support Kerberos. A browser that presents a client certificate (admin.needClientAuth) is
+logged in when the page opens, if the server has the X509AuthenticationProvider.`;
 
 const WARNING = `The server creates an identity of the scheme digest from the user and the password. It checks only the
 password of the super user, and accepts any password for other users: a wrong password results in another identity. The
@@ -24,7 +33,24 @@ function originOf({ scheme, id }) {
   return oneLine(`${scheme}${id ? `:${id}` : ""} (${origin})`);
 }
 
-const isSuper = () => visit.peek().identities.some(({ scheme }) => scheme === "super");
+const has = (wanted) => visit.peek().identities.some(({ scheme }) => scheme === wanted);
+
+/** Message after a login. */
+function welcome(name) {
+  if (has("super")) return `Logged in as the super user ${name}`;
+  return has("sasl") ? `Logged in as ${name}` : `Acting as ${name}. The server did not check the password`;
+}
+
+/** Choice of the scheme, if the server has SASL users. */
+function Scheme() {
+  const { has_sasl } = visit.peek();
+  const [scheme, choose] = useState(has_sasl ? "sasl" : "digest");
+  return html`
+    <input type="hidden" name="scheme" value=${scheme} />
+    ${has_sasl && html`<${Choice} label="Scheme" options=${SCHEMES} value=${scheme} onchange=${choose} />`}
+    ${scheme === "digest" && html`<p class="quiet">${WARNING}</p>`}
+  `;
+}
 
 function askLogOut() {
   openForm({
@@ -45,16 +71,15 @@ function askLogIn() {
   openForm({
     title: "ZooKeeper identity",
     body: html`
-      <p class="quiet">${WARNING}</p>
+      <${Scheme} />
       <${Field} label="User"><input name="user" required autocomplete="username" spellcheck=${false} /><//>
       <${Field} label="Password"><input name="password" type="password" autocomplete="current-password" /><//>
       <p class="quiet">${OTHERS}</p>
     `,
     label: "Log in",
-    act: async ({ user, password }) => {
-      await logIn(user, password);
-      const name = oneLine(user);
-      say(isSuper() ? `Logged in as the super user ${name}` : `Acting as ${name}. The server did not check the password`);
+    act: async (form) => {
+      await logIn(form);
+      say(welcome(oneLine(form.user)));
     },
   });
 }

@@ -105,7 +105,7 @@ impl Command {
         Self::of(name, aliases, Task::List(list))
     }
 
-    fn of(name: &'static str, aliases: &'static [&'static str], task: Task) -> Self {
+    pub(crate) fn of(name: &'static str, aliases: &'static [&'static str], task: Task) -> Self {
         Self {
             name,
             aliases,

@@ -1,31 +1,31 @@
 //! Routing of requests to responses.
 
-use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use form_urlencoded::parse;
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use proto::response::WhoAmIResponse;
-use proto::{OpCode, Secret};
+use proto::{Id, OpCode, Secret};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tree::auth::SASL;
 
 use super::edit::wrong;
 use super::guard::secured;
 use super::ids::SessionIds;
-use super::member::Member;
+use super::member::{Member, identities};
 use super::said::{Refusal, found};
 use super::session::{Fault, ZnodeSession};
 use super::sessions::SessionsPage;
 use super::visits::{Login, Visit, Visits};
 use super::{assets, edit, shown};
 use crate::answer::Answer;
+use crate::commands::Call;
 use crate::http::{Names, is_from_here};
 use crate::limits::{BODY_PATIENCE, FORM_BYTES_MAX, ZNODE_REQUESTS_MAX};
 
@@ -83,6 +83,10 @@ pub(crate) struct Caller {
     pub(crate) is_tls: bool,
     /// Whether the caller is on this machine and the request did not pass through a proxy.
     pub(crate) is_near: bool,
+    /// Whether the request passed through a proxy, so that the certificate is the proxy's.
+    pub(crate) is_forwarded: bool,
+    /// Subject of the caller's certificate, if the secure client port would accept it.
+    pub(crate) subject: Option<String>,
 }
 
 impl Caller {
@@ -94,6 +98,8 @@ impl Caller {
             peer: SocketAddr::new(ip, peer.port()),
             is_tls,
             is_near: peer.ip().to_canonical().is_loopback() && !is_forwarded,
+            is_forwarded,
+            subject: None,
         }
     }
 }
@@ -123,8 +129,8 @@ pub(crate) enum Outcome {
     /// Page of the sessions and, if the visitor has logged in, the login. The host creates the page
     /// with [`sessions_answer`](super::sessions_answer).
     Sessions(SessionsPage, Option<Login>),
-    /// Command of the admin server, its parameters, and the visitor's login if there is one.
-    Command(&'static str, Vec<(String, String)>, Option<Login>),
+    /// Command of the admin server, its call, and the visitor's login if there is one.
+    Command(&'static str, Call, Option<Login>),
     /// State of the ensemble, for all visitors.
     Ensemble,
     /// Log of the last minutes, for visitors with all permissions for `/`.
@@ -144,7 +150,7 @@ pub(crate) struct Console {
 struct Asked<'a> {
     visit: Arc<Visit>,
     caller: &'a Caller,
-    parameters: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    call: Call,
 }
 
 impl Console {
@@ -190,16 +196,6 @@ impl Console {
         }
     }
 
-    /// Adds the headers to a response of the host.
-    pub(crate) fn finished(answer: Answer) -> Answer {
-        secured(answer)
-    }
-
-    /// Returns the headers of all responses, for a response that the host writes itself.
-    pub(crate) fn headers() -> HeaderMap {
-        super::guard::headers()
-    }
-
     async fn decide(
         &self,
         member: &Member<'_>,
@@ -228,12 +224,12 @@ impl Console {
         };
         let what = path.strip_prefix(BELOW).unwrap_or_default();
         if head.method == Method::POST && what == "visit" {
-            return self.begin(member, caller).map(Outcome::Answer);
+            return self.begin(member, caller).await.map(Outcome::Answer);
         }
         let asked = Asked {
-            visit: self.visit(member, &head.headers, caller)?,
+            visit: self.visit(member, &head.headers, caller).await?,
             caller,
-            parameters: parse(head.uri.query().unwrap_or_default().as_bytes()).collect(),
+            call: Call::parse(head.uri.query()),
         };
         check_route(&head.method, what)?;
         match (&head.method, what) {
@@ -275,7 +271,7 @@ impl Console {
         }
     }
 
-    fn begin(&self, member: &Member<'_>, caller: &Caller) -> Result<Answer, Refusal> {
+    async fn begin(&self, member: &Member<'_>, caller: &Caller) -> Result<Answer, Refusal> {
         let busy = |text| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Busy", text);
         let token = member
             .token()
@@ -295,8 +291,18 @@ impl Console {
             ..
         } = &self.settings;
         let secure = secure(caller);
+        let login = member.certificate(caller);
+        let view = member.served.map(|served| &*served.view);
+        let proved = view.zip(login.as_ref());
+        let proved = proved.map(|(view, login)| identities(view, login, caller));
+        if let Some(visit) = self.visits.find(&token, address, member.now_ms()) {
+            visit.seat.lock().await.login = login;
+        }
         Ok(found(&json!({
             "token": token,
+            "user": proved.as_ref().and(caller.subject.as_ref()),
+            "identities": identities_json(&proved.unwrap_or_default()),
+            "has_sasl": member.has_sasl(),
             "commands": commands,
             "title": title,
             "version": version,
@@ -308,7 +314,7 @@ impl Console {
         })))
     }
 
-    fn visit(
+    async fn visit(
         &self,
         member: &Member<'_>,
         headers: &HeaderMap,
@@ -317,8 +323,13 @@ impl Console {
         let token = headers.get(TOKEN).and_then(|token| token.to_str().ok());
         let address = caller.peer.ip().to_canonical();
         let visit = token.and_then(|token| self.visits.find(token, address, member.now_ms()));
+        if let Some(visit) = visit
+            && visit.seat.lock().await.admits(caller.subject.as_ref())
+        {
+            return Ok(visit);
+        }
         let text = "the console's token is missing or has expired: reload the page";
-        visit.ok_or_else(|| Refusal::new(StatusCode::FORBIDDEN, "NoVisit", text))
+        Err(Refusal::new(StatusCode::FORBIDDEN, "NoVisit", text))
     }
 }
 
@@ -347,8 +358,7 @@ fn too_large(limit: usize) -> Refusal {
 
 impl Asked<'_> {
     fn parameter(&self, name: &str) -> Option<&str> {
-        let found = self.parameters.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| &**value)
+        self.call.parameter(name)
     }
 
     fn path(&self) -> Result<&str, Refusal> {
@@ -375,10 +385,8 @@ impl Asked<'_> {
     async fn command(&self, what: &str) -> Result<Outcome, Refusal> {
         let command = COMMANDS.into_iter().find(|known| *known == what);
         let command = command.ok_or_else(nothing_here)?;
-        let parameters = self.parameters.iter();
-        let parameters = parameters.map(|(name, value)| (name.to_string(), value.to_string()));
         let login = self.visit.seat.lock().await.login.clone();
-        Ok(Outcome::Command(command, parameters.collect(), login))
+        Ok(Outcome::Command(command, self.call.clone(), login))
     }
 
     async fn login(&self) -> Result<Login, Refusal> {
@@ -395,24 +403,29 @@ impl Asked<'_> {
         if user.is_empty() || user.contains(':') {
             return Err(wrong("a user name must not be empty or contain a colon"));
         }
-        let login = Login {
-            scheme: "digest".to_owned(),
-            auth: Secret::new(format!("{user}:{password}")),
+        let mut login = if text("scheme") == SASL {
+            let password = Secret::new(password);
+            Login::Sasl(client::Login::digest_md5(user, password), Vec::new())
+        } else {
+            Login::Digest(Secret::new(format!("{user}:{password}")))
         };
         let mut seat = self.visit.seat.lock().await;
         let session = open(member, self.caller, Some(&login)).await?;
         let who: WhoAmIResponse = session.ask_plain(OpCode::WhoAmI).await?;
         let peer = self.caller.peer;
         tracing::debug!(%peer, user = ?user, "console: a visitor logged in with an identity");
+        let shown = who.clients.iter().map(|client| Id {
+            scheme: client.scheme.clone(),
+            id: client.user.clone(),
+        });
+        let shown: Vec<Id> = shown.collect();
+        let answer = json!({ "user": user, "identities": identities_json(&shown) });
+        if let Login::Sasl(_, identities) = &mut login {
+            *identities = shown;
+        }
         seat.login = Some(login);
         seat.session = Some(session);
-        let identities = who
-            .clients
-            .iter()
-            .map(|client| json!({ "scheme": &*client.scheme, "id": &*client.user }));
-        Ok(found(
-            &json!({ "user": user, "identities": identities.collect::<Vec<_>>() }),
-        ))
+        Ok(found(&answer))
     }
 
     /// Returns the session of this visit and its identity.
@@ -540,6 +553,13 @@ fn nothing_here() -> Refusal {
     )
 }
 
+fn identities_json(identities: &[Id]) -> Vec<Value> {
+    let shown = identities.iter();
+    shown
+        .map(|id| json!({ "scheme": &*id.scheme, "id": &*id.id }))
+        .collect()
+}
+
 fn needs_identity() -> Refusal {
     let text = "log in with a ZooKeeper identity first: without a login, the console is read-only";
     Refusal::new(StatusCode::FORBIDDEN, "ReadOnly", text)
@@ -550,6 +570,6 @@ async fn open(
     caller: &Caller,
     login: Option<&Login>,
 ) -> Result<Arc<ZnodeSession>, Refusal> {
-    let stream = member.connect(caller).map_err(Fault::NoSession)?;
+    let stream = member.connect(caller, login).map_err(Fault::NoSession)?;
     Ok(Arc::new(ZnodeSession::open(stream, login).await?))
 }

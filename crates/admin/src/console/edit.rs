@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::ids::SessionIds;
 use super::said::{Refusal, found};
 use super::session::{ZnodeSession, decode};
-use super::shown::{perms_of, stat_json};
+use super::shown::{path_and_stat, perms_of};
 use crate::answer::Answer;
 
 /// Sets the data of a znode if the znode has this version.
@@ -29,9 +29,7 @@ pub(crate) async fn set_data(
         version,
     };
     let StatResponse { stat } = session.ask(OpCode::SetData, &record).await?;
-    Ok(found(
-        &json!({ "path": path, "stat": stat_json(&stat, ids) }),
-    ))
+    Ok(path_and_stat(path, &stat, ids))
 }
 
 /// Properties of a znode to create, as the page sends them.
@@ -86,9 +84,7 @@ pub(crate) async fn create(
         i64::encode(&ttl_ms, &mut record);
     }
     let made: Create2Response = decode(session.call(op, record.into()).await?)?;
-    Ok(found(
-        &json!({ "path": &*made.path, "stat": stat_json(&made.stat, ids) }),
-    ))
+    Ok(path_and_stat(&made.path, &made.stat, ids))
 }
 
 /// Deletes a childless znode if the znode has this version.
@@ -119,9 +115,7 @@ pub(crate) async fn set_acl(
         version,
     };
     let StatResponse { stat } = session.ask(OpCode::SetAcl, &record).await?;
-    Ok(found(
-        &json!({ "path": path, "stat": stat_json(&stat, ids) }),
-    ))
+    Ok(path_and_stat(path, &stat, ids))
 }
 
 fn read_acl(body: &[u8]) -> Result<Vec<Acl>, Refusal> {

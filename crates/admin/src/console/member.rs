@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use config::{ClientAuth, Config};
+use config::{ClientAuth, Config, SaslAcceptor};
 use metrics::view::AdminView;
 use proto::Id;
 use tokio::io::DuplexStream;
@@ -15,9 +15,14 @@ use crate::token::random_hex;
 
 /// Returns the identities that a visitor has proved.
 pub(crate) fn identities(view: &dyn AdminView, login: &Login, visitor: &Caller) -> Vec<Id> {
-    let address = visitor.peer.ip().to_canonical().to_string();
-    let auth = Some(login.auth.expose().as_bytes());
-    view.identities(&login.scheme, auth, &address)
+    match login {
+        Login::Digest(auth) => {
+            let address = visitor.peer.ip().to_canonical().to_string();
+            view.identities("digest", Some(auth.expose().as_bytes()), &address)
+        }
+        Login::Sasl(_, identities) => identities.clone(),
+        Login::Certificate(subject) => view.identities_of_subject(subject),
+    }
 }
 
 /// Member to which the console belongs.
@@ -27,19 +32,41 @@ pub(crate) struct Member<'a> {
     pub(crate) config: &'a Config,
     /// Origin of the clock for visits.
     pub(crate) started: Instant,
-    /// Whether the caller has presented a certificate that the secure client port would accept.
-    pub(crate) certified: bool,
 }
 
 impl Member<'_> {
-    /// Opens a client connection with the address of the caller.
+    /// Opens a client connection with the address of the caller, and with the identity of the
+    /// certificate if that is the login.
     ///
     /// # Errors
     /// If the member refuses the client. The reason is shown to the visitor.
-    pub(crate) fn connect(&self, caller: &Caller) -> Result<DuplexStream, String> {
+    pub(crate) fn connect(
+        &self,
+        caller: &Caller,
+        login: Option<&Login>,
+    ) -> Result<DuplexStream, String> {
         self.reachable(caller)?;
         let served = self.served.ok_or("the data is being loaded")?;
-        (served.operations.connect)(caller.peer)
+        let subject = match login {
+            Some(Login::Certificate(subject)) => Some(&**subject),
+            _ => None,
+        };
+        (served.operations.connect)(caller.peer, subject)
+    }
+
+    /// Returns the login with the caller's certificate, if it gives an identity and is not the
+    /// certificate of a proxy, which serves many visitors.
+    pub(crate) fn certificate(&self, caller: &Caller) -> Option<Login> {
+        let subject = caller.subject.clone().filter(|_| !caller.is_forwarded);
+        let login = Login::Certificate(subject?);
+        let has_identity = !identities(&*self.served?.view, &login, caller).is_empty();
+        has_identity.then_some(login)
+    }
+
+    /// Returns whether a form can log in with SASL.
+    pub(crate) fn has_sasl(&self) -> bool {
+        let acceptor = &self.config.auth.sasl.acceptor;
+        matches!(acceptor, Some(SaslAcceptor::DigestMd5(_)))
     }
 
     /// Returns the time of the monotonic clock, in milliseconds.
@@ -77,7 +104,7 @@ impl Member<'_> {
         }
         let wants = self.config.client_tls.tls.client_auth == ClientAuth::Need;
         let by_tls = client.secure.as_ref().is_some_and(reaches);
-        if by_tls && caller.is_tls && (!wants || self.certified) {
+        if by_tls && caller.is_tls && (!wants || caller.subject.is_some()) {
             return Ok(());
         }
         Err(match (by_tls, wants) {

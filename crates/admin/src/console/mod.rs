@@ -28,6 +28,7 @@ mod shown;
 mod visits;
 
 pub(crate) use api::{Caller, Console, Outcome, Settings};
+pub(crate) use guard::{headers, secured};
 pub(crate) use member::{Member, identities};
 pub(crate) use sessions::{SessionsPage, sessions_answer};
 pub(crate) use visits::Login;

@@ -5,9 +5,7 @@ use proto::ErrorCode;
 use serde_json::{Value, json};
 
 use super::session::Fault;
-use crate::answer::{Answer, Body};
-
-const JSON: &str = "application/json";
+use crate::answer::{Answer, Body, JSON};
 
 /// Returns the response for a successful request.
 pub(crate) fn found(value: &Value) -> Answer {
@@ -15,11 +13,10 @@ pub(crate) fn found(value: &Value) -> Answer {
 }
 
 fn written(status: StatusCode, value: &Value) -> Answer {
-    Answer {
+    Answer::of(
         status,
-        headers: Vec::new(),
-        body: Body::Bytes(Some(JSON), value.to_string().into_bytes()),
-    }
+        Body::Bytes(Some(JSON), value.to_string().into_bytes()),
+    )
 }
 
 /// Refusal: a status, a code for the page, and a sentence for the visitor.
@@ -57,49 +54,36 @@ impl From<Fault> for Refusal {
         let Some(code) = ErrorCode::from_i32(code.0) else {
             return Self::new(StatusCode::BAD_GATEWAY, "Unknown", fault.to_string());
         };
-        let (status, text) = match code {
-            ErrorCode::NoNode => (StatusCode::NOT_FOUND, "the znode does not exist"),
-            ErrorCode::NoAuth => (
-                StatusCode::FORBIDDEN,
-                "the ACL does not permit this operation for this identity",
-            ),
-            ErrorCode::AuthFailed => (
-                StatusCode::FORBIDDEN,
-                "the server did not accept these credentials",
-            ),
-            ErrorCode::BadVersion => (
-                StatusCode::CONFLICT,
-                "another client has changed the znode meanwhile: reload it",
-            ),
-            ErrorCode::NodeExists => (
-                StatusCode::CONFLICT,
-                "a znode with this name exists already",
-            ),
-            ErrorCode::NotEmpty => (
-                StatusCode::CONFLICT,
-                "the znode has children: delete them first",
-            ),
-            ErrorCode::BadArguments => (
-                StatusCode::BAD_REQUEST,
-                "the server does not accept this path or argument",
-            ),
-            ErrorCode::InvalidAcl => (
-                StatusCode::BAD_REQUEST,
-                "the server does not accept this ACL",
-            ),
-            ErrorCode::QuotaExceeded => {
-                (StatusCode::FORBIDDEN, "the operation would exceed a quota")
-            }
-            ErrorCode::NoChildrenForEphemerals => (
-                StatusCode::CONFLICT,
-                "an ephemeral znode cannot have children",
-            ),
-            ErrorCode::NotReadOnly => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "no leader is known, so this member accepts only reads",
-            ),
-            _ => (StatusCode::BAD_GATEWAY, "the server refused the operation"),
-        };
-        Self::new(status, code.name(), text)
+        Self::new(status_of(code), code.name(), text_of(code))
+    }
+}
+
+fn status_of(code: ErrorCode) -> StatusCode {
+    use ErrorCode::{AuthFailed, NoAuth, QuotaExceeded};
+    use ErrorCode::{BadVersion, NoChildrenForEphemerals, NodeExists, NotEmpty};
+    match code {
+        ErrorCode::NoNode => StatusCode::NOT_FOUND,
+        NoAuth | AuthFailed | QuotaExceeded => StatusCode::FORBIDDEN,
+        BadVersion | NodeExists | NotEmpty | NoChildrenForEphemerals => StatusCode::CONFLICT,
+        ErrorCode::BadArguments | ErrorCode::InvalidAcl => StatusCode::BAD_REQUEST,
+        ErrorCode::NotReadOnly => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_GATEWAY,
+    }
+}
+
+fn text_of(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::NoNode => "the znode does not exist",
+        ErrorCode::NoAuth => "the ACL does not permit this operation for this identity",
+        ErrorCode::AuthFailed => "the server did not accept these credentials",
+        ErrorCode::BadVersion => "another client has changed the znode meanwhile: reload it",
+        ErrorCode::NodeExists => "a znode with this name exists already",
+        ErrorCode::NotEmpty => "the znode has children: delete them first",
+        ErrorCode::BadArguments => "the server does not accept this path or argument",
+        ErrorCode::InvalidAcl => "the server does not accept this ACL",
+        ErrorCode::QuotaExceeded => "the operation would exceed a quota",
+        ErrorCode::NoChildrenForEphemerals => "an ephemeral znode cannot have children",
+        ErrorCode::NotReadOnly => "no leader is known, so this member accepts only reads",
+        _ => "the server refused the operation",
     }
 }

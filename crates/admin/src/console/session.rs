@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use proto::connect::AuthPacket;
 use proto::request::PathWatchRequest;
 use proto::response::{GetChildren2Response, StatResponse};
-use proto::{OpCode, Stat, Xid};
+use proto::{ErrorCode, OpCode, Stat, Xid};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
@@ -186,23 +186,29 @@ async fn begin<S>(stream: S, login: Option<&Login>) -> Result<RawConnection<S>, 
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let sasl = match login {
+        Some(Login::Sasl(login, _)) => Some(login.clone()),
+        _ => None,
+    };
     let handshake = Handshake::default()
+        .with_login(sasl)
         .with_session_timeout(SESSION_TIMEOUT)
         .with_read_only(Some(true))
         .with_frame_bytes_max(REPLY_BYTES_MAX);
     let opened = RawConnection::over(stream, &Arc::from("this member"), &handshake).await;
-    let mut connection = opened.map_err(|error| {
-        Fault::NoSession(match error {
-            // The member closes the connection without a response while it does not serve clients.
-            Error::Handshake { .. } => "the member does not serve clients at present".to_owned(),
-            other => other.to_string(),
-        })
+    let mut connection = opened.map_err(|error| match error {
+        // The member closes the connection without a response while it does not serve clients.
+        Error::Handshake { .. } => {
+            Fault::NoSession("the member does not serve clients at present".to_owned())
+        }
+        Error::Login { .. } => Fault::Refused(Code(ErrorCode::AuthFailed.code())),
+        other => Fault::NoSession(other.to_string()),
     })?;
-    if let Some(login) = login {
+    if let Some(Login::Digest(auth)) = login {
         let packet = AuthPacket {
             auth_type: 0,
-            scheme: Some(login.scheme.as_str().into()),
-            auth: Some(Bytes::copy_from_slice(login.auth.expose().as_bytes())).into(),
+            scheme: Some("digest".into()),
+            auth: Some(Bytes::copy_from_slice(auth.expose().as_bytes())).into(),
         };
         exchange(&mut connection, Xid::AUTH, OpCode::Auth, &packet.to_bytes()).await?;
     }

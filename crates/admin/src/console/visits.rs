@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use proto::Secret;
+use proto::{Id, Secret};
 
 use super::session::ZnodeSession;
 use crate::limits::{VISIT_IDLE_MS, VISIT_YIELDS_MS, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
 
-/// ZooKeeper identity with its credentials.
+/// Credentials of a visitor, which each of the visitor's sessions proves.
 #[derive(Debug, Clone)]
-pub(crate) struct Login {
-    /// Always `digest`, because a form cannot authenticate other schemes.
-    pub(crate) scheme: String,
-    /// `user:password`.
-    pub(crate) auth: Secret,
+pub(crate) enum Login {
+    /// `user:password` of the scheme `digest`.
+    Digest(Secret),
+    /// User and password of SASL, and the identities that the server has assigned.
+    Sasl(client::Login, Vec<Id>),
+    /// Subject of the certificate that the browser presents.
+    Certificate(String),
 }
 
 /// Open page.
@@ -38,6 +40,16 @@ pub(crate) struct Seat {
     pub(crate) login: Option<Login>,
     /// Session, which the first request opens.
     pub(crate) session: Option<Arc<ZnodeSession>>,
+}
+
+impl Seat {
+    /// Returns whether a caller with a certificate of this subject, if any, may use the login.
+    pub(crate) fn admits(&self, subject: Option<&String>) -> bool {
+        match &self.login {
+            Some(Login::Certificate(own)) => subject == Some(own),
+            _ => true,
+        }
+    }
 }
 
 /// All visits, by token.

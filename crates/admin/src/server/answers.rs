@@ -215,7 +215,7 @@ impl Admin {
     }
 
     /// Returns the identity that the client ports would assign to the caller's certificate.
-    async fn subject_of(&self, caller: &Caller) -> Option<String> {
+    pub(super) async fn subject_of(&self, caller: &Caller) -> Option<String> {
         if caller.certificates.is_empty() {
             return None;
         }

@@ -10,14 +10,14 @@ use hyper::{Request, Response, StatusCode};
 use metrics::recent_log::RECENT_LOG;
 use proto::{Secret, Sid};
 use serde_json::json;
-use transport::tls::known_to_clients;
 
 use super::members::QueryError;
 use super::{Admin, figures};
 use crate::answer::{Answer, Object, written};
 use crate::commands::{self, Call};
 use crate::console::{
-    Caller, Console, Login, Member, Outcome, SessionsPage, Settings, identities, sessions_answer,
+    Caller, Console, Login, Member, Outcome, SessionsPage, Settings, headers, identities, secured,
+    sessions_answer,
 };
 use crate::http::{self, Activity, AtWork, ResponseBody, respond};
 
@@ -69,8 +69,8 @@ pub(super) fn set_up(config: &Config) -> Option<Console> {
 }
 
 /// Returns the query for the clients of transactions, for another member.
-fn origins_request(parameters: &[(String, String)]) -> String {
-    let zxids = parameters.iter().filter(|(name, _)| name == "zxid");
+fn origins_request(call: &Call) -> String {
+    let zxids = call.parameters.iter().filter(|(name, _)| name == "zxid");
     let mut query = form_urlencoded::Serializer::new("history/origins?".to_owned());
     query.extend_pairs(zxids).finish()
 }
@@ -87,17 +87,12 @@ impl Admin {
         let _at_work = activity.begin();
         let address = self.address_of(&request, caller.peer).parse::<IpAddr>();
         let ip = address.unwrap_or(caller.peer.ip());
-        let visitor = Caller::new(caller.peer, ip, caller.is_tls, request.headers());
-        let certified = if caller.certificates.is_empty() {
-            false
-        } else {
-            self.shows_client_certificate(caller).await
-        };
+        let mut visitor = Caller::new(caller.peer, ip, caller.is_tls, request.headers());
+        visitor.subject = self.subject_of(caller).await;
         let member = Member {
             served: self.served.get(),
             config: &self.config,
             started: self.started,
-            certified,
         };
         let answer = match console.answer(&member, request, &visitor).await {
             Outcome::Answer(answer) => return respond(answer),
@@ -107,35 +102,30 @@ impl Admin {
                 self.look_at_sessions((page, whole_ids), activity.begin())
                     .await
             }
-            Outcome::Command(command @ ("figures" | "history/origins"), parameters, login)
-                if parameters.iter().any(|(name, _)| name == "member") =>
+            Outcome::Command(command @ ("figures" | "history/origins"), call, login)
+                if call.parameter("member").is_some() =>
             {
-                self.ask_member(command, &parameters, login).await
+                self.ask_member(command, &call, login).await
             }
-            Outcome::Command(command, parameters, login) => {
-                let asked = (command, parameters, activity.begin());
+            Outcome::Command(command, call, login) => {
+                let asked = (command, call, activity.begin());
                 let told = self.ask_command(asked, login, &visitor);
                 let (mut head, body) = told.await.into_parts();
-                head.headers.extend(Console::headers());
+                head.headers.extend(headers());
                 return Response::from_parts(head, body);
             }
             Outcome::Ensemble => self.show_ensemble().await,
             Outcome::Log(login) => self.show_log(&login, &visitor),
         };
-        respond(Console::finished(answer))
+        respond(secured(answer))
     }
 
     /// Queries another member for a visitor: its kept figures, or the clients of changes, which only
     /// the members that serve the clients know.
-    async fn ask_member(
-        &self,
-        command: &'static str,
-        parameters: &[(String, String)],
-        login: Option<Login>,
-    ) -> Answer {
+    async fn ask_member(&self, command: &'static str, call: &Call, login: Option<Login>) -> Answer {
         let refused = |status, text: &str| Answer::json(status, &Object::new().with("error", text));
-        let named = parameters.iter().find(|(name, _)| name == "member");
-        let Some(sid) = named.and_then(|(_, id)| id.parse().ok()).map(Sid) else {
+        let named = call.parameter("member");
+        let Some(sid) = named.and_then(|id| id.parse().ok()).map(Sid) else {
             return refused(
                 StatusCode::BAD_REQUEST,
                 "`member` is not the id of a member",
@@ -145,11 +135,13 @@ impl Admin {
             return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
         };
         let (query, login) = match command {
-            "figures" => (figures::request(parameters), None),
-            _ => (origins_request(parameters), login),
+            "figures" => (figures::request(call), None),
+            _ => (origins_request(call), login),
         };
-        let header = login.map(|login| format!("{} {}", login.scheme, login.auth.expose()));
-        let header = header.map(Secret::new);
+        let header = match login {
+            Some(Login::Digest(auth)) => Some(Secret::new(format!("digest {}", auth.expose()))),
+            _ => None,
+        };
         let role = served.view.role();
         let members = role.members.as_deref();
         let found = watcher.ask(sid, members, &query, header.as_ref());
@@ -179,14 +171,6 @@ impl Admin {
         written(StatusCode::OK, "ensemble", state)
     }
 
-    async fn shows_client_certificate(&self, caller: &http::Caller) -> bool {
-        let (config, certificates) = (self.config.clone(), caller.certificates.clone());
-        let looking = self
-            .workers
-            .run(move |_| known_to_clients(&config.client_tls.tls, &certificates).is_ok());
-        looking.await.unwrap_or(false)
-    }
-
     /// Lists the sessions. There may be many, so the work does not run on a thread that serves
     /// clients.
     async fn look_at_sessions(
@@ -207,7 +191,7 @@ impl Admin {
     /// Runs a command of the admin server with the visitor's identity in place of a header.
     async fn ask_command(
         self: &Arc<Self>,
-        (command, parameters, at_work): (&'static str, Vec<(String, String)>, AtWork),
+        (command, mut call, at_work): (&'static str, Call, AtWork),
         login: Option<Login>,
         visitor: &Caller,
     ) -> Response<ResponseBody> {
@@ -217,13 +201,9 @@ impl Admin {
         let Some(served) = self.served.get() else {
             return respond(Answer::status(StatusCode::SERVICE_UNAVAILABLE));
         };
-        let identities =
-            login.map_or_else(Vec::new, |login| identities(&*served.view, &login, visitor));
-        let call = Call {
-            parameters,
-            identities,
-            ..Call::default()
-        };
+        if let Some(login) = login {
+            call.identities = identities(&*served.view, &login, visitor);
+        }
         #[cfg(feature = "history")]
         if command == super::history::FEED {
             return self.feed(&call).await;

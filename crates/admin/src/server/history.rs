@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::members::AdminPorts;
 use crate::answer::{Answer, Body, set, written};
-use crate::commands::{Access, Call, Command, Task};
+use crate::commands::{Call, Command, Task};
 use crate::limits;
 use crate::served::Readers;
 
@@ -45,19 +45,9 @@ pub(super) fn commands(readers: &Readers, ports: &AdminPorts) -> Vec<Command> {
     let of_export = readers.clone();
     let look = move |view: &dyn AdminView, call: &Call| export(&of_export, view, call);
     let exporting = Command::look(EXPORT, &[], look).for_the_caller();
-    let feed = Command {
-        name: FEED,
-        aliases: &[],
-        method: hyper::Method::GET,
-        needs_server: false,
-        access: Access::Caller,
-        is_listed: true,
-        task: Task::Feed,
-    };
-    questions
-        .map(Command::always)
-        .chain([exporting.always(), feed])
-        .collect()
+    let feed = Command::of(FEED, &[], Task::Feed).for_the_caller();
+    let all = questions.chain([exporting, feed]);
+    all.map(Command::always).collect()
 }
 
 fn name(question: Question) -> &'static str {

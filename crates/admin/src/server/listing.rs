@@ -15,14 +15,11 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::Admin;
-use crate::answer::{Answer, Body, Json, Listing};
+use crate::answer::{Answer, Body, JSON, Json, Listing};
 use crate::commands::List;
 use crate::http::{Activity, Pieces, ResponseBody, Source, respond, with_head};
 use crate::limits;
 use crate::served::{Reservation, Served};
-
-/// Content type of a listing.
-const JSON: &str = "application/json";
 
 /// Reason for the refusal of a listing.
 const BUSY: &str = "too many long listings are being read: try again later";
@@ -81,11 +78,7 @@ impl Admin {
         };
         if listing.is_complete() {
             let body = Body::Bytes(Some(JSON), first.into());
-            return respond(Answer {
-                status: StatusCode::OK,
-                headers: Vec::new(),
-                body,
-            });
+            return respond(Answer::of(StatusCode::OK, body));
         }
         let Ok(place) = self.listings.waiting.clone().try_acquire_owned() else {
             return respond(Answer::busy(BUSY));

@@ -72,13 +72,15 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
 }
 
 /// Returns the client's end of an in-process connection for this address. The connection serves a
-/// caller that acts for a client at this address and must be treated like that client.
+/// caller that acts for a client at this address and must be treated like that client. `subject` is
+/// the subject of that client's certificate, if the caller has verified one.
 ///
 /// # Errors
 /// If that client would be refused. The error is the reason, for people.
 pub fn connect_in_process(
     context: &Arc<ConnectionContext>,
     peer: SocketAddr,
+    subject: Option<&str>,
 ) -> Result<DuplexStream, String> {
     let metrics = &context.requests.metrics;
     if context.refuses_logins(peer) {
@@ -89,6 +91,9 @@ pub fn connect_in_process(
         metrics.connection_rejected.inc();
         refused.to_string()
     })?;
+    if let Some(subject) = subject {
+        x509::add_identities(&context.requests.settings.x509, &connection, subject);
+    }
     let (theirs, ours) = tokio::io::duplex(limits::CONNECTION_WITHIN_BYTES);
     tokio::spawn(task::run(context.clone(), connection, ours));
     Ok(theirs)

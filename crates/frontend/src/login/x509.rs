@@ -15,10 +15,14 @@ pub(crate) fn identify(settings: &X509Settings, connection: &Connection, stream:
         return;
     };
     // The TLS library has already parsed the certificate.
-    let Some(id) = certificate::subject(shown) else {
-        return;
-    };
-    let added = identities(settings, &id);
+    if let Some(subject) = certificate::subject(shown) {
+        add_identities(settings, connection, &subject);
+    }
+}
+
+/// Adds the identities for a certificate with the subject `id` to the connection.
+pub(crate) fn add_identities(settings: &X509Settings, connection: &Connection, id: &str) {
+    let added = identities(settings, id);
     if added.is_empty() {
         return;
     }

@@ -90,9 +90,11 @@ pub(crate) async fn stat(
     ids: SessionIds,
 ) -> Result<Answer, Refusal> {
     let StatResponse { stat } = session.ask(OpCode::Exists, &unwatched(path)).await?;
-    Ok(found(
-        &json!({ "path": path, "stat": stat_json(&stat, ids) }),
-    ))
+    Ok(path_and_stat(path, &stat, ids))
+}
+
+pub(crate) fn path_and_stat(path: &str, stat: &Stat, ids: SessionIds) -> Answer {
+    found(&json!({ "path": path, "stat": stat_json(stat, ids) }))
 }
 
 /// Returns the raw bytes of the data from `offset` on.
@@ -106,13 +108,9 @@ pub(crate) async fn data(
     let from = offset.min(data.len());
     let to = from.saturating_add(DATA_BYTES_PIECE).min(data.len());
     let piece = data.get(from..to).unwrap_or_default().to_vec();
-    let answer = Answer {
-        status: StatusCode::OK,
-        headers: Vec::new(),
-        body: Body::Bytes(Some("application/octet-stream"), piece),
-    };
+    let body = Body::Bytes(Some("application/octet-stream"), piece);
     // The page compares the zxids, because pieces of two versions must not be combined.
-    Ok(answer
+    Ok(Answer::of(StatusCode::OK, body)
         .with_header("x-znode-mzxid", hex(read.stat.mzxid))
         .with_header("x-znode-length", data.len().to_string())
         .with_header("content-disposition", "attachment"))

@@ -175,20 +175,12 @@ fn is_wanted(list: Option<&str>, name: &str) -> bool {
 }
 
 /// Returns the command with the valid ones of a visitor's parameters, for another member.
-pub(super) fn request(parameters: &[(String, String)]) -> String {
-    let text = |name: &str| {
-        let found = parameters.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str())
-    };
-    let range = if text("range") == Some("day") {
-        "day"
-    } else {
-        "hour"
-    };
-    let after: usize = text("after")
-        .and_then(|after| after.parse().ok())
-        .unwrap_or(0);
-    let wanted = text("series");
+pub(super) fn request(call: &Call) -> String {
+    let is_day = call.parameter("range") == Some("day");
+    let range = if is_day { "day" } else { "hour" };
+    let after = call.parameter("after").and_then(|after| after.parse().ok());
+    let after: usize = after.unwrap_or(0);
+    let wanted = call.parameter("series");
     let series: Vec<&str> = NAMES
         .into_iter()
         .filter(|name| is_wanted(wanted, name))
@@ -354,21 +346,12 @@ mod tests {
 
     #[test]
     fn only_valid_parameters_reach_another_member() {
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let parameters = [
-            pair("range", "day&x=1"),
-            pair("after", "7 HTTP/1.1"),
-            pair("series", "reads,\r\nwrites,writes"),
-        ];
-        let found = request(&parameters);
+        let request = |query: &str| request(&Call::parse(Some(query)));
+        let found = request("range=day%26x=1&after=7+HTTP/1.1&series=reads,%0D%0Awrites,writes");
         assert_eq!(found, "figures?range=hour&after=0&series=reads,writes");
-        let found = request(&[
-            pair("range", "day"),
-            pair("after", "7"),
-            pair("series", "x"),
-        ]);
+        let found = request("range=day&after=7&series=x");
         assert_eq!(found, "figures?range=day&after=7&series=");
-        assert!(request(&[]).ends_with("tls_handshakes"));
+        assert!(request("").ends_with("tls_handshakes"));
     }
 
     #[test]

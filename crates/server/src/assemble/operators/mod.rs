@@ -189,7 +189,7 @@ fn operations(
             core.send(CoreMessage::Restore(order));
         }),
         committed: Box::new(move || committed(&state)),
-        connect: Box::new(move |peer| connect_in_process(&context, peer)),
+        connect: Box::new(move |peer, subject| connect_in_process(&context, peer, subject)),
         reserve: Box::new(move |bytes| {
             let context = reserving.clone();
             Box::pin(async move { Box::new(context.reserve_reply(bytes).await) as Reservation })

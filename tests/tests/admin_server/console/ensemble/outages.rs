@@ -7,11 +7,11 @@ use tests::ensemble::Ensemble;
 use tests::requests::{create, set_acl};
 use tests::{Browser, RawSession, axe, or_skip};
 
-use super::browser::{ANN, check, log_in};
-use super::ensemble::{prepared, start_led_by_3};
+use super::{prepared, start_led_by_3};
+use crate::console::browser::{ANN, check, log_in};
 
 /// Returns an expression that is true if the line about health begins with this text.
-fn says(text: &str) -> String {
+pub(in crate::console) fn says(text: &str) -> String {
     format!(
         "document.getElementById('verdict').textContent.startsWith({})",
         json!(text)

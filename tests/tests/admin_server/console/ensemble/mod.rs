@@ -1,5 +1,7 @@
 //! The verdict of the console on an ensemble, and the figures of all its members.
 
+pub(super) mod outages;
+
 use std::process::Command;
 
 use proto::request::{Request, flags};
@@ -53,7 +55,7 @@ fn state(visit: &Visit) -> Value {
 }
 
 /// Waits until a console shows a line about health, and returns the whole state.
-fn wait_for_line(visit: &Visit, wanted: &str) -> Value {
+pub(super) fn wait_for_line(visit: &Visit, wanted: &str) -> Value {
     let mut last = Value::Null;
     let reached = wait_until(LIMIT, || {
         last = state(visit);
