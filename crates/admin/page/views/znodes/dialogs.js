@@ -113,18 +113,19 @@ export function createBelow(path, after) {
 /** Rows of an ACL: scheme, id and permissions. */
 function AclRows({ acl, name: field = "acl" }) {
   const [rows, set] = useState(acl.map((entry, key) => ({ ...entry, key })));
-  const replace = (at, part) => set(rows.map((row, index) => (index === at ? { ...row, ...part } : row)));
-  const add = () => set([...rows, { scheme: "world", id: "anyone", perms: "r", key: Math.max(-1, ...rows.map(({ key }) => key)) + 1 }]);
-  const toggle = (at, letter) => {
-    const has = rows[at].perms.includes(letter);
-    const wanted = (one) => (one === letter ? !has : rows[at].perms.includes(one));
-    replace(at, { perms: PERMISSIONS.map(([one]) => one).filter(wanted).join("") });
-  };
+  // Several events may arrive before the rows are rendered again.
+  const replace = (at, change) => set((now) => now.map((row, index) => (index === at ? { ...row, ...change(row) } : row)));
+  const add = () => set((now) => [...now, { scheme: "world", id: "anyone", perms: "r", key: Math.max(-1, ...now.map(({ key }) => key)) + 1 }]);
+  const toggle = (at, letter) =>
+    replace(at, ({ perms }) => {
+      const wanted = (one) => (one === letter ? !perms.includes(one) : perms.includes(one));
+      return { perms: PERMISSIONS.map(([one]) => one).filter(wanted).join("") };
+    });
   const line = ({ scheme, id, perms, key }, at) => html`
     <fieldset key=${key} class="entry">
       <legend class="hidden">Entry ${at + 1}</legend>
-      <input aria-label="Scheme" value=${scheme} spellcheck=${false} required onInput=${(event) => replace(at, { scheme: event.target.value })} />
-      <input aria-label="Id" value=${id} spellcheck=${false} onInput=${(event) => replace(at, { id: event.target.value })} />
+      <input aria-label="Scheme" value=${scheme} spellcheck=${false} required onInput=${(event) => replace(at, () => ({ scheme: event.target.value }))} />
+      <input aria-label="Id" value=${id} spellcheck=${false} onInput=${(event) => replace(at, () => ({ id: event.target.value }))} />
       <span class="perms">
         ${PERMISSIONS.map(
           ([letter, name]) => html`
@@ -132,7 +133,7 @@ function AclRows({ acl, name: field = "acl" }) {
           `,
         )}
       </span>
-      <button type="button" onClick=${() => set(rows.filter((_, index) => index !== at))}>Remove entry ${at + 1}</button>
+      <button type="button" onClick=${() => set((now) => now.filter((_, index) => index !== at))}>Remove entry ${at + 1}</button>
     </fieldset>
   `;
   const value = JSON.stringify(rows.map(({ scheme, id, perms }) => ({ scheme: scheme.trim(), id: id.trim(), perms })));

@@ -4,9 +4,10 @@ mod keyboard;
 mod transfer;
 
 use proto::request::{PathWatchRequest, ReadRequest, Request, flags};
-use proto::{ErrorCode, data::perms};
+use proto::response::GetAclResponse;
+use proto::{Acl, ErrorCode, data::perms};
 use serde_json::json;
-use tests::requests::{create, delete, set_acl, set_data};
+use tests::requests::{create, delete, get_acl, set_acl, set_data};
 use tests::{Browser, RawSession, axe, or_skip};
 
 use super::browser::{check, log_in};
@@ -45,6 +46,38 @@ fn create_with_parents(browser: &Browser, axe: &str, session: &mut RawSession) {
     for path in ["/app/a", "/app/a/b", "/app/a/b/c"] {
         assert!(exists(session, path), "{path}");
     }
+}
+
+/// Builds an ACL in the dialog, and creates a znode with it.
+fn create_with_an_acl(browser: &Browser, axe: &str, session: &mut RawSession, base: &str) {
+    browser.go(&format!("{base}#/tree/app"));
+    browser.click("Create below");
+    browser.wait("document.activeElement?.name === 'name'");
+    browser.type_text("built");
+    let choose = "const acl = document.querySelector('dialog[open] select[name=acl]');\
+        acl.value = 'custom'; acl.dispatchEvent(new Event('change', { bubbles: true }));";
+    browser.run(choose, &[]);
+    browser.wait("document.querySelectorAll('dialog[open] fieldset').length === 1");
+    browser.click("Add an entry");
+    browser.wait("document.querySelectorAll('dialog[open] fieldset').length === 2");
+    check(browser, axe, "the dialog to create a znode with an ACL");
+    let toggle = "const [own, all] = document.querySelectorAll('dialog[open] fieldset');\
+        const box = (of, name) => [...of.querySelectorAll('.perms label')]\
+            .find((one) => one.textContent.trim() === name).querySelector('input');\
+        box(own, 'delete').click(); box(all, 'create').click();";
+    browser.run(toggle, &[]);
+    browser.click("Create");
+    browser.wait(CLOSED);
+    let answer = session.call(&get_acl("/app/built")).expect("an answer");
+    let read: GetAclResponse = answer.record();
+    // The server hides the hash of the password from this session.
+    assert_eq!(
+        read.acl,
+        [
+            Acl::new(perms::ALL & !perms::DELETE, "digest", "ann:x"),
+            Acl::new(perms::CREATE | perms::READ, "world", "anyone"),
+        ]
+    );
 }
 
 /// Deletes a subtree after its number of znodes was shown and its name was typed.
@@ -104,7 +137,7 @@ fn a_visitor_creates_and_deletes_subtrees() {
         return;
     };
     let mut session = RawSession::open(&site.server.address(), None, 600_000).expect("a session");
-    let read_and_admin = proto::Acl::new(perms::READ | perms::ADMIN, "world", "anyone");
+    let read_and_admin = Acl::new(perms::READ | perms::ADMIN, "world", "anyone");
     for write in [
         create("/app", "", flags::PERSISTENT),
         create("/readable", "", flags::PERSISTENT),
@@ -117,6 +150,7 @@ fn a_visitor_creates_and_deletes_subtrees() {
     browser.go(&format!("{base}#/tree/app"));
     log_in(&browser);
     create_with_parents(&browser, &axe, &mut session);
+    create_with_an_acl(&browser, &axe, &mut session, &base);
     transfer::all(&browser, &axe, &mut session, &site);
     delete_a_subtree(&browser, &axe, &mut session, &base);
     permissions(&browser, &axe, &base);
@@ -213,7 +247,7 @@ fn a_visitor_restores_a_subtree_after_its_plan_was_shown() {
     assert!(exists(&mut session, "/app/gone/below") && !exists(&mut session, "/app/added"));
 
     // Without the permission, the server refuses the first step.
-    let read_only = proto::Acl::new(perms::READ, "world", "anyone");
+    let read_only = Acl::new(perms::READ, "world", "anyone");
     let closed = Request::Write(set_acl("/app", &[read_only], -1));
     assert_eq!(session.call(&closed).expect("an answer").err, 0);
     let again = "document.querySelectorAll('[aria-label=Changes] tbody tr').length >= 13";
