@@ -1,6 +1,5 @@
 //! The web console in a real browser.
 
-use std::path::Path;
 use std::time::Duration;
 
 use proto::request::{PathWatchRequest, ReadRequest, Request, flags};
@@ -10,7 +9,6 @@ use serde_json::{Value, json};
 use tests::requests::{create, get_data, set_acl, set_data};
 use tests::{Browser, RawSession, axe, or_skip, wait_for};
 
-use super::reported::screenshots::write_all;
 use crate::site::Site;
 
 /// Markup that would run if the page interpreted it.
@@ -369,7 +367,4 @@ fn a_browser_shows_and_changes_znodes() {
         .filter(|line| !line.contains("status of 4"))
         .collect();
     assert!(complaints.is_empty(), "{complaints:?}");
-    if let Some(folder) = std::env::var_os("ZOARIUM_SCREENSHOTS") {
-        write_all(&browser, Path::new(&folder));
-    }
 }

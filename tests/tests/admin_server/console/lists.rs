@@ -6,10 +6,14 @@ use serde_json::json;
 use tests::requests::create;
 use tests::{Browser, RawSession, or_skip};
 
+use super::browser::log_in;
+use super::reported::{edit_large_data, write_changes};
 use crate::site::Site;
 
 /// Number of children of the large znode.
 const CHILDREN: usize = 20_000;
+/// Number of changes of the long history.
+const CHANGES: usize = 100_000;
 /// Requests that are in flight at a time while the children are created.
 const BATCH: usize = 1_000;
 
@@ -33,13 +37,14 @@ pub(super) fn fill(session: &mut RawSession, children: usize) {
     }
 }
 
-/// Returns the number of requests for children since the last call, and their bytes.
-fn requests(browser: &Browser) -> (u64, u64) {
-    let script = "const all = performance.getEntriesByType('resource')\
-        .filter((one) => one.name.includes('/console/children'));\
+/// Returns the number of requests that match an expression since the last call, and the bytes of
+/// their answers.
+fn requests(browser: &Browser, expression: &str) -> (u64, u64) {
+    let script = "const wanted = new RegExp(`/console/(${arguments[0]})`);\
+        const all = performance.getEntriesByType('resource').filter((one) => wanted.test(one.name));\
         performance.clearResourceTimings();\
         return [all.length, all.reduce((sum, one) => sum + one.encodedBodySize, 0)];";
-    let found = browser.run(script, &[]);
+    let found = browser.run(script, &[json!(expression)]);
     let number = |at: usize| found[at].as_u64().expect("a number");
     (number(0), number(1))
 }
@@ -72,7 +77,7 @@ fn a_long_list_scrolls_and_loads_only_what_it_shows() {
          return row.top >= box.top && row.bottom <= box.bottom; }})()"
     );
     assert_eq!(browser.run(&visible, &[]), true);
-    let (count, bytes) = requests(&browser);
+    let (count, bytes) = requests(&browser, "children");
     assert!(
         count <= 8 && bytes < 200_000,
         "{count} requests, {bytes} bytes"
@@ -99,7 +104,7 @@ fn a_long_list_scrolls_and_loads_only_what_it_shows() {
     browser.wait(&format!("{}.includes('item-19999')", names()));
     browser.press(&["\u{e007}"]);
     browser.wait("location.hash === '#/tree/big/item-19999'");
-    let (count, bytes) = requests(&browser);
+    let (count, bytes) = requests(&browser, "children");
     assert!(
         count <= 4 && bytes < 100_000,
         "{count} requests, {bytes} bytes"
@@ -119,7 +124,7 @@ fn filter(browser: &Browser, session: &mut RawSession) {
         json!(wanted)
     );
     browser.wait(&is_wanted);
-    let (count, bytes) = requests(browser);
+    let (count, bytes) = requests(browser, "children");
     assert!(
         count <= 8 && bytes < 100_000,
         "{count} requests, {bytes} bytes"
@@ -134,6 +139,53 @@ fn filter(browser: &Browser, session: &mut RawSession) {
     assert_eq!(
         browser.run(&format!("return {}.includes('other')", names()), &[]),
         false
+    );
+}
+
+#[test]
+#[ignore = "drives a browser"]
+fn a_large_value_and_a_long_history_take_few_requests() {
+    let Some(browser) = or_skip("large data in a browser", Browser::start()) else {
+        return;
+    };
+    let settings = [
+        ("history.enabled", "true"),
+        ("history.minFreeMegabytes", "0"),
+        ("maxSessionTimeout", "600000"),
+    ];
+    let Some(site) = Site::start(&settings) else {
+        return;
+    };
+    let mut session = RawSession::open(&site.server.address(), None, 600_000).expect("a session");
+    browser.go(&format!("http://127.0.0.1:{}/", site.port));
+    log_in(&browser);
+    browser.run("performance.clearResourceTimings()", &[]);
+    edit_large_data(&browser, &mut session);
+    // The znode, its data for the editor, the change, and the znode again.
+    let (count, bytes) = requests(&browser, "node|data");
+    assert!(
+        count <= 5 && bytes < 1_300_000,
+        "{count} requests, {bytes} bytes"
+    );
+
+    write_changes(&mut session, site.port, CHANGES);
+    browser.run("location.hash = '#/history/app'", &[]);
+    let rows =
+        |name: &str| format!("document.querySelectorAll('[aria-label=\"{name}\"] tbody tr')");
+    browser.wait(&format!("{}.length === 100", rows("Changes")));
+    browser.wait(&format!("{}.length === 1", rows("Differences")));
+    browser.wait(&format!("{}.length === 1", rows("The tree at that moment")));
+    let (count, bytes) = requests(&browser, "history");
+    assert!(
+        count <= 4 && bytes < 100_000,
+        "{count} requests, {bytes} bytes"
+    );
+    browser.click("Load older changes");
+    browser.wait(&format!("{}.length === 200", rows("Changes")));
+    let (count, bytes) = requests(&browser, "history");
+    assert!(
+        count == 1 && bytes < 100_000,
+        "{count} requests, {bytes} bytes"
     );
 }
 

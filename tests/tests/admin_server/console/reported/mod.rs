@@ -1,7 +1,9 @@
-//! Figures with large data: `ZOARIUM_CONSOLE_FIGURES=<changes>` with a release build prints them. The
-//! value is the number of changes in the history.
+//! Figures of faults, and with large data: `ZOARIUM_CONSOLE_FIGURES=<changes>` with a release build prints them. The
+//! value is the number of changes in the history. With a value below 1,000,000, the large znode has
+//! only this number of children.
 
-pub(super) mod screenshots;
+mod faults;
+mod screenshots;
 
 use std::time::{Duration, Instant};
 
@@ -15,14 +17,21 @@ use super::lists::fill;
 use super::{Visit, found};
 use crate::site::Site;
 
-/// Number of children of the large znode.
-const CHILDREN: usize = 1_000_000;
+/// Maximum number of children of the large znode.
+const CHILDREN_MAX: usize = 1_000_000;
 /// Size of the edited data, in bytes.
 const DATA_BYTES: usize = 1_000_000;
 /// Requests that are in flight at a time while the history is written.
 const BATCH: usize = 2_000;
 /// Time limit for the history to record all changes.
 const RECORDED_LIMIT: Duration = Duration::from_secs(1_800);
+
+/// Returns the value of the variable, with which a person runs these tests.
+fn asked() -> Option<usize> {
+    let value = std::env::var_os("ZOARIUM_CONSOLE_FIGURES")?;
+    let value = value.to_str().and_then(|text| text.parse().ok());
+    Some(value.expect("the number of changes"))
+}
 
 /// Runs statements in the page, and returns the milliseconds until an expression is true.
 fn measure(browser: &Browser, statements: &str, until: &str) -> f64 {
@@ -34,7 +43,7 @@ fn measure(browser: &Browser, statements: &str, until: &str) -> f64 {
     browser.run_to_its_end(&script).as_f64().expect("a time")
 }
 
-/// Prints a figure and the time that was measured for it.
+/// Prints a figure.
 fn report(name: &str, value: impl Into<Value>) {
     println!("{}", json!({ "figure": name, "value": value.into() }));
 }
@@ -50,37 +59,50 @@ fn first_paint(browser: &Browser, base: &str) {
     report("page weight, compressed bytes", browser.run(bytes, &[]));
 }
 
-fn many_children(browser: &Browser, session: &mut RawSession) {
-    fill(session, CHILDREN);
-    let named = |name: &str| {
+fn many_children(browser: &Browser, session: &mut RawSession, children: usize) {
+    fill(session, children);
+    let digits = children.to_string().len();
+    let number = |of_million: usize| format!("{:0digits$}", children * of_million / 1_000_000);
+    let named = |number: &str| {
         format!(
-            "[...document.querySelectorAll('.tree .name')].some((one) => one.textContent === '{name}')"
+            "[...document.querySelectorAll('.tree .name')]\
+             .some((one) => one.textContent === 'item-{number}')"
         )
     };
+    let first = number(0);
     let rows = measure(
         browser,
-        "location.hash = '#/tree/big/item-0000000'",
-        &named("item-0000000"),
+        &format!("location.hash = '#/tree/big/item-{first}'"),
+        &named(&first),
     );
-    report("first rows of 1,000,000 children, ms", rows);
+    report(&format!("first rows of {children} children, ms"), rows);
     let jump = measure(
         browser,
-        "location.hash = '#/tree/big/item-0900000'",
-        "document.querySelector('[role=treeitem][aria-selected=true]')?.ariaLabel === 'item-0900000'",
+        &format!("location.hash = '#/tree/big/item-{}'", number(900_000)),
+        &format!(
+            "document.querySelector('[role=treeitem][aria-selected=true]')?.ariaLabel === 'item-{}'",
+            number(900_000)
+        ),
     );
     report("jump to a row, ms", jump);
+    let wanted = number(12_345);
     let filter = measure(
         browser,
-        "const box = document.querySelector('.filter'); box.value = '012345';\
-         box.dispatchEvent(new Event('input'))",
-        &named("item-0012345"),
+        &format!(
+            "const box = document.querySelector('.filter'); box.value = '{wanted}';\
+             box.dispatchEvent(new Event('input'))"
+        ),
+        &format!(
+            "{} && document.querySelectorAll('.tree .name').length < 10",
+            named(&wanted)
+        ),
     );
     report("filter, ms", filter);
     let heap = browser.run("return performance.memory.usedJSHeapSize", &[]);
     report("heap of the browser, bytes", heap);
 }
 
-fn large_data(browser: &Browser, session: &mut RawSession) {
+pub(super) fn edit_large_data(browser: &Browser, session: &mut RawSession) {
     let line = "0123456789 0123456789 0123456789 0123456789 0123456789 01234567\n";
     let data = line.repeat(DATA_BYTES / line.len());
     let write = Request::Write(create("/large", data, flags::PERSISTENT));
@@ -94,8 +116,7 @@ fn large_data(browser: &Browser, session: &mut RawSession) {
         &format!("Boolean({content})"),
     );
     report("open the editor with 1 MB, ms", opened);
-    let edit = format!("{content}.focus(); document.execCommand('insertText', false, 'x')");
-    browser.run(&edit, &[]);
+    browser.press(&["x"]);
     browser.wait("document.querySelector('.edit .primary').disabled === false");
     let saved = measure(
         browser,
@@ -106,7 +127,7 @@ fn large_data(browser: &Browser, session: &mut RawSession) {
 }
 
 /// Writes changes, and waits until the history has recorded them.
-fn write_changes(session: &mut RawSession, port: u16, changes: usize) {
+pub(super) fn write_changes(session: &mut RawSession, port: u16, changes: usize) {
     let start = Instant::now();
     let write = Request::Write(create("/app", "", flags::PERSISTENT));
     assert_eq!(session.call(&write).expect("an answer").err, 0);
@@ -132,11 +153,9 @@ fn write_changes(session: &mut RawSession, port: u16, changes: usize) {
 #[test]
 #[ignore = "drives a browser"]
 fn figures_with_large_data() {
-    let Some(changes) = std::env::var_os("ZOARIUM_CONSOLE_FIGURES") else {
+    let Some(changes) = asked() else {
         return;
     };
-    let changes = changes.to_str().and_then(|text| text.parse().ok());
-    let changes: usize = changes.expect("the number of changes");
     let Some(browser) = or_skip("figures of the console", Browser::start()) else {
         return;
     };
@@ -152,8 +171,8 @@ fn figures_with_large_data() {
     let base = format!("http://127.0.0.1:{}/", site.port);
     first_paint(&browser, &base);
     log_in(&browser);
-    many_children(&browser, &mut session);
-    large_data(&browser, &mut session);
+    many_children(&browser, &mut session, changes.min(CHILDREN_MAX));
+    edit_large_data(&browser, &mut session);
     write_changes(&mut session, site.port, changes);
     let painted = measure(
         &browser,
