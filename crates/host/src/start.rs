@@ -96,7 +96,9 @@ impl<D: Disk> StartFiles<D> {
         let ids = settings.session_ids;
         let state = Arc::new(ServerState::new(tree, settings.tick_ms, ids));
         let due = Arc::<Mutex<_>>::default();
-        let mut snapshots = SnapshotWork::<D>::new(disk.clone(), dirs.clone(), snapshots, due);
+        let history = DurableLog::new(disk.clone(), dirs.clone(), history, trigger(), end);
+        let log = history.end().clone();
+        let mut snapshots = SnapshotWork::<D>::new(disk.clone(), dirs.clone(), snapshots, log, due);
         let mut first = None;
         let write_first = || {
             first = snapshots.write_at_once(&*state, now_ms)?;
@@ -109,7 +111,7 @@ impl<D: Disk> StartFiles<D> {
         };
         Ok(Started {
             state,
-            history: DurableLog::new(disk, dirs, history, trigger(), end),
+            history,
             recovered,
             snapshots,
             first,
@@ -186,6 +188,25 @@ mod tests {
         files.begin(found, settings, trigger, || 0).unwrap()
     }
 
+    /// Appends a transaction that is not on disk before the next commit.
+    fn append(history: &mut DurableLog<RealDisk>, session: SessionId, zxid: Zxid) {
+        let txn = Txn::CreateSession { timeout_ms: 4000 };
+        let record = TxnRecord {
+            header: TxnHeader {
+                session,
+                cxid: 0,
+                zxid,
+                time_ms: 0,
+                op: txn.op().number(),
+            },
+            txn,
+            digest: None,
+        };
+        let mut logged = Vec::new();
+        record.encode(&mut logged);
+        history.append(zxid, &logged, || 1).unwrap();
+    }
+
     #[test]
     fn a_server_continues_after_its_log_and_starts_with_a_snapshot() {
         let dir = tempfile::tempdir().unwrap();
@@ -194,21 +215,7 @@ mod tests {
             let mut first = start(dir.path());
             let written = first.first.take().map(|written| written.zxid);
             assert_eq!((written, first.is_due), (Some(Zxid::ZERO), false));
-            let txn = Txn::CreateSession { timeout_ms: 4000 };
-            let record = TxnRecord {
-                header: TxnHeader {
-                    session,
-                    cxid: 0,
-                    zxid,
-                    time_ms: 0,
-                    op: txn.op().number(),
-                },
-                txn,
-                digest: None,
-            };
-            let mut logged = Vec::new();
-            record.encode(&mut logged);
-            first.history.append(zxid, &logged, || 1).unwrap();
+            append(&mut first.history, session, zxid);
             first.history.commit().unwrap();
         }
         let again = start(dir.path());
@@ -265,5 +272,42 @@ mod tests {
         started.snapshots.request_snapshot(SnapshotReason::Due);
         started.state.establish();
         assert_eq!(write_all(&mut started), [Zxid::ZERO]);
+    }
+
+    /// Otherwise a power failure could leave a log with a gap that only this snapshot bridges.
+    #[test]
+    fn a_snapshot_gets_its_name_after_everything_in_it_is_in_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut started = start(dir.path());
+        let named = |zxid: u64| {
+            dir.path()
+                .join(format!("version-2/snapshot.{zxid:x}"))
+                .exists()
+        };
+        started.state.establish();
+        let until_whole = |started: &mut Started<RealDisk>| {
+            while !started.snapshots.waits_for_log() {
+                let step = started.snapshots.step(&*started.state, 1, || 0, || ());
+                assert!(step.unwrap().is_none());
+            }
+        };
+        // Other members form a quorum, so the transaction is applied before it is on this disk.
+        started.state.tree_mut().raise_last_zxid(Zxid(1));
+        started.snapshots.request_snapshot(SnapshotReason::Operator);
+        until_whole(&mut started);
+        append(&mut started.history, SessionId(7), Zxid(1));
+        // Still not on disk.
+        let step = started.snapshots.step(&*started.state, 1, || 0, || ());
+        assert!(step.unwrap().is_none() && started.snapshots.waits_for_log() && !named(1));
+        started.history.commit().unwrap();
+        assert_eq!(write_all(&mut started), [Zxid(1)]);
+        assert!(named(1));
+        // A snapshot that waits ends with its role.
+        started.state.tree_mut().raise_last_zxid(Zxid(2));
+        started.snapshots.request_snapshot(SnapshotReason::Operator);
+        until_whole(&mut started);
+        started.state.begin_unestablished();
+        assert!(write_all(&mut started).is_empty());
+        assert!(!named(2) && started.snapshots.writing().is_none());
     }
 }

@@ -7,6 +7,11 @@
 //! A snapshot is written to the disk only from a [`DurableReader`]. TRUNC removes the snapshots
 //! whose names are above the target. A snapshot with a lower name is kept with all its content. It
 //! may therefore contain parts of later transactions only if these are committed.
+//!
+//! A snapshot gets its name only when the log on disk contains every transaction of which the
+//! snapshot may contain a part ([`NewSnapshot::is_logged`]). Otherwise a power failure could leave a
+//! log with a gap, which only this one snapshot bridges: an older snapshot and this log would lead to
+//! another tree.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +22,8 @@ use storage::{
     remove_other_snapshots,
 };
 use tree::{CurrentGeneration, Generation, SnapshotCursor, Tree};
+
+use crate::log_end::LogEnd;
 
 /// Position in a tree that is read piece by piece.
 #[derive(Debug)]
@@ -138,6 +145,10 @@ pub struct NewSnapshot<D: Disk> {
     settings: SnapshotSettings,
     reader: TreeReader,
     writer: SnapshotWriter<D>,
+    /// Trailer at the time of the last piece.
+    trailer: SnapshotTrailer,
+    /// Last transaction of the tree at the time of the last piece.
+    end: Zxid,
 }
 
 impl<D: Disk> NewSnapshot<D> {
@@ -158,8 +169,10 @@ impl<D: Disk> NewSnapshot<D> {
             disk,
             dirs,
             settings,
+            end: zxid,
             reader,
             writer,
+            trailer: SnapshotTrailer::default(),
         })
     }
 
@@ -185,7 +198,23 @@ impl<D: Disk> NewSnapshot<D> {
         bytes: usize,
         chunk: &mut Vec<u8>,
     ) -> Result<bool, TreeReplaced> {
-        self.reader.read(tree, generation, bytes, chunk)
+        let more = self.reader.read(tree, generation, bytes, chunk)?;
+        let settings = &self.settings;
+        let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
+        self.end = tree.last_zxid();
+        self.trailer = SnapshotTrailer {
+            digest: settings
+                .digest_enabled
+                .then_some((digest_zxid, digest.cast_signed())),
+            last_zxid: settings.serialize_last_zxid.then_some(self.end),
+        };
+        Ok(more)
+    }
+
+    /// Returns whether the log on disk contains every transaction of which the pieces so far may
+    /// contain a part. A snapshot that is not logged must not be finished.
+    pub fn is_logged(&self, log: &LogEnd) -> bool {
+        self.end <= log.get()
     }
 
     /// Writes a piece.
@@ -196,43 +225,28 @@ impl<D: Disk> NewSnapshot<D> {
         self.writer.write(chunk)
     }
 
-    /// Returns the trailer: the zxid from which digests can be compared, and the current last
-    /// transaction. Between this call and [`NewSnapshot::finish`], the files must not be loaded or
-    /// truncated.
+    /// Checks that the tree still contains the history in which the snapshot began. Between this
+    /// call and [`NewSnapshot::finish`], the files must not be loaded or truncated.
     ///
     /// # Errors
     /// If the generation has changed.
-    pub fn trailer(
-        &self,
-        tree: &Tree,
-        generation: Generation,
-    ) -> Result<SnapshotTrailer, TreeReplaced> {
-        self.reader.check(generation)?;
-        let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
-        let settings = &self.settings;
-        Ok(SnapshotTrailer {
-            digest: settings
-                .digest_enabled
-                .then_some((digest_zxid, digest.cast_signed())),
-            last_zxid: settings.serialize_last_zxid.then_some(tree.last_zxid()),
-        })
+    pub fn check(&self, generation: Generation) -> Result<(), TreeReplaced> {
+        self.reader.check(generation)
     }
 
-    /// Renames the snapshot to its final name. If `takes_over` is set, it is a leader's history
+    /// Writes the trailer and renames the snapshot to its final name. The trailer contains the zxid
+    /// from which digests can be compared, and the last transaction of which the snapshot may
+    /// contain a part. If `takes_over` is set, it is a leader's history
     /// that replaces this server's own, whose snapshots are removed.
     ///
     /// # Errors
     /// If the snapshot cannot be written, or if other snapshots cannot be removed.
-    pub fn finish(
-        self,
-        trailer: SnapshotTrailer,
-        takes_over: bool,
-    ) -> Result<PathBuf, StorageError> {
+    pub fn finish(self, takes_over: bool) -> Result<PathBuf, StorageError> {
         let zxid = self.zxid();
         if takes_over {
             note_seam(&*self.disk, &self.dirs, zxid)?;
         }
-        let path = self.writer.finish(trailer)?;
+        let path = self.writer.finish(self.trailer)?;
         if takes_over {
             remove_other_snapshots(&*self.disk, &self.dirs, zxid)?;
         }
@@ -264,8 +278,7 @@ pub fn write_snapshot<D: Disk>(
         more = read.expect(same);
         snapshot.write(&chunk)?;
     }
-    let trailer = snapshot.trailer(tree, generation).expect(same);
-    snapshot.finish(trailer, false)
+    snapshot.finish(false)
 }
 
 /// Size of a piece while no other thread waits for the tree, bytes.

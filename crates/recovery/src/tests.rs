@@ -280,8 +280,8 @@ fn a_snapshot_in_progress_is_abandoned_when_its_history_may_change() {
     current.begin_unestablished();
     let next = current.get();
     assert_eq!(snapshot.read(&tree, next, 1, &mut chunk), Err(TreeReplaced));
-    assert!(snapshot.trailer(&tree, first).is_ok());
-    assert_eq!(snapshot.trailer(&tree, next), Err(TreeReplaced));
+    assert!(snapshot.check(first).is_ok());
+    assert_eq!(snapshot.check(next), Err(TreeReplaced));
     let ordered_before = DurableReader::taken_over(&tree, next, first);
     assert_eq!(ordered_before.err(), Some(TreeReplaced));
     assert!(DurableReader::taken_over(&tree, next, next).is_ok());

@@ -17,7 +17,7 @@ fn actions(text: &str) -> impl Iterator<Item = &str> {
 fn each_recorded_action_is_a_step_of_the_model() {
     let model = std::fs::read_to_string(Path::new(MODEL).join("Trace.tla")).expect("model");
     let mut seen = BTreeSet::new();
-    for seed in 1..=8 {
+    for seed in 1..=16 {
         let trace = record(seed, 3, 600);
         assert_eq!(trace.violation, None, "seed {seed}");
         assert_eq!(actions(&trace.text).count(), trace.events, "seed {seed}");

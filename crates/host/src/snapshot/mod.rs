@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proto::Zxid;
-use recovery::{DurableReader, NewSnapshot, SnapshotSettings};
+use recovery::{DurableReader, LogEnd, NewSnapshot, SnapshotSettings};
 use replica::{Input, State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
@@ -24,6 +24,7 @@ pub struct StateSnapshot<D: Disk> {
     of: Option<Synchronised>,
     begun_ms: i64,
     chunk: Vec<u8>,
+    is_whole: bool,
 }
 
 /// Progress of a snapshot.
@@ -31,7 +32,9 @@ pub struct StateSnapshot<D: Disk> {
 pub(super) enum SnapshotProgress {
     /// More pieces must be written.
     More,
-    /// Everything is written. The file does not have its final name yet.
+    /// Everything is written, but the log on disk does not contain all of it yet.
+    NotLogged,
+    /// Everything is written and logged. The file does not have its final name yet.
     Whole,
     /// The snapshot is abandoned, because the tree has been or will be replaced. The snapshot might
     /// contain data that is never committed.
@@ -95,6 +98,7 @@ impl<D: Disk> StateSnapshot<D> {
             of,
             begun_ms,
             chunk: Vec::new(),
+            is_whole: false,
         }))
     }
 
@@ -108,22 +112,31 @@ impl<D: Disk> StateSnapshot<D> {
         self.snapshot.bytes()
     }
 
-    /// Reads about `bytes` bytes during a short hold of the tree, and writes them after it.
+    /// Returns whether everything is written, so that the snapshot only waits for the log.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Reads about `bytes` bytes during a short hold of the tree, and writes them after it. If
+    /// everything is written, checks whether the log contains it.
     ///
     /// # Errors
     /// If the bytes cannot be written.
     pub(super) fn write_some(
         &mut self,
         state: &impl State,
+        log: &LogEnd,
         bytes: usize,
     ) -> Result<SnapshotProgress, StorageError> {
         let Self {
             snapshot, chunk, ..
         } = self;
         chunk.clear();
-        chunk.reserve(bytes);
-        // The hold is shared and short, so writers wait for at most one chunk.
-        let more = {
+        let more = if self.is_whole {
+            snapshot.check(state.generation()).map(|()| false)
+        } else {
+            chunk.reserve(bytes);
+            // The hold is shared and short, so writers wait for at most one chunk.
             let tree = state.tree();
             snapshot.read(&tree, state.generation(), bytes, chunk)
         };
@@ -132,10 +145,13 @@ impl<D: Disk> StateSnapshot<D> {
             return Ok(SnapshotProgress::GivenUp);
         };
         snapshot.write(chunk)?;
+        self.is_whole = !more;
         Ok(if more {
             SnapshotProgress::More
-        } else {
+        } else if self.snapshot.is_logged(log) {
             SnapshotProgress::Whole
+        } else {
+            SnapshotProgress::NotLogged
         })
     }
 
@@ -149,19 +165,15 @@ impl<D: Disk> StateSnapshot<D> {
         self,
         state: &impl State,
     ) -> Result<Option<WrittenSnapshot>, StorageError> {
-        let trailer = {
-            let tree = state.tree();
-            self.snapshot.trailer(&tree, state.generation())
-        };
-        let Ok(trailer) = trailer else {
+        if self.snapshot.check(state.generation()).is_err() {
             self.log_abandoned();
             return Ok(None);
-        };
+        }
         let (zxid, of) = (self.zxid(), self.of);
         let input = of.map(|Synchronised { attempt, .. }| Input::SnapshotWritten { attempt, zxid });
         Ok(Some(WrittenSnapshot {
             zxid,
-            path: self.snapshot.finish(trailer, of.is_some())?,
+            path: self.snapshot.finish(of.is_some())?,
             begun_ms: self.begun_ms,
             input,
         }))

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use recovery::SnapshotSettings;
+use recovery::{LogEnd, SnapshotSettings};
 use replica::{State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
 
@@ -16,6 +16,7 @@ pub struct SnapshotWork<D: Disk> {
     disk: Arc<D>,
     dirs: DataDirs,
     settings: SnapshotSettings,
+    log: Arc<LogEnd>,
     due: Arc<Mutex<DueSnapshots>>,
     waiting: VecDeque<SnapshotReason>,
     snapshot: Option<(SnapshotReason, StateSnapshot<D>)>,
@@ -36,17 +37,20 @@ pub enum SnapshotReason {
 }
 
 impl<D: Disk> SnapshotWork<D> {
-    /// Creates an empty queue. `due` is shared with the code that requests due snapshots.
+    /// Creates an empty queue. `log` is the end of the log that belongs to the snapshots, and `due`
+    /// is shared with the code that requests due snapshots.
     pub fn new(
         disk: Arc<D>,
         dirs: DataDirs,
         settings: SnapshotSettings,
+        log: Arc<LogEnd>,
         due: Arc<Mutex<DueSnapshots>>,
     ) -> Self {
         Self {
             disk,
             dirs,
             settings,
+            log,
             due,
             waiting: VecDeque::new(),
             snapshot: None,
@@ -72,6 +76,12 @@ impl<D: Disk> SnapshotWork<D> {
     /// Returns the snapshot that is being written.
     pub fn writing(&self) -> Option<&StateSnapshot<D>> {
         self.snapshot.as_ref().map(|(_, snapshot)| snapshot)
+    }
+
+    /// Returns whether the snapshot in progress is written, but must not get its name before the log
+    /// on disk contains everything that is in it.
+    pub fn waits_for_log(&self) -> bool {
+        self.writing().is_some_and(StateSnapshot::is_whole)
     }
 
     /// Abandons all snapshots. The file of a snapshot in progress is removed.
@@ -125,8 +135,8 @@ impl<D: Disk> SnapshotWork<D> {
         };
         let written = match begun {
             None => None,
-            Some(mut snapshot) => match snapshot.write_some(state, bytes)? {
-                SnapshotProgress::More => {
+            Some(mut snapshot) => match snapshot.write_some(state, &self.log, bytes)? {
+                SnapshotProgress::More | SnapshotProgress::NotLogged => {
                     self.snapshot = Some((wanted, snapshot));
                     return Ok(None);
                 }

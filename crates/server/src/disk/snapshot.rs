@@ -31,6 +31,9 @@ use crate::inbox::InputSink;
 /// Exit code if a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
 const EXIT_SNAPSHOT: u8 = 10;
 
+/// Pause between two checks of the log. The log is rarely behind a snapshot, and then by one sync.
+const LOG_CHECK_PAUSE: Duration = Duration::from_millis(2);
+
 /// Reason for a snapshot.
 enum RequestReason {
     /// Enough transactions have been logged since the last snapshot.
@@ -344,6 +347,10 @@ impl<D: Disk> Snapshotter<D> {
                 .work
                 .step(&*self.state, bytes, clock::session_ms, || files.lock());
             written = stepped?;
+            if self.work.waits_for_log() {
+                std::thread::sleep(LOG_CHECK_PAUSE);
+                continue;
+            }
             let bytes = self.work.writing().map_or(0, StateSnapshot::bytes);
             if self.may_pause(wanted)
                 && let Some(rest) = pace.next_pause(bytes, begun.elapsed())

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::mpsc;
 
+use recovery::LogEnd;
 use replica::{Input, State as _};
 use storage::{DataDirs, RealDisk};
 
@@ -26,11 +27,14 @@ fn snapshotter_for(
 ) -> (Snapshotter<RealDisk>, SnapshotRequests, SnapshotEnd) {
     let (disk, dirs) = (Arc::new(RealDisk), DataDirs::unlocked(dir, dir));
     let settings = snapshot_settings(&server.frontend.view.config().storage);
+    let log = Arc::new(LogEnd::new(
+        server.frontend.view.server_state().tree().last_zxid(),
+    ));
     Snapshotter::new(
         SnapshotParts {
             state: server.frontend.view.server_state().clone(),
             metrics: server.metrics.clone(),
-            work: SnapshotWork::new(disk, dirs, settings, Arc::default()),
+            work: SnapshotWork::new(disk, dirs, settings, log, Arc::default()),
         },
         Failure::default(),
         core,

@@ -159,9 +159,15 @@ impl<C: StepChecks> SimHost<C> {
         Ok(())
     }
 
-    /// Completes the pending jobs of the disk just before the power fails.
+    /// Completes the pending jobs of the disk just before the power fails. The snapshot has a thread
+    /// of its own, so it may be complete before the log.
     pub(crate) fn finish_disk_jobs(&mut self) {
-        drop(self.carry_out());
-        while self.disk.snapshots.writing().is_some() && self.step_snapshot().is_ok() {}
+        if self.disk.snapshots.writing().is_none() || self.world.random.percent(50) {
+            drop(self.carry_out());
+        }
+        while self.disk.snapshots.writing().is_some()
+            && self.step_snapshot().is_ok()
+            && !self.disk.snapshots.waits_for_log()
+        {}
     }
 }

@@ -1,10 +1,11 @@
-//! Invariant: the files of a server lead to the common tree, whichever of its snapshots is loaded.
+//! Invariant: the files of a server lead to the common tree, whichever of its snapshots is loaded,
+//! and its log has no gap that only one snapshot bridges.
 
 use proto::{Epoch, Sid, Zxid};
 use recovery::recover_tree;
 use simulation::configured::{dirs_of, history_settings};
 use simulation::settings::EnsembleSettings;
-use storage::{DataDirs, Disk, last_seam};
+use storage::{DataDirs, Disk, last_logged_zxid, last_seam};
 use testkit::SimDisk;
 
 use crate::history::History;
@@ -14,15 +15,20 @@ use crate::invariants::digest::Digests;
 pub(crate) const NAME: &str = "snapshots contain only established transactions";
 
 /// Returns the end and the digest of each tree on this disk, which is each loadable snapshot with
-/// the log replayed on it.
+/// the log replayed on it. Omits snapshots that another history has replaced.
 ///
-/// The result omits a tree if the log does not cover all changes that its snapshot may partly
-/// contain. It also omits snapshots that another history has replaced.
-fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Vec<(Zxid, u64)> {
+/// # Errors
+/// If the log does not contain all changes that a snapshot may partly contain. An older snapshot
+/// would then lead to another tree.
+fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Result<Vec<(Zxid, u64)>, String> {
     let [data, log] = dirs_of(settings);
     let (left, dirs) = (disk.after_kill(), DataDirs::unlocked(data, log));
     let how = history_settings(false, settings);
     let seam = last_seam(&left, &dirs).ok().flatten();
+    let logged = last_logged_zxid(&left, &dirs, testkit::LIMITS)
+        .ok()
+        .flatten();
+    let logged = logged.unwrap_or(Zxid::ZERO);
     let mut trees = Vec::new();
     while let Ok(found) = recover_tree(&left, &dirs, &how.recovery, how.tree.clone()) {
         let recovered = found.recovered;
@@ -32,15 +38,22 @@ fn trees(disk: &SimDisk, settings: &EnsembleSettings) -> Vec<(Zxid, u64)> {
         // A leader commits transactions while it sends its tree. A snapshot received from a leader
         // therefore contains more than its trailer reports.
         let is_own = seam.is_none_or(|seam| seam < snapshot.zxid);
-        let covers = recovered.snapshot_info.covers();
-        if is_own && covers.is_none_or(|covers| covers <= recovered.last_zxid) {
+        if is_own {
+            let covers = recovered.snapshot_info.covers().unwrap_or_default();
+            let covers = covers.max(snapshot.zxid);
+            if covers > logged {
+                let name = snapshot.path.display();
+                return Err(format!(
+                    "{name} contains transactions up to {covers}, but the log ends at {logged}"
+                ));
+            }
             trees.push((found.tree.last_zxid(), found.tree.digest()));
         }
         if !is_own || left.remove(&snapshot.path).is_err() {
             break;
         }
     }
-    trees
+    Ok(trees)
 }
 
 /// Checks the disk of a server that is about to start, or at the end of the run. `newest` is the
@@ -56,7 +69,8 @@ pub(crate) fn compare(
     if disk.has_rotted() {
         return Ok(());
     }
-    for (last, digest) in trees(disk, settings) {
+    let trees = trees(disk, settings).map_err(|text| format!("on disk of server {sid}: {text}"))?;
+    for (last, digest) in trees {
         // If a new configuration immediately replaces a leader, this leader establishes its epoch
         // but serves no client. The model then does not know the tree at the start of that epoch.
         if last.counter() == 0 && last.epoch() > newest {
