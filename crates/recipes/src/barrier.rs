@@ -6,9 +6,9 @@ use proto::ErrorCode;
 
 use crate::error::{Error, Result};
 use crate::names::Layout;
-use crate::place::{Queue, QueueEntry};
-use crate::session::{check_path, connected, insist, make_directory, may_pass};
-use crate::watched::{WatchEnd, ended};
+use crate::queue_entry::{Queue, QueueEntry};
+use crate::session::{check_path, connected, is_transient, make_directory, retry};
+use crate::watched::{WatchEnd, watch_ended};
 
 /// Barrier that blocks all waiters while its znode exists.
 ///
@@ -55,7 +55,7 @@ impl Barrier {
     /// # Errors
     /// If a server refuses the operation.
     pub async fn set(&self) -> Result<()> {
-        make(&self.client, &self.path).await
+        create_with_parents(&self.client, &self.path).await
     }
 
     /// Opens the barrier. Succeeds if the barrier is already open.
@@ -74,7 +74,7 @@ impl Barrier {
     /// # Errors
     /// If the session has ended, or a server refuses the read.
     pub async fn wait(&self) -> Result<()> {
-        while until_changed(&self.client, &self.path).await? == WatchEnd::ReadAgain {}
+        while wait_for_change(&self.client, &self.path).await? == WatchEnd::ReadAgain {}
         Ok(())
     }
 }
@@ -140,22 +140,22 @@ impl DoubleBarrier {
     pub async fn enter(&self) -> Result<Inside> {
         let client = &self.queue.client;
         let kind = Create::ephemeral();
-        let mut place = self.queue.join_as(MEMBER, &Bytes::new(), &kind).await?;
+        let mut entry = self.queue.join_as(MEMBER, &Bytes::new(), &kind).await?;
         loop {
             connected(client).await?;
             let (ready, watch) = match client.watch_exists(&self.ready()).await {
                 Ok(answer) => answer,
-                Err(error) if may_pass(client, &error) => continue,
+                Err(error) if is_transient(client, &error) => continue,
                 Err(error) => return Err(error.into()),
             };
             let members = self.list().await?;
-            if !members.iter().any(|name| name == place.name()) {
+            if !members.iter().any(|name| name == entry.name()) {
                 // Either the session has ended, or an operator has deleted the znode.
-                place = self.queue.join_as(MEMBER, &Bytes::new(), &kind).await?;
+                entry = self.queue.join_as(MEMBER, &Bytes::new(), &kind).await?;
                 continue;
             }
             if ready.is_none() && members.len() < self.members {
-                ended(client, Ok((ready, members, watch))).await?;
+                watch_ended(client, Ok((ready, members, watch))).await?;
                 continue;
             }
             let opened = match ready {
@@ -164,10 +164,10 @@ impl DoubleBarrier {
             };
             let Some(opened) = opened else { continue };
             // The session may have ended meanwhile, and the znode with it.
-            if place.is_certain() {
+            if entry.is_certain() {
                 return Ok(Inside {
                     barrier: self.clone(),
-                    place,
+                    entry,
                     opened,
                 });
             }
@@ -179,7 +179,7 @@ impl DoubleBarrier {
     async fn open(&self) -> Result<Option<i64>> {
         let (client, ready) = (&self.queue.client, self.ready());
         let kind = Create::persistent();
-        match insist(client, || client.create2(&ready, "", &kind)).await {
+        match retry(client, || client.create2(&ready, "", &kind)).await {
             Ok((_, stat)) => Ok(Some(stat.czxid)),
             Err(error) => match error.code() {
                 Some(ErrorCode::NodeExists | ErrorCode::NoNode) => Ok(None),
@@ -191,11 +191,11 @@ impl DoubleBarrier {
     /// Removes the last member, and closes the barrier if it is still open since `opened`.
     ///
     /// One transaction does both. A new member would otherwise find the barrier open.
-    async fn close_with(&self, place: QueueEntry, opened: i64) -> Result<()> {
+    async fn close_with(&self, entry: QueueEntry, opened: i64) -> Result<()> {
         if !self.is_open_since(opened).await? {
-            return place.leave().await;
+            return entry.leave().await;
         }
-        if place.leave_with(&self.ready()).await? {
+        if entry.leave_with(&self.ready()).await? {
             return Ok(());
         }
         self.close(opened).await
@@ -203,7 +203,7 @@ impl DoubleBarrier {
 
     async fn is_open_since(&self, opened: i64) -> Result<bool> {
         let (client, ready) = (&self.queue.client, self.ready());
-        let stat = insist(client, || client.exists(&ready)).await?;
+        let stat = retry(client, || client.exists(&ready)).await?;
         Ok(stat.is_some_and(|stat| stat.czxid == opened))
     }
 
@@ -215,12 +215,12 @@ impl DoubleBarrier {
     async fn close(&self, opened: i64) -> Result<()> {
         let (client, ready) = (&self.queue.client, self.ready());
         loop {
-            let stat = match insist(client, || client.set_data(&ready, "", -1)).await {
+            let stat = match retry(client, || client.set_data(&ready, "", -1)).await {
                 Ok(stat) if stat.czxid == opened => stat,
                 Err(error) if error.code() != Some(ErrorCode::NoNode) => return Err(error.into()),
                 _ => return Ok(()),
             };
-            match insist(client, || client.delete(&ready, stat.version)).await {
+            match retry(client, || client.delete(&ready, stat.version)).await {
                 Err(error) if error.code() == Some(ErrorCode::BadVersion) => {}
                 Err(error) if error.code() != Some(ErrorCode::NoNode) => return Err(error.into()),
                 _ => return Ok(()),
@@ -242,7 +242,7 @@ impl DoubleBarrier {
 #[must_use = "dropping it removes the member without waiting for the others"]
 pub struct Inside {
     barrier: DoubleBarrier,
-    place: QueueEntry,
+    entry: QueueEntry,
     /// Transaction that opened the barrier for this round.
     opened: i64,
 }
@@ -258,12 +258,12 @@ impl Inside {
     pub async fn leave(self) -> Result<()> {
         let Self {
             barrier,
-            place,
+            entry,
             opened,
         } = self;
         let client = &barrier.queue.client;
-        let own = place.name().to_owned();
-        let mut place = Some(place);
+        let own = entry.name().to_owned();
+        let mut entry = Some(entry);
         let mut inside = None;
         loop {
             let mut members = barrier.list().await?;
@@ -279,14 +279,14 @@ impl Inside {
                 [first, ..] => first,
             };
             if members.first() != Some(&own)
-                && let Some(place) = place.take()
+                && let Some(entry) = entry.take()
             {
-                place.leave().await?;
+                entry.leave().await?;
             }
-            until_changed(client, &format!("{directory}/{other}")).await?;
+            wait_for_change(client, &format!("{directory}/{other}")).await?;
         }
-        if let Some(place) = place {
-            return barrier.close_with(place, opened).await;
+        if let Some(entry) = entry {
+            return barrier.close_with(entry, opened).await;
         }
         // The last member closes the barrier, unless its session ended first.
         if barrier.is_open_since(opened).await? {
@@ -301,16 +301,16 @@ const READY: &str = "ready";
 const MEMBER: &str = "member";
 
 /// Waits until a znode changes or is deleted. A missing znode is not watched.
-async fn until_changed(client: &Client, path: &str) -> Result<WatchEnd> {
+async fn wait_for_change(client: &Client, path: &str) -> Result<WatchEnd> {
     connected(client).await?;
-    ended(client, client.watch_data(path).await).await
+    watch_ended(client, client.watch_data(path).await).await
 }
 
 /// Creates a persistent znode and its parent directories. Succeeds if the znode exists.
-pub(crate) async fn make(client: &Client, path: &str) -> Result<()> {
+pub(crate) async fn create_with_parents(client: &Client, path: &str) -> Result<()> {
     let kind = Create::persistent();
     loop {
-        match insist(client, || client.create(path, "", &kind)).await {
+        match retry(client, || client.create(path, "", &kind)).await {
             Ok(_) => return Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => return Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => {
@@ -325,7 +325,7 @@ pub(crate) async fn make(client: &Client, path: &str) -> Result<()> {
 
 /// Deletes a znode. Succeeds if the znode is missing.
 pub(crate) async fn delete(client: &Client, path: &str) -> Result<()> {
-    match insist(client, || client.delete(path, -1)).await {
+    match retry(client, || client.delete(path, -1)).await {
         Ok(()) => Ok(()),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(()),
         Err(error) => Err(error.into()),

@@ -116,20 +116,20 @@ impl Counter {
         shown: impl Fn(i64) -> String,
     ) -> Result<i64> {
         let mut conflicts = 0;
-        let mut held = None;
+        let mut guard = None;
         loop {
             if let Some((lock, conflicts_max)) = &self.promotion
-                && held.is_none()
+                && guard.is_none()
                 && conflicts >= *conflicts_max
             {
-                held = Some(lock.acquire().await?);
+                guard = Some(lock.acquire().await?);
             }
             let read = self.value.get().await?;
             let number = self.decode(&read.data)?;
-            let next = result(number).ok_or_else(|| self.misfit(shown(number)))?;
+            let next = result(number).ok_or_else(|| self.invalid_number(shown(number)))?;
             let data = self.encode(next)?;
             if self.value.try_set(&read, data).await?.is_some() {
-                if let Some(guard) = held {
+                if let Some(guard) = guard {
                     // The write was conditional, so it is valid even if the lock was lost.
                     let _ = guard.release().await;
                 }
@@ -157,7 +157,7 @@ impl Counter {
         }
     }
 
-    fn misfit(&self, what: String) -> Error {
+    fn invalid_number(&self, what: String) -> Error {
         let path = self.value.path.clone();
         Error::Number { path, what }
     }
@@ -171,7 +171,8 @@ impl Counter {
                 .ok()
                 .map(|data| i32::from_be_bytes(data).into()),
         };
-        number.ok_or_else(|| self.misfit(format!("{:02x?}", data.get(..32).unwrap_or(data))))
+        number
+            .ok_or_else(|| self.invalid_number(format!("{:02x?}", data.get(..32).unwrap_or(data))))
     }
 
     fn encode(&self, number: i64) -> Result<Bytes> {
@@ -179,7 +180,7 @@ impl Counter {
             Width::Long => Ok(Bytes::copy_from_slice(&number.to_be_bytes())),
             Width::Int => match i32::try_from(number) {
                 Ok(number) => Ok(Bytes::copy_from_slice(&number.to_be_bytes())),
-                Err(_) => Err(self.misfit(number.to_string())),
+                Err(_) => Err(self.invalid_number(number.to_string())),
             },
         }
     }

@@ -5,7 +5,7 @@ use client::Client;
 
 use crate::error::Result;
 use crate::names::{ELECTIONS, Layout, ordered};
-use crate::place::Queue;
+use crate::queue_entry::Queue;
 use crate::session::{check_path, data_of};
 
 /// Election that this client observes.

@@ -9,16 +9,16 @@ use bytes::Bytes;
 use client::{Client, Create, Error as ClientError, MultiOp};
 use proto::ErrorCode;
 
-use crate::barrier::make;
+use crate::barrier::create_with_parents;
 use crate::error::{Error, Result};
 use crate::item::{Naming, in_order, parse};
 use crate::names::Layout;
 use crate::once::{Markers, TxnOutcome};
-use crate::place::Queue as Contenders;
-use crate::session::{check_path, children_of, connected, data_of, may_pass};
+use crate::queue_entry::Queue as Contenders;
+use crate::session::{check_path, children_of, connected, data_of, is_transient};
 use crate::taken::{Taken, take};
 use crate::wall_clock::now_ms;
-use crate::watched::ended;
+use crate::watched::watch_ended;
 
 /// State that is common to all kinds of queues whose items are locked.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Items {
                     if error.code() != Some(ErrorCode::NoNode) {
                         return Err(error.into());
                     }
-                    make(&self.client, &self.directory).await?;
+                    create_with_parents(&self.client, &self.directory).await?;
                 }
                 TxnOutcome::Gone { is_known: true } => {}
                 TxnOutcome::Gone { is_known: false } => {
@@ -109,8 +109,8 @@ impl Items {
         let items = in_order(items, self.naming);
         let mut unreadable = self.unreadable.lock();
         if !unreadable.is_empty() {
-            let there: HashSet<_> = items.iter().copied().collect();
-            unreadable.retain(|name| there.contains(name.as_str()));
+            let existing: HashSet<_> = items.iter().copied().collect();
+            unreadable.retain(|name| existing.contains(name.as_str()));
         }
         let free = items.into_iter();
         let free = free.filter(|name| !locks.contains(name) && !unreadable.contains(*name));
@@ -204,7 +204,7 @@ impl Items {
         // The directory exists as long as this znode does.
         let marker = self.markers.get().await?;
         let pass = |error: ClientError| {
-            if may_pass(&self.client, &error) {
+            if is_transient(&self.client, &error) {
                 Ok(())
             } else {
                 Err(Error::from(error))
@@ -214,7 +214,7 @@ impl Items {
             Ok(watched) => watched,
             Err(error) if error.code() == Some(ErrorCode::NoNode) => {
                 self.markers.put_back(marker);
-                return make(&self.client, &self.directory).await;
+                return create_with_parents(&self.client, &self.directory).await;
             }
             Err(error) => return pass(error),
         };
@@ -228,8 +228,11 @@ impl Items {
         let lock_names: Vec<_> = locks.iter().map(|name| name.to_string()).collect();
         let (free, next_due) = self.free(&item_names, &lock_names);
         if free.is_empty() {
-            let mut item_end = pin!(ended(&self.client, Ok((items, stat, item_watch))));
-            let mut lock_end = pin!(ended(&self.client, Ok((locks, lock_stat, lock_watch))));
+            let mut item_end = pin!(watch_ended(&self.client, Ok((items, stat, item_watch))));
+            let mut lock_end = pin!(watch_ended(
+                &self.client,
+                Ok((locks, lock_stat, lock_watch))
+            ));
             let due = async {
                 match next_due {
                     Some(next_due) => tokio::time::sleep(next_due).await,

@@ -10,9 +10,9 @@ use tokio::task::JoinHandle;
 use crate::election::{Participant, participants};
 use crate::error::{Error, Result};
 use crate::names::{LATCHES, Layout};
-use crate::place::{Doubt, Queue, QueueEntry, WaitOutcome};
+use crate::queue_entry::{Doubt, Queue, QueueEntry, WaitOutcome};
 use crate::selector::Leadership;
-use crate::session::{check_path, connected, either_changes, until_other};
+use crate::session::{check_path, connected, wait_for_either, wait_until_changed};
 
 /// Candidate for leadership, from its start until it is closed or dropped. Once it has become the
 /// leader, it leads until then or until the end of its session.
@@ -95,7 +95,7 @@ impl LeaderLatch {
     /// Returns the leadership if this candidate leads and the client is connected.
     pub fn leadership(&self) -> Option<Leadership> {
         match &*self.standing.borrow() {
-            LatchState::Leading(place) if place.is_certain() => Some(Leadership::of(place)),
+            LatchState::Leading(entry) if entry.is_certain() => Some(Leadership::of(entry)),
             _ => None,
         }
     }
@@ -115,13 +115,13 @@ impl LeaderLatch {
         loop {
             state.mark_unchanged();
             if let LatchState::Over(error) = &*standing.borrow_and_update() {
-                return Err(self.over(error.as_ref()));
+                return Err(self.end_error(error.as_ref()));
             }
             if let Some(leadership) = self.leadership() {
                 return Ok(leadership);
             }
-            if !either_changes(&mut standing, &mut state).await {
-                return Err(self.over(None));
+            if !wait_for_either(&mut standing, &mut state).await {
+                return Err(self.end_error(None));
             }
         }
     }
@@ -130,10 +130,10 @@ impl LeaderLatch {
     /// candidate does not lead.
     pub async fn yields(&self) {
         let token = || self.leadership().map(|leadership| leadership.token());
-        until_other(&self.queue.client, self.standing.clone(), token).await;
+        wait_until_changed(&self.queue.client, self.standing.clone(), token).await;
     }
 
-    fn over(&self, error: Option<&Error>) -> Error {
+    fn end_error(&self, error: Option<&Error>) -> Error {
         let path = self.queue.directory.clone();
         error.cloned().unwrap_or(Error::Closed { path })
     }
@@ -175,40 +175,40 @@ impl LatchTask {
         let end = tokio::select! {
             biased;
             _ = stopped.wait_for(|stopped| *stopped) => None,
-            error = self.stand() => Some(error),
+            error = self.run_election() => Some(error),
         };
         let before = self.standing.send_replace(LatchState::Over(end));
-        if let LatchState::Leading(place) = before
-            && let Some(place) = Arc::into_inner(place)
-            && let Err(error) = place.leave().await
+        if let LatchState::Leading(entry) = before
+            && let Some(entry) = Arc::into_inner(entry)
+            && let Err(error) = entry.leave().await
         {
             tracing::warn!(%error, "cannot delete the znode of a candidate");
         }
     }
 
     /// Takes part in the election. Returns the first permanent error.
-    async fn stand(&self) -> Error {
+    async fn run_election(&self) -> Error {
         loop {
-            let place = match self.queue.join("latch-", &self.id).await {
-                Ok(place) => Arc::new(place),
+            let entry = match self.queue.join("latch-", &self.id).await {
+                Ok(entry) => Arc::new(entry),
                 Err(error) => return error,
             };
-            if let Err(error) = self.keep(&place).await {
+            if let Err(error) = self.lead_in_turns(&entry).await {
                 return error;
             }
         }
     }
 
-    /// Alternates between waiting and leading until the place is lost.
-    async fn keep(&self, place: &Arc<QueueEntry>) -> Result<()> {
+    /// Alternates between waiting and leading until the entry is lost.
+    async fn lead_in_turns(&self, entry: &Arc<QueueEntry>) -> Result<()> {
         loop {
-            if place.wait().await? == WaitOutcome::Gone {
+            if entry.wait().await? == WaitOutcome::Gone {
                 return Ok(());
             }
-            let leading = LatchState::Leading(Arc::clone(place));
+            let leading = LatchState::Leading(Arc::clone(entry));
             self.standing.send_replace(leading);
-            let doubt = place.doubt().await;
-            tracing::info!(path = place.path(), ?doubt, "leadership is uncertain");
+            let doubt = entry.wait_for_doubt().await;
+            tracing::info!(path = entry.path(), ?doubt, "leadership is uncertain");
             self.standing.send_replace(LatchState::Waiting);
             if doubt == Doubt::Gone {
                 return Ok(());

@@ -56,11 +56,11 @@ impl MultiLock {
     /// See [`Mutex::acquire`]. Locks that were already acquired are released in the background, in
     /// reverse order.
     pub async fn acquire(&self) -> Result<MultiGuard> {
-        let mut taken = MultiGuard { guards: Vec::new() };
+        let mut acquired = MultiGuard { guards: Vec::new() };
         for lock in &self.locks {
-            taken.guards.push(lock.acquire().await?);
+            acquired.guards.push(lock.acquire().await?);
         }
-        Ok(taken)
+        Ok(acquired)
     }
 
     /// Acquires the locks only if all of them are free.
@@ -69,17 +69,17 @@ impl MultiLock {
     /// See [`Mutex::acquire`]. Locks that were already acquired are released in the background, in
     /// reverse order.
     pub async fn try_acquire(&self) -> Result<Option<MultiGuard>> {
-        let mut taken = MultiGuard { guards: Vec::new() };
+        let mut acquired = MultiGuard { guards: Vec::new() };
         for lock in &self.locks {
             match lock.try_acquire().await? {
-                Some(guard) => taken.guards.push(guard),
+                Some(guard) => acquired.guards.push(guard),
                 None => {
-                    taken.release().await?;
+                    acquired.release().await?;
                     return Ok(None);
                 }
             }
         }
-        Ok(Some(taken))
+        Ok(Some(acquired))
     }
 }
 

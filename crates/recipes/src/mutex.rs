@@ -8,14 +8,14 @@ use client::{Client, MultiOp};
 use proto::ErrorCode;
 
 use crate::error::Result;
-use crate::names::{LOCKS, Layout, hold_up_curator, ordered};
-use crate::place::{Doubt, Queue, QueueEntry, Token};
-use crate::session::{check_path, connected, insist};
+use crate::names::{LOCKS, Layout, curator_blockers, ordered};
+use crate::queue_entry::{Doubt, Queue, QueueEntry, Token};
+use crate::session::{check_path, connected, retry};
 
 /// Data that requests the holder to release the lock.
 ///
 /// Source: Curator's Revoker.
-const LET_GO: &[u8] = b"__REVOKE__";
+const REVOCATION: &[u8] = b"__REVOKE__";
 
 /// Lock on a directory. Clones share the ownership of locks.
 ///
@@ -114,9 +114,9 @@ impl Mutex {
     /// # Errors
     /// If the session has ended, or a server refuses the creation.
     pub async fn acquire(&self) -> Result<LockGuard> {
-        let place = self.queue.acquire(self.word(), &self.data).await?;
+        let entry = self.queue.acquire(self.word(), &self.data).await?;
         Ok(LockGuard {
-            place: Arc::new(place),
+            entry: Arc::new(entry),
         })
     }
 
@@ -131,17 +131,17 @@ impl Mutex {
     /// See [`acquire`](Self::acquire).
     pub async fn requeue(&self, guard: LockGuard) -> Result<LockGuard> {
         let owner = self.owner_of(&guard);
-        let place = match Arc::try_unwrap(guard.place) {
-            Ok(place) => place,
-            Err(place) => return Ok(LockGuard { place }),
+        let entry = match Arc::try_unwrap(guard.entry) {
+            Ok(entry) => entry,
+            Err(entry) => return Ok(LockGuard { entry }),
         };
-        let queue = place.queue().clone();
-        let next = queue.acquire_after(place, self.word(), &self.data);
-        let place = Arc::new(next.await?);
+        let queue = entry.queue().clone();
+        let next = queue.acquire_after(entry, self.word(), &self.data);
+        let entry = Arc::new(next.await?);
         if let Some(owner) = owner {
-            self.owned.lock().insert(owner, Arc::downgrade(&place));
+            self.owned.lock().insert(owner, Arc::downgrade(&entry));
         }
-        Ok(LockGuard { place })
+        Ok(LockGuard { entry })
     }
 
     /// Acquires the lock only if it has no holder or waiters.
@@ -149,12 +149,12 @@ impl Mutex {
     /// # Errors
     /// See [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<LockGuard>> {
-        let place = self.queue.join(self.word(), &self.data).await?;
-        if place.is_granted().await? {
-            let place = Arc::new(place);
-            return Ok(Some(LockGuard { place }));
+        let entry = self.queue.join(self.word(), &self.data).await?;
+        if entry.is_granted().await? {
+            let entry = Arc::new(entry);
+            return Ok(Some(LockGuard { entry }));
         }
-        place.leave().await?;
+        entry.leave().await?;
         Ok(None)
     }
 
@@ -165,9 +165,9 @@ impl Mutex {
     /// # Errors
     /// See [`acquire`](Self::acquire).
     pub async fn acquire_as(&self, owner: &str) -> Result<LockGuard> {
-        while let Some(place) = self.owned_by(owner) {
-            match place.doubt_in(&self.queue.client.state().borrow()) {
-                None => return Ok(LockGuard { place }),
+        while let Some(entry) = self.owned_by(owner) {
+            match entry.doubt_in(&self.queue.client.state().borrow()) {
+                None => return Ok(LockGuard { entry }),
                 Some(Doubt::Gone) => break,
                 Some(Doubt::Disconnected) => {}
             }
@@ -175,16 +175,16 @@ impl Mutex {
         }
         let guard = self.acquire().await?;
         let mut owned = self.owned.lock();
-        owned.retain(|_, place| place.strong_count() > 0);
-        owned.insert(owner.to_owned(), Arc::downgrade(&guard.place));
+        owned.retain(|_, entry| entry.strong_count() > 0);
+        owned.insert(owner.to_owned(), Arc::downgrade(&guard.entry));
         drop(owned);
         Ok(guard)
     }
 
     fn owner_of(&self, guard: &LockGuard) -> Option<String> {
-        let place = Arc::downgrade(&guard.place);
+        let entry = Arc::downgrade(&guard.entry);
         let owned = self.owned.lock();
-        let mut owners = owned.iter().filter(|(_, known)| known.ptr_eq(&place));
+        let mut owners = owned.iter().filter(|(_, known)| known.ptr_eq(&entry));
         owners.next().map(|(owner, _)| owner.clone())
     }
 
@@ -224,7 +224,7 @@ impl Mutex {
                 return Ok(false);
             };
             let path = format!("{}/{holder}", self.queue.directory);
-            match insist(client, || client.set_data(&path, LET_GO, -1)).await {
+            match retry(client, || client.set_data(&path, REVOCATION, -1)).await {
                 Ok(_) => return Ok(true),
                 // The holder has released the lock. The next contender may already hold it.
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
@@ -241,7 +241,7 @@ impl Mutex {
     pub async fn strangers(&self) -> Result<Vec<String>> {
         let names = self.queue.list().await?.unwrap_or_default();
         let names = names.iter().map(String::as_str);
-        let found = hold_up_curator(names, LOCKS).into_iter();
+        let found = curator_blockers(names, LOCKS).into_iter();
         Ok(found.map(str::to_owned).collect())
     }
 }
@@ -250,36 +250,36 @@ impl Mutex {
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct LockGuard {
-    pub(crate) place: Arc<QueueEntry>,
+    pub(crate) entry: Arc<QueueEntry>,
 }
 
 impl LockGuard {
     /// Returns the token, which increases from holder to holder.
     pub fn token(&self) -> Token {
-        self.place.token()
+        self.entry.token()
     }
 
     /// Returns the path of the contender's znode.
     pub fn path(&self) -> &str {
-        self.place.path()
+        self.entry.path()
     }
 
     /// Returns whether the client is connected, in the session that holds the lock. Only
     /// [`in_doubt`](Self::in_doubt) detects that an operator deleted the znode.
     pub fn is_certain(&self) -> bool {
-        self.place.is_certain()
+        self.entry.is_certain()
     }
 
     /// Waits until another client may soon hold the lock. Work under the lock must then stop.
     pub async fn in_doubt(&self) -> Doubt {
-        self.place.doubt().await
+        self.entry.wait_for_doubt().await
     }
 
     /// Waits until another client requests the lock with [`Mutex::ask_for`] or Curator's `Revoker`,
     /// and returns true. Returns false if the lock is lost first. The lock stays held until it is
     /// released.
     pub async fn is_asked_for(&self) -> bool {
-        self.place.until_data(|data| data == LET_GO).await
+        self.entry.wait_for_data(|data| data == REVOCATION).await
     }
 
     /// Returns an operation that fails a multi unless the lock is still held. A write after this
@@ -290,8 +290,8 @@ impl LockGuard {
 
     /// Returns another guard of the owner. The last guard releases the lock.
     pub fn again(&self) -> Self {
-        let place = Arc::clone(&self.place);
-        Self { place }
+        let entry = Arc::clone(&self.entry);
+        Self { entry }
     }
 
     /// Releases the lock if this is the owner's last guard, and returns whether it was the last. If
@@ -302,8 +302,8 @@ impl LockGuard {
     /// may have held it meanwhile. [`Error::Client`](crate::Error::Client) if a server refuses the
     /// deletion. The end of the session then releases the lock.
     pub async fn release(self) -> Result<bool> {
-        match Arc::into_inner(self.place) {
-            Some(place) => place.release().await.map(|()| true),
+        match Arc::into_inner(self.entry) {
+            Some(entry) => entry.release().await.map(|()| true),
             None => Ok(false),
         }
     }

@@ -135,7 +135,7 @@ pub(crate) fn ordered<'a>(
 
 /// Returns children that a stock Curator peer treats as contenders before all others and therefore
 /// waits for indefinitely. Curator compares the whole name if it does not contain the word.
-pub(crate) fn hold_up_curator<'a>(
+pub(crate) fn curator_blockers<'a>(
     children: impl IntoIterator<Item = &'a str>,
     words: &[NamePrefix],
 ) -> Vec<&'a str> {
@@ -148,17 +148,17 @@ pub(crate) fn hold_up_curator<'a>(
 /// Returns the number at the end of a contender's name: ten digits, or up to eleven characters with
 /// a sign.
 pub(crate) fn digits<'a>(name: &'a str, words: &[NamePrefix]) -> Option<&'a str> {
-    words.iter().find_map(|word| number_behind(name, word.text))
+    words.iter().find_map(|word| number_after(name, word.text))
 }
 
 fn parse(name: &str, words: &[NamePrefix]) -> Option<(i32, bool)> {
     words.iter().find_map(|word| {
-        let number = number_behind(name, word.text)?;
+        let number = number_after(name, word.text)?;
         Some((number.parse().ok()?, word.is_exclusive))
     })
 }
 
-fn number_behind<'a>(name: &'a str, word: &str) -> Option<&'a str> {
+fn number_after<'a>(name: &'a str, word: &str) -> Option<&'a str> {
     let (_, number) = name.rsplit_once(word)?;
     // The sign replaces one of the ten digits: `-000000001`.
     let (digits, places) = match number.strip_prefix('-') {
@@ -204,7 +204,7 @@ mod tests {
         let children = strangers.into_iter().chain([A]);
         assert_eq!(standing(children, A, LOCKS), QueueStanding::Granted);
         assert_eq!(
-            hold_up_curator(strangers.into_iter().chain([A, "a"]), LOCKS),
+            curator_blockers(strangers.into_iter().chain([A, "a"]), LOCKS),
             ["-x", "!", "0", "0000000000"]
         );
     }
@@ -250,7 +250,7 @@ mod tests {
             standing([r5, w4, r3, r2], r3, words),
             QueueStanding::Granted
         );
-        // A reader that was a writer keeps the writer's place.
+        // A reader that was a writer keeps the position of the writer.
         let downgraded = "b-__READ__0000000001";
         let held = [downgraded, r2, w4];
         assert_eq!(standing(held, downgraded, words), QueueStanding::Granted);

@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 
 use crate::barrier::delete;
 use crate::error::{Error, Result};
-use crate::session::{check_path, connected, delete_own, insist, make_directory};
-use crate::watched::{WatchEnd, ended};
+use crate::session::{check_path, connected, delete_own, make_directory, retry};
+use crate::watched::{WatchEnd, watch_ended};
 
 /// Ephemeral znode that is recreated after every deletion and in every new session, until this
 /// handle is closed or dropped.
@@ -134,10 +134,10 @@ impl PersistentNode {
                     return Ok(());
                 }
                 NodeState::There { .. } | NodeState::Missing => {}
-                NodeState::Over(error) => return Err(self.over(error.as_ref())),
+                NodeState::Over(error) => return Err(self.end_error(error.as_ref())),
             }
             if standing.changed().await.is_err() {
-                return Err(self.over(None));
+                return Err(self.end_error(None));
             }
         }
     }
@@ -148,7 +148,7 @@ impl PersistentNode {
         *data == *self.data.borrow() && is_in_session
     }
 
-    fn over(&self, error: Option<&Error>) -> Error {
+    fn end_error(&self, error: Option<&Error>) -> Error {
         let path = self.path.clone();
         error.cloned().unwrap_or(Error::Closed { path })
     }
@@ -201,13 +201,13 @@ impl NodeTask {
         while !*stopped.borrow() && end.is_none() {
             // The creation must not be cancelled, because the owner of the znode would then be
             // unknown.
-            end = match self.make().await {
+            end = match self.create().await {
                 Ok(found) => {
                     let path = self.path.clone();
                     let client = self.client.clone();
                     tokio::select! {
                         biased;
-                        kept = self.keep(found, &client, &path) => kept.err(),
+                        kept = self.watch_znode(found, &client, &path) => kept.err(),
                         _ = stopped.wait_for(|stopped| *stopped) => None,
                     }
                 }
@@ -227,11 +227,11 @@ impl NodeTask {
     }
 
     /// Creates the znode, unless it exists.
-    async fn make(&self) -> Result<Found> {
+    async fn create(&self) -> Result<Found> {
         loop {
             let data = self.data.borrow().clone();
             let create = || self.client.create(&self.path, data.clone(), &self.kind);
-            let Err(error) = insist(&self.client, create).await else {
+            let Err(error) = retry(&self.client, create).await else {
                 return Ok(Found::Created(data));
             };
             match error.code() {
@@ -243,7 +243,7 @@ impl NodeTask {
                 }
                 _ => return Err(error.into()),
             }
-            let existing = insist(&self.client, || self.client.exists(&self.path)).await?;
+            let existing = retry(&self.client, || self.client.exists(&self.path)).await?;
             if let Some(stat) = existing {
                 return Ok(if self.is_own(&stat) {
                     Found::Own
@@ -255,14 +255,14 @@ impl NodeTask {
     }
 
     /// Waits until the znode is deleted or its data must change.
-    async fn keep(&mut self, found: Found, client: &Client, path: &str) -> Result<()> {
+    async fn watch_znode(&mut self, found: Found, client: &Client, path: &str) -> Result<()> {
         let session = self.client.session_id();
         let data = self.data.borrow_and_update().clone();
         let is_own = !matches!(found, Found::Foreign);
         if is_own {
             if !matches!(&found, Found::Created(written) if *written == data) {
                 let set = || client.set_data(path, data.clone(), -1);
-                match insist(client, set).await {
+                match retry(client, set).await {
                     Ok(_) => {}
                     Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
                     Err(error) => return Err(error.into()),
@@ -271,7 +271,7 @@ impl NodeTask {
             let standing = NodeState::There { data, session };
             self.standing.send_replace(standing);
         }
-        let gone = gone(client, path, is_own, self.life);
+        let gone = wait_until_gone(client, path, is_own, self.life);
         let changed = self.data.changed();
         let kept = tokio::select! {
             biased;
@@ -302,7 +302,7 @@ impl NodeTask {
 }
 
 /// Waits until the znode is deleted, or until its ownership by this session differs from `is_own`.
-async fn gone(client: &Client, path: &str, is_own: bool, life: NodeLife) -> Result<()> {
+async fn wait_until_gone(client: &Client, path: &str, is_own: bool, life: NodeLife) -> Result<()> {
     loop {
         connected(client).await?;
         let read = client.watch_data(path).await;
@@ -312,7 +312,7 @@ async fn gone(client: &Client, path: &str, is_own: bool, life: NodeLife) -> Resu
         {
             return Ok(());
         }
-        if ended(client, read).await? == WatchEnd::Deleted {
+        if watch_ended(client, read).await? == WatchEnd::Deleted {
             return Ok(());
         }
     }

@@ -9,8 +9,8 @@ use client::{Client, Create, Error as ClientError, MultiOp, MultiResult};
 use proto::{ErrorCode, SessionId};
 
 use crate::error::Result;
-use crate::place::{Doubt, Queue as Contenders, QueueEntry};
-use crate::session::{connected, insist, may_pass};
+use crate::queue_entry::{Doubt, Queue as Contenders, QueueEntry};
+use crate::session::{connected, is_transient, retry};
 
 /// Data of a marker after a transaction.
 const DONE: &str = "done";
@@ -43,7 +43,7 @@ enum MarkerAnswer {
 /// Znode that guards transactions, one at a time.
 #[derive(Debug)]
 pub(crate) struct Marker {
-    place: QueueEntry,
+    entry: QueueEntry,
     version: i32,
     /// Whether a request without an answer may have been executed. The flag stays set when a future
     /// is dropped.
@@ -52,19 +52,19 @@ pub(crate) struct Marker {
 
 impl Marker {
     pub(crate) fn owner(&self) -> SessionId {
-        self.place.owner()
+        self.entry.owner()
     }
 
     pub(crate) fn is_certain(&self) -> bool {
-        self.place.is_certain()
+        self.entry.is_certain()
     }
 
     pub(crate) async fn doubt(&self) -> Doubt {
-        self.place.doubt().await
+        self.entry.wait_for_doubt().await
     }
 
     fn client(&self) -> &Client {
-        &self.place.queue().client
+        &self.entry.queue().client
     }
 
     /// Executes a transaction, retrying after lost connections. After a dropped future, the caller
@@ -75,7 +75,7 @@ impl Marker {
             MarkerAnswer::Done(results) => TxnOutcome::Done(results),
             // Other clients do not write this marker, and earlier requests have been settled.
             MarkerAnswer::Another => {
-                self.go_on();
+                self.begin_next();
                 TxnOutcome::Done(Vec::new())
             }
             MarkerAnswer::Refused(index, error) if !was_asked => {
@@ -106,13 +106,13 @@ impl Marker {
             MarkerAnswer::Refused(_, error) => return Err(error.into()),
             MarkerAnswer::Another => {}
         }
-        let (client, path) = (self.client().clone(), self.place.path());
-        let is_done = match insist(&client, || client.get_data(path)).await {
+        let (client, path) = (self.client().clone(), self.entry.path());
+        let is_done = match retry(&client, || client.get_data(path)).await {
             Ok((data, _)) => data.as_deref() != Some(GIVEN_UP.as_bytes()),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        self.go_on();
+        self.begin_next();
         Ok(Some(is_done))
     }
 
@@ -120,13 +120,13 @@ impl Marker {
     /// an answer.
     async fn ask(&mut self, data: &'static str, ops: &[MultiOp]) -> Result<(MarkerAnswer, bool)> {
         let client = self.client().clone();
-        let mut all = vec![MultiOp::set_data(self.place.path(), data, self.version)];
+        let mut all = vec![MultiOp::set_data(self.entry.path(), data, self.version)];
         all.extend_from_slice(ops);
         loop {
             let was_asked = std::mem::replace(&mut self.is_asked, true);
             let error = match client.multi(&all).await {
                 Ok(results) => {
-                    self.go_on();
+                    self.begin_next();
                     let results = results.into_iter().skip(1).collect();
                     return Ok((MarkerAnswer::Done(results), was_asked));
                 }
@@ -146,7 +146,7 @@ impl Marker {
                     self.is_asked = was_asked;
                     MarkerAnswer::Refused(index - 1, error)
                 }
-                _ if may_pass(&client, &error) => {
+                _ if is_transient(&client, &error) => {
                     if matches!(error, ClientError::Unreachable { .. }) {
                         self.is_asked = was_asked;
                     }
@@ -159,7 +159,7 @@ impl Marker {
         }
     }
 
-    fn go_on(&mut self) {
+    fn begin_next(&mut self) {
         self.version += 1;
         self.is_asked = false;
     }
@@ -199,7 +199,7 @@ impl Markers {
         }
         let (data, kind) = (Bytes::new(), Create::ephemeral());
         Ok(Marker {
-            place: self.contenders.join_as(MARKER, &data, &kind).await?,
+            entry: self.contenders.join_as(MARKER, &data, &kind).await?,
             version: 0,
             is_asked: false,
         })

@@ -9,9 +9,9 @@ use client::Client;
 use crate::error::{Error, Result};
 use crate::mutex::{LockGuard, Mutex};
 use crate::names::Layout;
-use crate::party::{Party, shallow};
+use crate::party::{Party, identifiers_in};
 use crate::session::{check_path, child, connected};
-use crate::watched::ended;
+use crate::watched::watch_ended;
 
 /// Default time without a change of members, as in kazoo.
 const QUIET_TIME: Duration = Duration::from_secs(30);
@@ -93,14 +93,14 @@ impl SetPartitioner {
     /// If the session has ended, or a server refuses a request.
     pub async fn share(&self) -> Result<Share<'_>> {
         loop {
-            let members = self.settled().await?;
-            let Some(items) = divided(&self.items, &members, &self.identifier) else {
+            let members = self.stable_members().await?;
+            let Some(items) = items_of_member(&self.items, &members, &self.identifier) else {
                 continue;
             };
             let acquired = tokio::select! {
                 biased;
                 acquired = self.acquire(&items) => Some(acquired?),
-                other = self.other_than(&members) => other.map(|()| None)?,
+                other = self.wait_for_other_members(&members) => other.map(|()| None)?,
             };
             if let Some(guards) = acquired {
                 return Ok(Share {
@@ -124,17 +124,17 @@ impl SetPartitioner {
     }
 
     /// Waits until the members have not changed for the quiet time, and returns them.
-    async fn settled(&self) -> Result<Vec<String>> {
+    async fn stable_members(&self) -> Result<Vec<String>> {
         loop {
             self.party.is_there().await?;
             let read = self.client.watch_children(&self.pool()).await;
             let members = match &read {
-                Ok((names, ..)) => shallow(names.iter().map(|name| &**name)),
+                Ok((names, ..)) => identifiers_in(names.iter().map(|name| &**name)),
                 Err(_) => Vec::new(),
             };
             tokio::select! {
                 biased;
-                end = ended(&self.client, read) => {
+                end = watch_ended(&self.client, read) => {
                     end?;
                 }
                 () = tokio::time::sleep(self.quiet_time) => return Ok(members),
@@ -143,16 +143,16 @@ impl SetPartitioner {
     }
 
     /// Waits until the members have changed.
-    async fn other_than(&self, members: &[String]) -> Result<()> {
+    async fn wait_for_other_members(&self, members: &[String]) -> Result<()> {
         loop {
             connected(&self.client).await?;
             let read = self.client.watch_children(&self.pool()).await;
             if let Ok((names, ..)) = &read
-                && shallow(names.iter().map(|name| &**name)) != members
+                && identifiers_in(names.iter().map(|name| &**name)) != members
             {
                 return Ok(());
             }
-            ended(&self.client, read).await?;
+            watch_ended(&self.client, read).await?;
         }
     }
 
@@ -167,7 +167,7 @@ impl SetPartitioner {
 }
 
 /// Returns the items of one member, or `None` if it is not a member.
-fn divided(items: &BTreeSet<String>, members: &[String], own: &str) -> Option<Vec<String>> {
+fn items_of_member(items: &BTreeSet<String>, members: &[String], own: &str) -> Option<Vec<String>> {
     let first = members.iter().position(|member| member == own)?;
     let share = items.iter().skip(first).step_by(members.len());
     Some(share.cloned().collect())
@@ -216,7 +216,7 @@ impl Share<'_> {
             biased;
             () = doubtful => {}
             // An error means that the session has ended.
-            _ = self.of.other_than(&self.members) => {}
+            _ = self.of.wait_for_other_members(&self.members) => {}
         }
     }
 
@@ -243,8 +243,11 @@ mod tests {
         let items: Vec<String> = text(&["c", "a", "b", "d", "e"]);
         let items = BTreeSet::from_iter(items);
         let members: Vec<String> = text(&["x", "y"]);
-        assert_eq!(divided(&items, &members, "x").unwrap(), ["a", "c", "e"]);
-        assert_eq!(divided(&items, &members, "y").unwrap(), ["b", "d"]);
-        assert_eq!(divided(&items, &members, "z"), None);
+        assert_eq!(
+            items_of_member(&items, &members, "x").unwrap(),
+            ["a", "c", "e"]
+        );
+        assert_eq!(items_of_member(&items, &members, "y").unwrap(), ["b", "d"]);
+        assert_eq!(items_of_member(&items, &members, "z"), None);
     }
 }

@@ -103,7 +103,7 @@ impl Party {
     pub async fn members(&self) -> Result<Vec<String>> {
         let names = children_of(&self.client, &self.directory).await?;
         if self.is_shallow {
-            return Ok(shallow(names.iter().map(String::as_str)));
+            return Ok(identifiers_in(names.iter().map(String::as_str)));
         }
         let mut members = Vec::new();
         for name in names.iter().filter(|name| name.contains(WORD)) {
@@ -121,7 +121,7 @@ impl Party {
 }
 
 /// Returns the sorted identifiers in the names of members.
-pub(crate) fn shallow<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn identifiers_in<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let identifier = |name: &'a str| name.split_once('-').map_or(name, |(_, id)| id).to_owned();
     let mut found: Vec<_> = names.into_iter().map(identifier).collect();
     found.sort();

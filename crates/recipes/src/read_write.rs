@@ -8,8 +8,8 @@ use client::{Client, Create, MultiOp};
 use crate::error::{Error, Result};
 use crate::mutex::LockGuard;
 use crate::names::{Layout, READERS_AND_WRITERS};
-use crate::place::{Doubt, Queue, QueueEntry, Token};
-use crate::session::{check_path, insist};
+use crate::queue_entry::{Doubt, Queue, QueueEntry, Token};
+use crate::session::{check_path, retry};
 
 /// Lock with readers, which share it, and writers, which hold it alone. The order of arrival
 /// applies to both, so writers do not starve.
@@ -69,9 +69,9 @@ impl ReadWriteLock {
     /// # Errors
     /// See [`crate::Mutex::acquire`].
     pub async fn read(&self) -> Result<LockGuard> {
-        let place = self.queue.acquire(self.words().0, &self.data).await?;
-        let place = Arc::new(place);
-        Ok(LockGuard { place })
+        let entry = self.queue.acquire(self.words().0, &self.data).await?;
+        let entry = Arc::new(entry);
+        Ok(LockGuard { entry })
     }
 
     /// Waits for the lock and holds it alone.
@@ -79,8 +79,8 @@ impl ReadWriteLock {
     /// # Errors
     /// See [`crate::Mutex::acquire`].
     pub async fn write(&self) -> Result<WriteGuard> {
-        let place = self.queue.acquire(self.words().1, &self.data).await?;
-        Ok(WriteGuard { place })
+        let entry = self.queue.acquire(self.words().1, &self.data).await?;
+        Ok(WriteGuard { entry })
     }
 
     fn words(&self) -> (&'static str, &'static str) {
@@ -100,28 +100,28 @@ fn words(layout: Layout) -> (&'static str, &'static str) {
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct WriteGuard {
-    place: QueueEntry,
+    entry: QueueEntry,
 }
 
 impl WriteGuard {
     /// Returns the token, which increases from writer to writer.
     pub fn token(&self) -> Token {
-        self.place.token()
+        self.entry.token()
     }
 
     /// Returns the path of the contender's znode.
     pub fn path(&self) -> &str {
-        self.place.path()
+        self.entry.path()
     }
 
     /// Returns whether the lock is certainly held. See [`LockGuard::is_certain`].
     pub fn is_certain(&self) -> bool {
-        self.place.is_certain()
+        self.entry.is_certain()
     }
 
     /// Waits until the lock is in doubt. See [`LockGuard::in_doubt`].
     pub async fn in_doubt(&self) -> Doubt {
-        self.place.doubt().await
+        self.entry.wait_for_doubt().await
     }
 
     /// Returns an operation that fails a multi unless the lock is held. See [`LockGuard::check`].
@@ -141,24 +141,24 @@ impl WriteGuard {
     /// If a server refuses the creation of the reader's znode. The lock is then released.
     /// [`Error::NotHeld`] if the lock was already lost, because another client may hold it.
     pub async fn downgrade(self) -> Result<LockGuard> {
-        let queue = self.place.queue();
-        let name = format!("{}{}", words(queue.layout).0, self.place.digits());
+        let queue = self.entry.queue();
+        let name = format!("{}{}", words(queue.layout).0, self.entry.digits());
         let kind = Create::ephemeral();
         let reader = queue.join_as(&name, &Bytes::new(), &kind).await?;
-        // The reader did not wait for its turn. It is entitled to its place only if the writer's
+        // The reader did not wait for its turn. It is entitled to its entry only if the writer's
         // znode still exists. The server that answers has applied the reader's creation, and
         // therefore all earlier deletions.
-        let writer = self.place.path();
+        let writer = self.entry.path();
         let client = &queue.client;
-        let there = insist(client, || client.exists(writer)).await?;
-        if there.is_none() {
+        let stat = retry(client, || client.exists(writer)).await?;
+        if stat.is_none() {
             reader.leave().await?;
             let path = queue.directory.clone();
             return Err(Error::NotHeld { path });
         }
-        self.place.leave().await?;
-        let place = Arc::new(reader);
-        Ok(LockGuard { place })
+        self.entry.leave().await?;
+        let entry = Arc::new(reader);
+        Ok(LockGuard { entry })
     }
 
     /// Releases the lock.
@@ -166,6 +166,6 @@ impl WriteGuard {
     /// # Errors
     /// See [`LockGuard::release`].
     pub async fn release(self) -> Result<()> {
-        self.place.release().await
+        self.entry.release().await
     }
 }

@@ -5,7 +5,7 @@ use client::Client;
 
 use crate::error::Result;
 use crate::names::{LOCKS, Layout};
-use crate::place::{Queue, QueueEntry, Token};
+use crate::queue_entry::{Queue, QueueEntry, Token};
 use crate::session::check_path;
 
 /// Candidate that runs a future while it leads, and drops the future as soon as the leadership is
@@ -92,9 +92,9 @@ impl LeaderSelector {
         &self,
         lead: impl FnOnce(Leadership) -> F,
     ) -> Result<Option<F::Output>> {
-        let place = self.queue.acquire(self.word(), &self.id).await?;
-        let led = lead_at(&place, lead).await;
-        place.leave().await?;
+        let entry = self.queue.acquire(self.word(), &self.id).await?;
+        let led = lead_while_held(&entry, lead).await;
+        entry.leave().await?;
         Ok(led)
     }
 
@@ -112,25 +112,25 @@ impl LeaderSelector {
     /// # Errors
     /// If the session has ended, or a server refuses the creation.
     pub async fn run<F: Future>(&self, mut lead: impl FnMut(Leadership) -> F) -> Result<()> {
-        let mut place = self.queue.acquire(self.word(), &self.id).await?;
+        let mut entry = self.queue.acquire(self.word(), &self.id).await?;
         loop {
-            lead_at(&place, &mut lead).await;
-            let next = self.queue.acquire_after(place, self.word(), &self.id);
-            place = next.await?;
+            lead_while_held(&entry, &mut lead).await;
+            let next = self.queue.acquire_after(entry, self.word(), &self.id);
+            entry = next.await?;
         }
     }
 }
 
-/// Runs the future while this place is certainly held.
-async fn lead_at<F: Future>(
-    place: &QueueEntry,
+/// Runs the future while the entry is certainly held.
+async fn lead_while_held<F: Future>(
+    entry: &QueueEntry,
     lead: impl FnOnce(Leadership) -> F,
 ) -> Option<F::Output> {
-    let leadership = Leadership::of(place);
+    let leadership = Leadership::of(entry);
     tokio::select! {
         biased;
-        doubt = place.doubt() => {
-            tracing::info!(path = place.path(), ?doubt, "leadership is uncertain");
+        doubt = entry.wait_for_doubt() => {
+            tracing::info!(path = entry.path(), ?doubt, "leadership is uncertain");
             None
         }
         led = lead(leadership) => Some(led),
@@ -145,10 +145,10 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    pub(crate) fn of(place: &QueueEntry) -> Self {
+    pub(crate) fn of(entry: &QueueEntry) -> Self {
         Self {
-            token: place.token(),
-            path: place.path().to_owned(),
+            token: entry.token(),
+            path: entry.path().to_owned(),
         }
     }
 

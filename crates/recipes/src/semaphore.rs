@@ -5,9 +5,9 @@ use client::{Client, MultiOp};
 
 use crate::error::{Error, Result};
 use crate::names::{LOCKS, Layout, NamePrefix, exclusive};
-use crate::place::{Doubt, Queue, QueueEntry, Token};
-use crate::session::{check_path, connected, may_pass};
-use crate::watched::ended;
+use crate::queue_entry::{Doubt, Queue, QueueEntry, Token};
+use crate::session::{check_path, connected, is_transient};
+use crate::watched::watch_ended;
 
 /// Set of leases with a maximum number of holders. Waiters are served in the order of arrival.
 ///
@@ -115,18 +115,18 @@ impl Semaphore {
         };
         loop {
             let gate = self.gate.acquire(word, &Bytes::new()).await?;
-            let place = self.leases.join("lease-", &self.data).await?;
-            let has_room = tokio::select! {
+            let entry = self.leases.join("lease-", &self.data).await?;
+            let is_granted = tokio::select! {
                 biased;
-                has_room = self.wait_for_room(&place) => has_room?,
+                is_granted = self.wait_for_lease(&entry) => is_granted?,
                 // A waiter that lost the gate joins the queue of the gate again.
-                () = gate.gone() => false,
+                () = gate.wait_until_lost() => false,
             };
-            if has_room {
+            if is_granted {
                 gate.leave().await?;
-                return Ok(Lease { place });
+                return Ok(Lease { entry });
             }
-            place.leave().await?;
+            entry.leave().await?;
         }
     }
 
@@ -149,30 +149,30 @@ impl Semaphore {
 
     /// Waits until the number of leases is at most the maximum, and returns true. Returns false if
     /// this contender's own lease is lost first.
-    async fn wait_for_room(&self, place: &QueueEntry) -> Result<bool> {
+    async fn wait_for_lease(&self, entry: &QueueEntry) -> Result<bool> {
         let client = &self.leases.client;
         loop {
             connected(client).await?;
-            if !place.is_certain() {
+            if !entry.is_certain() {
                 // Either the session has changed, or the connection was just lost.
-                if place.doubt_in(&client.state().borrow()) == Some(Doubt::Gone) {
+                if entry.doubt_in(&client.state().borrow()) == Some(Doubt::Gone) {
                     return Ok(false);
                 }
                 continue;
             }
             let (names, stat, watch) = match client.watch_children(&self.leases.directory).await {
                 Ok(answer) => answer,
-                Err(error) if may_pass(client, &error) => continue,
+                Err(error) if is_transient(client, &error) => continue,
                 Err(error) if error.code() == Some(proto::ErrorCode::NoNode) => return Ok(false),
                 Err(error) => return Err(error.into()),
             };
-            if !names.iter().any(|name| **name == *place.name()) {
+            if !names.iter().any(|name| **name == *entry.name()) {
                 return Ok(false);
             }
             if names.len() <= self.max {
-                return Ok(place.is_certain());
+                return Ok(entry.is_certain());
             }
-            ended(client, Ok((names, stat, watch))).await?;
+            watch_ended(client, Ok((names, stat, watch))).await?;
         }
     }
 }
@@ -209,28 +209,28 @@ impl Leases {
 #[derive(Debug)]
 #[must_use = "dropping it returns the lease"]
 pub struct Lease {
-    place: QueueEntry,
+    entry: QueueEntry,
 }
 
 impl Lease {
     /// Returns the token. Tokens of leases are unique and increase.
     pub fn token(&self) -> Token {
-        self.place.token()
+        self.entry.token()
     }
 
     /// Returns the path of the lease's znode.
     pub fn path(&self) -> &str {
-        self.place.path()
+        self.entry.path()
     }
 
     /// Returns whether the lease is certainly held. See [`crate::LockGuard::is_certain`].
     pub fn is_certain(&self) -> bool {
-        self.place.is_certain()
+        self.entry.is_certain()
     }
 
     /// Waits until the lease is in doubt. See [`crate::LockGuard::in_doubt`].
     pub async fn in_doubt(&self) -> Doubt {
-        self.place.doubt().await
+        self.entry.wait_for_doubt().await
     }
 
     /// Returns an operation that fails a multi unless the lease is held. See
@@ -244,6 +244,6 @@ impl Lease {
     /// # Errors
     /// See [`crate::LockGuard::release`].
     pub async fn release(self) -> Result<()> {
-        self.place.release().await
+        self.entry.release().await
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn connected(client: &Client) -> Result<()> {
 
 /// Returns whether the request may succeed on another connection or, with renewal, in another
 /// session.
-pub(crate) fn may_pass(client: &Client, error: &ClientError) -> bool {
+pub(crate) fn is_transient(client: &Client, error: &ClientError) -> bool {
     error.is_connection_loss()
         || (client.is_renewed() && matches!(error, ClientError::SessionExpired { .. }))
 }
@@ -42,13 +42,13 @@ pub(crate) fn may_pass(client: &Client, error: &ClientError) -> bool {
 ///
 /// # Errors
 /// If a server refuses the request, or the session has ended.
-pub(crate) async fn insist<T, F>(client: &Client, ask: impl Fn() -> F) -> Result<T, ClientError>
+pub(crate) async fn retry<T, F>(client: &Client, ask: impl Fn() -> F) -> Result<T, ClientError>
 where
     F: Future<Output = client::Result<T>>,
 {
     loop {
         match ask().await {
-            Err(error) if may_pass(client, &error) => {
+            Err(error) if is_transient(client, &error) => {
                 if connected(client).await.is_err() {
                     return Err(error);
                 }
@@ -87,7 +87,7 @@ pub(crate) fn child(directory: &str, name: &str) -> Result<String> {
 
 /// Returns the sorted names of a znode's children. The list is empty if the znode is missing.
 pub(crate) async fn children_of(client: &Client, path: &str) -> Result<Vec<String>> {
-    let names = match insist(client, || client.get_children(path)).await {
+    let names = match retry(client, || client.get_children(path)).await {
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Vec::new(),
         other => other?,
     };
@@ -98,7 +98,7 @@ pub(crate) async fn children_of(client: &Client, path: &str) -> Result<Vec<Strin
 
 /// Returns the data of a znode, or `None` if the znode is missing.
 pub(crate) async fn data_of(client: &Client, path: &str) -> Result<Option<Bytes>> {
-    match insist(client, || client.get_data(path)).await {
+    match retry(client, || client.get_data(path)).await {
         Ok((data, _)) => Ok(Some(data.unwrap_or_default())),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
         Err(error) => Err(error.into()),
@@ -117,7 +117,7 @@ pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
         };
         let container = Create::container();
         let make = || client.create(above, "", &container);
-        match insist(client, make).await {
+        match retry(client, make).await {
             Ok(_) => {}
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => {}
             // A server has meanwhile deleted an empty parent. The caller tries again.
@@ -149,7 +149,7 @@ pub(crate) async fn delete_own(
                 client.sync(path).await?;
                 client.get_data(path).await
             };
-            match insist(client, look).await {
+            match retry(client, look).await {
                 Ok((data, stat)) if is_own(data.as_ref(), &stat) => {}
                 Err(error) if error.code() != Some(ErrorCode::NoNode) => return Err(error),
                 _ => return Ok(()),
@@ -159,7 +159,7 @@ pub(crate) async fn delete_own(
         match client.delete_in(owner, path, -1).await {
             Err(ClientError::SessionExpired { .. }) => return Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-            Err(error) if may_pass(client, &error) => {
+            Err(error) if is_transient(client, &error) => {
                 if connected(client).await.is_err() {
                     return Err(error);
                 }
@@ -174,7 +174,7 @@ pub(crate) async fn delete_own(
 ///
 /// The standing of a recipe is valid only together with the state of the client, and either of them
 /// may be the last to change.
-pub(crate) async fn either_changes<T>(
+pub(crate) async fn wait_for_either<T>(
     standing: &mut watch::Receiver<T>,
     state: &mut watch::Receiver<State>,
 ) -> bool {
@@ -186,21 +186,21 @@ pub(crate) async fn either_changes<T>(
     }
 }
 
-/// Waits until the result of `held` differs from its current result. Returns immediately if the
+/// Waits until the result of `read` differs from its current result. Returns immediately if the
 /// current result is `None`. The result may change with `standing` and with the state of the
 /// client.
-pub(crate) async fn until_other<T, H: PartialEq>(
+pub(crate) async fn wait_until_changed<T, H: PartialEq>(
     client: &Client,
     mut standing: watch::Receiver<T>,
-    held: impl Fn() -> Option<H>,
+    read: impl Fn() -> Option<H>,
 ) {
     let mut state = client.state();
-    let Some(first) = held() else { return };
+    let Some(first) = read() else { return };
     loop {
         state.mark_unchanged();
         standing.mark_unchanged();
-        let is_over = held().is_none_or(|now| now != first);
-        if is_over || !either_changes(&mut standing, &mut state).await {
+        let is_over = read().is_none_or(|now| now != first);
+        if is_over || !wait_for_either(&mut standing, &mut state).await {
             return;
         }
     }

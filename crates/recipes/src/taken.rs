@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::item::parse;
 use crate::items::Items;
 use crate::once::{Marker, TxnOutcome};
-use crate::place::{Doubt, Token};
-use crate::session::insist;
+use crate::queue_entry::{Doubt, Token};
+use crate::session::retry;
 
 /// Guard for taken items. Other consumers cannot take them while the session lives. Dropping the
 /// guard within a tokio runtime releases the items in the background. Without a runtime, the end of
@@ -19,7 +19,7 @@ use crate::session::insist;
 #[derive(Debug)]
 #[must_use = "dropping it gives the items back"]
 pub struct Taken {
-    held: ItemLock,
+    item_lock: ItemLock,
     items: Vec<Bytes>,
     token: Token,
 }
@@ -32,7 +32,7 @@ impl Taken {
 
     /// Returns the path of the item's znode.
     pub fn path(&self) -> String {
-        self.held.queue.item(&self.held.name)
+        self.item_lock.queue.item(&self.item_lock.name)
     }
 
     /// Returns the token, which increases from consumer to consumer of an item.
@@ -42,12 +42,15 @@ impl Taken {
 
     /// Returns whether the client is connected, in the session that took the item.
     pub fn is_certain(&self) -> bool {
-        self.held.marker.as_ref().is_some_and(Marker::is_certain)
+        self.item_lock
+            .marker
+            .as_ref()
+            .is_some_and(Marker::is_certain)
     }
 
     /// Waits until another consumer may soon take the item.
     pub async fn in_doubt(&self) -> Doubt {
-        match &self.held.marker {
+        match &self.item_lock.marker {
             Some(marker) => marker.doubt().await,
             None => Doubt::Gone,
         }
@@ -70,9 +73,9 @@ impl Taken {
     /// # Errors
     /// See [`confirm`](Self::confirm).
     pub async fn requeue(mut self) -> Result<()> {
-        let queue = &self.held.queue;
+        let queue = &self.item_lock.queue;
         let stem =
-            parse(&self.held.name, queue.naming).map_or(queue.naming.word(), |name| name.stem);
+            parse(&self.item_lock.name, queue.naming).map_or(queue.naming.word(), |name| name.stem);
         let creation = queue.creation(stem, &self.items);
         self.finish(Some(creation)).await
     }
@@ -84,25 +87,28 @@ impl Taken {
     /// If a server refuses the request, or if the session has ended and the client does not renew
     /// it.
     pub async fn give_back(mut self) -> Result<()> {
-        self.held.let_go().await
+        self.item_lock.unlock_and_release().await
     }
 
     async fn finish(&mut self, also: Option<MultiOp>) -> Result<()> {
-        let queue = Arc::clone(&self.held.queue);
-        let (lock, item) = (queue.lock(&self.held.name), queue.item(&self.held.name));
+        let queue = Arc::clone(&self.item_lock.queue);
+        let (lock, item) = (
+            queue.lock(&self.item_lock.name),
+            queue.item(&self.item_lock.name),
+        );
         let mut ops = vec![MultiOp::delete(&lock, -1), MultiOp::delete(&item, -1)];
         ops.extend(also);
         let lost = Err(Error::NotHeld { path: lock });
-        match self.held.run(&ops).await? {
+        match self.item_lock.run(&ops).await? {
             TxnOutcome::Done(_) => {
-                self.held.release();
+                self.item_lock.release();
                 Ok(())
             }
             TxnOutcome::Gone { .. } => lost,
             TxnOutcome::Refused { index, error } if error.code() == Some(ErrorCode::NoNode) => {
                 // If the lock is missing, it cannot be released.
-                self.held.is_locked = index > 0;
-                self.held.let_go().await?;
+                self.item_lock.is_locked = index > 0;
+                self.item_lock.unlock_and_release().await?;
                 lost
             }
             TxnOutcome::Refused { error, .. } => Err(error.into()),
@@ -112,44 +118,44 @@ impl Taken {
 
 /// Takes one item if it exists and is free.
 pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>> {
-    let mut held = ItemLock {
+    let mut item_lock = ItemLock {
         queue: Arc::clone(items),
         marker: Some(items.markers.get().await?),
         name: name.to_owned(),
         is_locked: false,
     };
-    let lock = Create::ephemeral().with_stat();
+    let kind = Create::ephemeral().with_stat();
     let taking = [
         MultiOp::check(&items.item(name), -1),
-        MultiOp::create(&items.lock(name), "", &lock),
+        MultiOp::create(&items.lock(name), "", &kind),
     ];
-    let results = match held.run(&taking).await? {
+    let results = match item_lock.run(&taking).await? {
         TxnOutcome::Done(results) => results,
         TxnOutcome::Gone { .. } => return Ok(None),
         TxnOutcome::Refused { error, .. } => {
-            held.release();
+            item_lock.release();
             return match error.code() {
                 Some(ErrorCode::NoNode | ErrorCode::NodeExists) => Ok(None),
                 _ => Err(error.into()),
             };
         }
     };
-    held.is_locked = true;
-    let Some(stat) = held.locked(&results).await? else {
+    item_lock.is_locked = true;
+    let Some(stat) = item_lock.stat_of_lock(&results).await? else {
         return Ok(None);
     };
     let path = items.item(name);
-    let data = match insist(&items.client, || items.client.get_data(&path)).await {
+    let data = match retry(&items.client, || items.client.get_data(&path)).await {
         Ok((data, _)) => data.unwrap_or_default(),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-            held.let_go().await?;
+            item_lock.unlock_and_release().await?;
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
     };
     match items.naming.decode(data) {
         Ok(contents) => Ok(Some(Taken {
-            held,
+            item_lock,
             items: contents,
             token: Token(stat.czxid),
         })),
@@ -160,7 +166,7 @@ pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>
                 "cannot decode an item of a queue, leaving it in the queue"
             );
             items.unreadable.lock().insert(name.to_owned());
-            held.let_go().await?;
+            item_lock.unlock_and_release().await?;
             Ok(None)
         }
     }
@@ -200,7 +206,7 @@ impl ItemLock {
 
     /// Returns the Stat of the lock once lock and marker belong to the same session, or `None` if
     /// they never will.
-    async fn locked(&mut self, results: &[MultiResult]) -> Result<Option<Stat>> {
+    async fn stat_of_lock(&mut self, results: &[MultiResult]) -> Result<Option<Stat>> {
         let (queue, lock) = (Arc::clone(&self.queue), self.queue.lock(&self.name));
         let known = results.iter().find_map(|result| match result {
             MultiResult::Created { stat, .. } => *stat,
@@ -208,7 +214,7 @@ impl ItemLock {
         });
         let stat = match known {
             Some(stat) => Some(stat),
-            None => insist(&queue.client, || queue.client.exists(&lock)).await?,
+            None => retry(&queue.client, || queue.client.exists(&lock)).await?,
         };
         let owner = stat.map(|stat| stat.ephemeral_owner);
         let is_of = |marker: &Option<Marker>| {
@@ -228,7 +234,7 @@ impl ItemLock {
     }
 
     /// Releases the lock and the marker.
-    async fn let_go(&mut self) -> Result<()> {
+    async fn unlock_and_release(&mut self) -> Result<()> {
         let Some(marker) = &mut self.marker else {
             return Ok(());
         };

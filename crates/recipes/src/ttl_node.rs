@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::node::{NodeLife, PersistentNode};
-use crate::session::insist;
+use crate::session::retry;
 
 /// Name of the child to which this recipe writes repeatedly, as in Curator.
 const TOUCH: &str = "touch";
@@ -124,12 +124,12 @@ impl PersistentTtlNode {
 /// Writes to the child, or creates it. Does nothing if the parent is currently missing.
 async fn touch(client: &Client, path: &str, kind: &Create) -> Result<()> {
     loop {
-        match insist(client, || client.set_data(path, "", -1)).await {
+        match retry(client, || client.set_data(path, "", -1)).await {
             Ok(_) => return Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
             Err(error) => return Err(error.into()),
         }
-        match insist(client, || client.create(path, "", kind)).await {
+        match retry(client, || client.create(path, "", kind)).await {
             Ok(_) => return Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => {}
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),

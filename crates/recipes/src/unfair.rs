@@ -8,13 +8,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::place::Token;
+use crate::queue_entry::Token;
 use crate::selector::Leadership;
 use crate::session::{
-    check_path, connected, data_of, delete_own, either_changes, insist, make_directory, may_pass,
-    until_other,
+    check_path, connected, data_of, delete_own, is_transient, make_directory, retry,
+    wait_for_either, wait_until_changed,
 };
-use crate::watched::{WatchEnd, ended};
+use crate::watched::{WatchEnd, watch_ended};
 
 /// Candidate for the leadership that a plain ephemeral znode represents. This election is fast and
 /// simple for a few candidates. With N candidates, a change of leader costs N-1 notifications and
@@ -105,7 +105,7 @@ impl UnfairElection {
             if let Some(leadership) = self.leadership() {
                 return Ok(leadership);
             }
-            if !either_changes(&mut standing, &mut state).await {
+            if !wait_for_either(&mut standing, &mut state).await {
                 return Err(Error::Closed { path: path() });
             }
         }
@@ -115,7 +115,7 @@ impl UnfairElection {
     /// candidate does not lead.
     pub async fn yields(&self) {
         let token = || self.leadership().map(|leadership| leadership.token());
-        until_other(&self.client, self.standing.clone(), token).await;
+        wait_until_changed(&self.client, self.standing.clone(), token).await;
     }
 
     /// Returns the id of the leader, if there is one.
@@ -186,7 +186,7 @@ impl ElectionTask {
                 Ok(LeadAttempt::Leads(stat)) => self.lead(&stat, &mut stopped).await,
                 Ok(LeadAttempt::Behind) => tokio::select! {
                     biased;
-                    followed = self.follow() => end = followed.err(),
+                    followed = self.wait_for_deletion() => end = followed.err(),
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 },
                 Err(error) => end = Some(error),
@@ -207,13 +207,13 @@ impl ElectionTask {
                 Err(error) => error,
             };
             match error.code() {
-                Some(ErrorCode::NodeExists) => return self.whose().await,
+                Some(ErrorCode::NodeExists) => return self.check_owner().await,
                 Some(ErrorCode::NoNode) => {
                     if let Some((parent, _)) = self.path.rsplit_once('/') {
                         make_directory(&self.client, parent).await?;
                     }
                 }
-                _ if may_pass(&self.client, &error) => connected(&self.client).await?,
+                _ if is_transient(&self.client, &error) => connected(&self.client).await?,
                 _ => return Err(error.into()),
             }
         }
@@ -221,9 +221,9 @@ impl ElectionTask {
 
     /// Determines whether the existing znode belongs to this candidate. The answer to its creation
     /// may have been lost.
-    async fn whose(&self) -> Result<LeadAttempt> {
+    async fn check_owner(&self) -> Result<LeadAttempt> {
         let read = || self.client.get_data(&self.path);
-        match insist(&self.client, read).await {
+        match retry(&self.client, read).await {
             Ok((Some(data), stat)) if data == self.mark => {
                 if stat.ephemeral_owner == self.client.session_id().0 {
                     return Ok(LeadAttempt::Leads(stat));
@@ -239,14 +239,14 @@ impl ElectionTask {
     }
 
     /// Waits until the znode is deleted. Returns immediately if it is missing.
-    async fn follow(&self) -> Result<()> {
+    async fn wait_for_deletion(&self) -> Result<()> {
         loop {
             connected(&self.client).await?;
             let read = match self.client.watch_data(&self.path).await {
                 Ok((data, stat, _)) if self.is_own(data.as_ref(), &stat) => return Ok(()),
                 read => read,
             };
-            if ended(&self.client, read).await? == WatchEnd::Deleted {
+            if watch_ended(&self.client, read).await? == WatchEnd::Deleted {
                 return Ok(());
             }
         }
@@ -265,7 +265,7 @@ impl ElectionTask {
             .send_replace(CandidateState::Leading { token, owner });
         let is_stopped = tokio::select! {
             biased;
-            () = self.gone(owner) => false,
+            () = self.wait_until_deleted(owner) => false,
             _ = stopped.wait_for(|stopped| *stopped) => true,
         };
         self.standing.send_replace(CandidateState::Waiting);
@@ -279,7 +279,7 @@ impl ElectionTask {
     }
 
     /// Waits until the znode of session `owner` is deleted.
-    async fn gone(&self, owner: SessionId) {
+    async fn wait_until_deleted(&self, owner: SessionId) {
         let mut state = self.client.state();
         let is_over = |state: &State| {
             let session = state.connected_session();
@@ -291,7 +291,7 @@ impl ElectionTask {
                     Ok((data, stat, _)) if !self.is_own(data.as_ref(), &stat) => return,
                     read => read,
                 };
-                match ended(&self.client, read).await {
+                match watch_ended(&self.client, read).await {
                     Ok(WatchEnd::ReadAgain) => {}
                     Ok(WatchEnd::Deleted) | Err(_) => return,
                 }

@@ -5,8 +5,8 @@ use client::{Client, Create, Error as ClientError};
 use proto::ErrorCode;
 
 use crate::error::{Error, Result};
-use crate::session::{check_path, connected, insist, make_directory, may_pass};
-use crate::watched::ended;
+use crate::session::{check_path, connected, is_transient, make_directory, retry};
+use crate::watched::watch_ended;
 
 /// Value that is stored in one znode and outlives its writers.
 ///
@@ -66,7 +66,7 @@ impl SharedValue {
     /// If a server refuses the read.
     pub async fn get(&self) -> Result<Versioned> {
         loop {
-            match insist(&self.client, || self.client.get_data(&self.path)).await {
+            match retry(&self.client, || self.client.get_data(&self.path)).await {
                 Ok((data, stat)) => {
                     return Ok(Versioned {
                         data: data.unwrap_or_default(),
@@ -74,16 +74,16 @@ impl SharedValue {
                         mzxid: stat.mzxid,
                     });
                 }
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => self.make().await?,
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => self.create().await?,
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    async fn make(&self) -> Result<()> {
+    async fn create(&self) -> Result<()> {
         let kind = Create::persistent();
         let create = || self.client.create(&self.path, self.seed.clone(), &kind);
-        match insist(&self.client, create).await {
+        match retry(&self.client, create).await {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => {
@@ -102,9 +102,9 @@ impl SharedValue {
         let data = data.into();
         loop {
             let set = || self.client.set_data(&self.path, data.clone(), -1);
-            match insist(&self.client, set).await {
+            match retry(&self.client, set).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => self.make().await?,
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => self.create().await?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -132,10 +132,10 @@ impl SharedValue {
                         mzxid: stat.mzxid,
                     }));
                 }
-                Err(error) if is_another(&error) && !is_asked => return Ok(None),
-                Err(error) if is_another(&error) => return self.judge(read, &data).await,
+                Err(error) if was_changed(&error) && !is_asked => return Ok(None),
+                Err(error) if was_changed(&error) => return self.find_outcome(read, &data).await,
                 // A repetition cannot write again, because the first write changes the version.
-                Err(error) if may_pass(&self.client, &error) => {
+                Err(error) if is_transient(&self.client, &error) => {
                     is_asked |= !matches!(error, ClientError::Unreachable { .. });
                     connected(&self.client).await?;
                 }
@@ -145,7 +145,7 @@ impl SharedValue {
     }
 
     /// Determines whether a request without an answer wrote the value, after the value has changed.
-    async fn judge(&self, read: &Versioned, data: &Bytes) -> Result<Option<Versioned>> {
+    async fn find_outcome(&self, read: &Versioned, data: &Bytes) -> Result<Option<Versioned>> {
         let now = self.get().await?;
         // Another client wrote the next version, so this call's write was not executed and never
         // will be.
@@ -172,14 +172,14 @@ impl SharedValue {
             match self.client.watch_data(&self.path).await {
                 Ok((_, stat, _)) if stat.mzxid != read.mzxid => {}
                 watched => {
-                    ended(&self.client, watched).await?;
+                    watch_ended(&self.client, watched).await?;
                 }
             }
         }
     }
 }
 
-fn is_another(error: &ClientError) -> bool {
+fn was_changed(error: &ClientError) -> bool {
     matches!(
         error.code(),
         Some(ErrorCode::BadVersion | ErrorCode::NoNode)

@@ -13,7 +13,7 @@ use proto::ErrorCode;
 use proto::watch::EventType;
 
 use crate::error::{Error, Result};
-use crate::session::{connected, may_pass};
+use crate::session::{connected, is_transient};
 
 /// State of a watched znode after the end of its watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,19 +29,19 @@ pub(crate) enum WatchEnd {
 ///
 /// # Errors
 /// If the session has ended, or a server refused the read.
-pub(crate) async fn ended<A, B>(
+pub(crate) async fn watch_ended<A, B>(
     client: &Client,
     read: Result<(A, B, Watch), ClientError>,
 ) -> Result<WatchEnd> {
-    let told = match read {
+    let outcome = match read {
         Ok((_, _, mut watch)) => watch.changed().await,
         Err(error) => Err(error),
     };
-    match told {
+    match outcome {
         Ok(event) if event.kind == EventType::NodeDeleted => Ok(WatchEnd::Deleted),
         Ok(_) | Err(ClientError::WatchRemoved { .. }) => Ok(WatchEnd::ReadAgain),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(WatchEnd::Deleted),
-        Err(error) if may_pass(client, &error) => {
+        Err(error) if is_transient(client, &error) => {
             // The state of the client may change slightly later.
             connected(client).await?;
             Ok(WatchEnd::ReadAgain)
@@ -67,7 +67,7 @@ pub(crate) enum StreamChange {
 ///
 /// # Errors
 /// If the session has ended, or a server refuses the watch.
-pub(crate) async fn next(client: &Client, stream: &mut WatchStream) -> Result<StreamChange> {
+pub(crate) async fn next_change(client: &Client, stream: &mut WatchStream) -> Result<StreamChange> {
     loop {
         return match stream.next().await {
             Ok(Change::Missed) => Ok(StreamChange::Missed),
@@ -77,7 +77,7 @@ pub(crate) async fn next(client: &Client, stream: &mut WatchStream) -> Result<St
                 _ => Ok(StreamChange::Written(event.path.to_string())),
             },
             Err(ClientError::WatchRemoved { .. }) => Ok(StreamChange::Ended),
-            Err(error) if may_pass(client, &error) => Ok(StreamChange::Ended),
+            Err(error) if is_transient(client, &error) => Ok(StreamChange::Ended),
             Err(error) => Err(Error::from(error)),
         };
     }

@@ -193,7 +193,7 @@ impl TreeCache {
     /// Subscribes to a number that changes after each change of the copy. One report may cover
     /// several changes.
     pub fn revisions(&self) -> watch::Receiver<u64> {
-        let (told, revisions) = watch::channel(self.state.borrow().revision);
+        let (sender, revisions) = watch::channel(self.state.borrow().revision);
         let mut state = self.state.clone();
         tokio::spawn(async move {
             loop {
@@ -201,14 +201,14 @@ impl TreeCache {
                     let now = state.borrow_and_update();
                     (now.revision, now.end.is_some())
                 };
-                told.send_if_modified(|known| std::mem::replace(known, revision) != revision);
+                sender.send_if_modified(|known| std::mem::replace(known, revision) != revision);
                 if is_over {
                     return;
                 }
                 tokio::select! {
                     biased;
                     changed = state.changed() => if changed.is_err() { return },
-                    () = told.closed() => return,
+                    () = sender.closed() => return,
                 }
             }
         });

@@ -15,8 +15,8 @@ use super::node::{CacheScope, CacheState, Node, Nodes};
 use super::reads::{Selection, read_node};
 use super::tree::{CachedTree, Found};
 use crate::error::{Error, Result};
-use crate::session::{connected, may_pass};
-use crate::watched::{StreamChange, next};
+use crate::session::{connected, is_transient};
+use crate::watched::{StreamChange, next_change};
 
 pub(super) struct CacheTask {
     pub(super) client: Client,
@@ -55,7 +55,7 @@ impl CacheTask {
         };
         let mut stream = match self.client.watch_stream(root, mode).await {
             Ok(stream) => stream,
-            Err(error) if may_pass(&self.client, &error) => return Ok(()),
+            Err(error) if is_transient(&self.client, &error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         // The subscription starts after the watch, so the stream reports every loss that is visible
@@ -77,7 +77,7 @@ impl CacheTask {
                     self.lose();
                     continue;
                 }
-                change = next(&self.client, &mut stream) => change?,
+                change = next_change(&self.client, &mut stream) => change?,
             };
             match change {
                 StreamChange::Deleted(ref path) => self.change(|tree| tree.remove(path)),
@@ -167,7 +167,7 @@ impl CacheTask {
                     self.replace(path, Found { nodes, hidden });
                 }
                 // The stream reports the loss.
-                _ if may_pass(&self.client, &error) => {}
+                _ if is_transient(&self.client, &error) => {}
                 _ => return Err(error.into()),
             },
         }
@@ -207,7 +207,7 @@ impl CacheTask {
         };
         match read {
             Ok(read) => Ok(Some(read)),
-            Err(error) if may_pass(&self.client, &error) => Ok(None),
+            Err(error) if is_transient(&self.client, &error) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

@@ -1,4 +1,4 @@
-//! Place in a queue: a child znode of a directory, from joining to leaving.
+//! Entry in a queue: a child znode of a directory, from joining to leaving.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use proto::{ErrorCode, SessionId};
 
 use crate::error::{Error, Result};
 use crate::names::{Layout, NamePrefix, QueueStanding, digits, standing};
-use crate::session::{connected, insist, make_directory, may_pass};
-use crate::watched::{WatchEnd, ended};
+use crate::session::{connected, is_transient, make_directory, retry};
+use crate::watched::{WatchEnd, watch_ended};
 
 /// Number that increases from holder to holder of a lock or leadership, across sessions, restarts
 /// and elections of the ensemble. It is the czxid of the contender's znode.
@@ -43,7 +43,7 @@ pub enum Doubt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
     Granted,
-    /// The znode is deleted, so the place is lost.
+    /// The znode is deleted, so the entry is lost.
     Gone,
 }
 
@@ -63,8 +63,8 @@ pub(crate) struct QueueEntry {
     created: Created,
     /// Whether a connection was lost while the znode was created. The client may then have sent
     /// the request twice, and a second znode may exist.
-    was_cut: bool,
-    is_left: bool,
+    was_disconnected: bool,
+    has_left: bool,
 }
 
 impl Queue {
@@ -96,40 +96,40 @@ impl Queue {
                     return Ok(QueueEntry {
                         queue: self.clone(),
                         created,
-                        was_cut: state.has_changed().unwrap_or(true),
-                        is_left: false,
+                        was_disconnected: state.has_changed().unwrap_or(true),
+                        has_left: false,
                     });
                 }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {
                     make_directory(&self.client, &self.directory).await?;
                 }
-                Err(error) if may_pass(&self.client, &error) => connected(&self.client).await?,
+                Err(error) if is_transient(&self.client, &error) => connected(&self.client).await?,
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Joins and waits for its turn. Joins again if the place is lost meanwhile.
+    /// Joins and waits for its turn. Joins again if the entry is lost meanwhile.
     pub(crate) async fn acquire(&self, word: &str, data: &Bytes) -> Result<QueueEntry> {
         loop {
-            let place = self.join(word, data).await?;
-            match place.wait().await? {
-                WaitOutcome::Granted => return Ok(place),
+            let entry = self.join(word, data).await?;
+            match entry.wait().await? {
+                WaitOutcome::Granted => return Ok(entry),
                 WaitOutcome::Gone => {
-                    tracing::debug!(path = place.path(), "lost the position in the queue");
+                    tracing::debug!(path = entry.path(), "lost the position in the queue");
                 }
             }
         }
     }
 
-    /// Leaves `place` and [`acquire`](Self::acquire)s a new place at the current end of the queue.
+    /// Leaves `entry` and [`acquire`](Self::acquire)s a new entry at the current end of the queue.
     pub(crate) async fn acquire_after(
         &self,
-        place: QueueEntry,
+        entry: QueueEntry,
         word: &str,
         data: &Bytes,
     ) -> Result<QueueEntry> {
-        let next = place.replace(word, data).await?;
+        let next = entry.replace(word, data).await?;
         // The next contender was just notified and should run first. This contender's next turn is
         // far away.
         tokio::task::yield_now().await;
@@ -142,7 +142,7 @@ impl Queue {
     /// Returns the names in the directory, or `None` if the directory is missing.
     pub(crate) async fn list(&self) -> Result<Option<Vec<String>>> {
         let list = || self.client.get_children(&self.directory);
-        match insist(&self.client, list).await {
+        match retry(&self.client, list).await {
             Ok(names) => Ok(Some(names.iter().map(|name| name.to_string()).collect())),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
             Err(error) => Err(error.into()),
@@ -177,17 +177,17 @@ impl QueueEntry {
         SessionId(self.created.stat.ephemeral_owner)
     }
 
-    /// Returns the doubt about this place that a state of the client implies.
+    /// Returns the doubt about this entry that a state of the client implies.
     pub(crate) fn doubt_in(&self, state: &State) -> Option<Doubt> {
         doubt(state, self.owner(), self.queue.client.session_id())
     }
 
-    /// Returns whether the client is connected, in the session of this place.
+    /// Returns whether the client is connected, in the session of this entry.
     pub(crate) fn is_certain(&self) -> bool {
         self.doubt_in(&self.queue.client.state().borrow()).is_none()
     }
 
-    /// Returns whether it is this place's turn, without waiting.
+    /// Returns whether it is this entry's turn, without waiting.
     pub(crate) async fn is_granted(&self) -> Result<bool> {
         let names = self.queue.list().await?.unwrap_or_default();
         let names = names.iter().map(String::as_str);
@@ -201,7 +201,7 @@ impl QueueEntry {
         let client = &self.queue.client;
         loop {
             connected(client).await?;
-            // A place does not outlive its session, although a server that lags may still show it.
+            // An entry does not outlive its session, although a server that lags may still show it.
             if self.owner() != client.session_id() {
                 return Ok(WaitOutcome::Gone);
             }
@@ -217,22 +217,22 @@ impl QueueEntry {
                 QueueStanding::Granted => return Ok(WaitOutcome::Granted),
                 QueueStanding::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
             };
-            ended(client, client.watch_data(&ahead).await).await?;
+            watch_ended(client, client.watch_data(&ahead).await).await?;
         }
     }
 
-    /// Waits until this place is lost permanently. Continues after lost connections.
-    pub(crate) async fn gone(&self) {
-        while self.doubt().await == Doubt::Disconnected {
+    /// Waits until this entry is lost permanently. Continues after lost connections.
+    pub(crate) async fn wait_until_lost(&self) {
+        while self.wait_for_doubt().await == Doubt::Disconnected {
             if connected(&self.queue.client).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Waits until this place is in doubt: the connection is lost, the session has ended, or
+    /// Waits until this entry is in doubt: the connection is lost, the session has ended, or
     /// another client deleted the znode. Setting the watch on the znode takes one read.
-    pub(crate) async fn doubt(&self) -> Doubt {
+    pub(crate) async fn wait_for_doubt(&self) -> Doubt {
         let client = &self.queue.client;
         let mut state = client.state();
         let cut = async {
@@ -249,27 +249,27 @@ impl QueueEntry {
         tokio::select! {
             biased;
             doubt = cut => doubt,
-            _ = self.until_data(|_| false) => Doubt::Gone,
+            _ = self.wait_for_data(|_| false) => Doubt::Gone,
         }
     }
 
-    /// Waits until the znode has data for which `wanted` returns true, and returns true. Returns
+    /// Waits until the znode has data for which `is_expected` returns true, and returns true. Returns
     /// false if the znode is deleted first. Continues after lost connections.
-    pub(crate) async fn until_data(&self, wanted: impl Fn(&Bytes) -> bool) -> bool {
+    pub(crate) async fn wait_for_data(&self, is_expected: impl Fn(&Bytes) -> bool) -> bool {
         let client = &self.queue.client;
         loop {
             let read = match client.watch_data(self.path()).await {
-                Ok((Some(data), ..)) if wanted(&data) => return true,
+                Ok((Some(data), ..)) if is_expected(&data) => return true,
                 read => read,
             };
-            match ended(client, read).await {
+            match watch_ended(client, read).await {
                 Ok(WatchEnd::ReadAgain) => {}
                 Ok(WatchEnd::Deleted) | Err(_) => return false,
             }
         }
     }
 
-    /// Leaves the queue and joins it again at its end. While the connection and the place exist,
+    /// Leaves the queue and joins it again at its end. While the connection and the entry exist,
     /// one transaction does both. This saves one request and one disk sync on the servers.
     async fn replace(mut self, word: &str, data: &Bytes) -> Result<Self> {
         let queue = self.queue.clone();
@@ -280,16 +280,16 @@ impl QueueEntry {
             client.replace_created(&self.created, protection, &path, data.clone(), &kind);
         match replaced.await {
             Ok(Some(created)) => {
-                self.is_left = true;
+                self.has_left = true;
                 return Ok(Self {
                     queue,
                     created,
-                    was_cut: false,
-                    is_left: false,
+                    was_disconnected: false,
+                    has_left: false,
                 });
             }
             Ok(None) => {}
-            Err(error) if may_pass(client, &error) => connected(client).await?,
+            Err(error) if is_transient(client, &error) => connected(client).await?,
             Err(error) => return Err(error.into()),
         }
         self.leave().await?;
@@ -302,12 +302,12 @@ impl QueueEntry {
         let client = self.queue.client.clone();
         match client.delete_created(&self.created).await {
             Ok(()) => {}
-            // Dropping the place continues the deletion. The end of the session also deletes the
+            // Dropping the entry continues the deletion. The end of the session also deletes the
             // znode.
             Err(error) if error.is_connection_loss() || error.ends_session() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        self.is_left = true;
+        self.has_left = true;
         Ok(())
     }
 
@@ -318,12 +318,12 @@ impl QueueEntry {
         let both = client.transaction().delete(self.path(), -1);
         let deleted = match both.delete(other, -1).commit().await {
             Ok(_) => true,
-            Err(error) if may_pass(&client, &error) => false,
+            Err(error) if is_transient(&client, &error) => false,
             Err(error) if error.code() == Some(ErrorCode::NoNode) => false,
             Err(error) => return Err(error.into()),
         };
-        if deleted && !self.was_cut {
-            self.is_left = true;
+        if deleted && !self.was_disconnected {
+            self.has_left = true;
         } else {
             self.leave().await?;
         }
@@ -334,7 +334,7 @@ impl QueueEntry {
     /// the background.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if the place was already lost, because its session ended or another
+    /// [`Error::NotHeld`] if the entry was already lost, because its session ended or another
     /// client deleted the znode.
     pub(crate) async fn release(mut self) -> Result<()> {
         let released = match self.queue.client.delete(self.path(), -1).await {
@@ -346,10 +346,10 @@ impl QueueEntry {
             }
             Err(error) => return Err(error.into()),
         };
-        if self.was_cut {
+        if self.was_disconnected {
             self.leave().await?;
         } else {
-            self.is_left = true;
+            self.has_left = true;
         }
         released
     }
@@ -357,7 +357,7 @@ impl QueueEntry {
 
 impl Drop for QueueEntry {
     fn drop(&mut self) {
-        if !self.is_left {
+        if !self.has_left {
             self.queue
                 .client
                 .delete_created_in_background(&self.created);
