@@ -34,13 +34,14 @@ fn asked() -> Option<usize> {
 }
 
 /// Runs statements in the page, and returns the milliseconds until an expression is true.
-fn measure(browser: &Browser, statements: &str, until: &str) -> f64 {
+fn measure(browser: &Browser, statements: &str, until: &str) -> u64 {
     let script = format!(
-        "const done = arguments[0]; const start = performance.now(); {statements};\
-         const look = () => (({until}) ? requestAnimationFrame(() => done(performance.now() - start))\
+        "const done = arguments[0]; const start = performance.now();\
+         const elapsed = () => Math.round(performance.now() - start); {statements};\
+         const look = () => (({until}) ? requestAnimationFrame(() => done(elapsed()))\
          : requestAnimationFrame(look)); look();"
     );
-    browser.run_to_its_end(&script).as_f64().expect("a time")
+    browser.run_to_its_end(&script).as_u64().expect("a time")
 }
 
 /// Prints a figure.
@@ -51,7 +52,8 @@ fn report(name: &str, value: impl Into<Value>) {
 fn first_paint(browser: &Browser, base: &str) {
     browser.go(base);
     browser.wait("document.querySelectorAll('.chart canvas').length === 8");
-    let paint = "return performance.getEntriesByName('first-contentful-paint')[0].startTime";
+    let paint =
+        "return Math.round(performance.getEntriesByName('first-contentful-paint')[0].startTime)";
     report("first paint, ms", browser.run(paint, &[]));
     let bytes = "return [...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')]\
         .filter((one) => /\\.(js|css|svg)$|\\/$/.test(new URL(one.name).pathname))\
