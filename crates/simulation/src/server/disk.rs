@@ -161,13 +161,16 @@ impl<C: StepChecks> SimHost<C> {
 
     /// Completes the pending jobs of the disk just before the power fails. The snapshot has a thread
     /// of its own, so it may be complete before the log.
-    pub(crate) fn finish_disk_jobs(&mut self) {
-        if self.disk.snapshots.writing().is_none() || self.world.random.percent(50) {
+    pub(crate) fn finish_disk_jobs(&mut self, is_log_first: bool) {
+        if is_log_first {
             drop(self.carry_out());
         }
         while self.disk.snapshots.writing().is_some()
             && self.step_snapshot().is_ok()
             && !self.disk.snapshots.waits_for_log()
         {}
+        if !is_log_first {
+            drop(self.carry_out());
+        }
     }
 }

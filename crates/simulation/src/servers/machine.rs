@@ -110,7 +110,10 @@ impl<C: StepChecks> Servers<C> {
             // The power fails in the middle of a pending write.
             let changes = self.world.random.below(4) as u64;
             disk.die_after(changes, self.world.random.below(300));
-            process.with(&mut self.world, |process| process.host.finish_disk_jobs());
+            let is_log_first = changes % 2 == 0;
+            process.with(&mut self.world, |process| {
+                process.host.finish_disk_jobs(is_log_first);
+            });
         }
         for (connection, end) in self.world.network.of(process.host.process.into()) {
             let other = 1 - end;
