@@ -28,7 +28,7 @@ use crate::options::{Options, WallClock, with_port};
 use crate::path::{PathFault, check_path, check_prefix};
 use crate::protected::uuid;
 use crate::state::{State, WatchEvent};
-use crate::telling::{Listening, StateSender};
+use crate::state_channel::{StateReceiver, StateSender};
 use crate::watch::{Watch, WatchStream};
 
 /// A session with a ZooKeeper ensemble. Clones share the session.
@@ -66,7 +66,7 @@ pub struct Client {
 struct Shared {
     /// Weak, so that subscribers see the channel end when the driver has ended.
     events: broadcast::WeakSender<WatchEvent>,
-    state: Listening,
+    state: StateReceiver,
     session: Arc<Mutex<Session>>,
     chores: Arc<Chores>,
     new_servers: NewServers,
@@ -323,12 +323,12 @@ impl Client {
         let outside = self.outside(path)?;
         let Shared { chroot, chores, .. } = &*self.shared;
         let (watch, waiter) = Watch::new(path, chroot, chores);
-        let asked = Registration {
+        let registration = Registration {
             effect,
             path: outside,
             waiter: Some(waiter),
         };
-        Ok((watch, asked))
+        Ok((watch, registration))
     }
 
     pub(crate) fn new_stream(
@@ -339,12 +339,12 @@ impl Client {
         let outside = self.outside(path)?;
         let Shared { chroot, chores, .. } = &*self.shared;
         let (stream, waiter) = WatchStream::new(path, chroot, chores);
-        let asked = Registration {
+        let registration = Registration {
             effect: WatchEffect::Add(mode),
             path: outside,
             waiter: Some(waiter),
         };
-        Ok((stream, asked))
+        Ok((stream, registration))
     }
 
     /// Creates the registration of a watch for the listeners of [`events`](Self::events), or of a

@@ -131,14 +131,14 @@ impl FrameReader {
         };
         let len = i32::from_be_bytes(*prefix);
         let limit = self.frame_bytes_max;
-        let wanted = match usize::try_from(len) {
-            Ok(wanted) if wanted <= limit => wanted,
+        let content_len = match usize::try_from(len) {
+            Ok(content_len) if content_len <= limit => content_len,
             _ => return Err(FrameError::Length { len, limit }),
         };
-        let Some(frame) = content.get(..wanted) else {
+        let Some(frame) = content.get(..content_len) else {
             return Ok(None);
         };
-        self.at += 4 + wanted;
+        self.at += 4 + content_len;
         Ok(Some(frame))
     }
 

@@ -146,8 +146,8 @@ impl Client {
     /// use [`watch_data`](Self::watch_data). It does not set a watch if the znode is already
     /// deleted.
     pub async fn watch_exists(&self, path: &str) -> Result<(Option<Stat>, Watch)> {
-        let (watch, asked) = self.new_watch(path, WatchEffect::Exists)?;
-        Ok((self.exists_with(path, Some(asked)).await?, watch))
+        let (watch, registration) = self.new_watch(path, WatchEffect::Exists)?;
+        Ok((self.exists_with(path, Some(registration)).await?, watch))
     }
 
     async fn exists_with(&self, path: &str, watch: Option<Registration>) -> Result<Option<Stat>> {
@@ -176,8 +176,8 @@ impl Client {
     /// Works like [`get_data`](Self::get_data) and returns a handle for the next change of data or
     /// deletion.
     pub async fn watch_data(&self, path: &str) -> Result<(Option<Bytes>, Stat, Watch)> {
-        let (watch, asked) = self.new_watch(path, WatchEffect::Data)?;
-        let (data, stat) = self.get_data_with(path, Some(asked)).await?;
+        let (watch, registration) = self.new_watch(path, WatchEffect::Data)?;
+        let (data, stat) = self.get_data_with(path, Some(registration)).await?;
         Ok((data, stat, watch))
     }
 
@@ -261,8 +261,8 @@ impl Client {
     /// Works like [`get_children2`](Self::get_children2) and returns a handle for the next creation
     /// or deletion of a child, or the deletion of the znode.
     pub async fn watch_children(&self, path: &str) -> Result<(Vec<Str>, Stat, Watch)> {
-        let (watch, asked) = self.new_watch(path, WatchEffect::Child)?;
-        let (children, stat) = self.get_children2_with(path, Some(asked)).await?;
+        let (watch, registration) = self.new_watch(path, WatchEffect::Child)?;
+        let (children, stat) = self.get_children2_with(path, Some(registration)).await?;
         Ok((children, stat, watch))
     }
 
@@ -365,8 +365,8 @@ impl Client {
     /// Sets a watch that stays until it is removed (3.6 and later), for the listeners of
     /// [`events`](Self::events).
     pub async fn add_watch(&self, path: &str, mode: AddWatchMode) -> Result<()> {
-        let asked = self.registration(path, WatchEffect::Add(mode))?;
-        self.add_watch_with(mode, asked).await
+        let registration = self.registration(path, WatchEffect::Add(mode))?;
+        self.add_watch_with(mode, registration).await
     }
 
     /// Returns a stream of the events of the znode or, depending on `mode`, of the znode and its
@@ -385,16 +385,16 @@ impl Client {
     /// # }
     /// ```
     pub async fn watch_stream(&self, path: &str, mode: AddWatchMode) -> Result<WatchStream> {
-        let (stream, asked) = self.new_stream(path, mode)?;
-        self.add_watch_with(mode, asked).await?;
+        let (stream, registration) = self.new_stream(path, mode)?;
+        self.add_watch_with(mode, registration).await?;
         Ok(stream)
     }
 
-    async fn add_watch_with(&self, mode: AddWatchMode, asked: Registration) -> Result<()> {
-        let path = asked.path.clone();
+    async fn add_watch_with(&self, mode: AddWatchMode, registration: Registration) -> Result<()> {
+        let path = registration.path.clone();
         let record = path_mode(path.clone(), mode as i32);
         let _: ErrorResponse = self
-            .request(OpCode::AddWatch, path, &record, Some(asked))
+            .request(OpCode::AddWatch, path, &record, Some(registration))
             .await?;
         Ok(())
     }

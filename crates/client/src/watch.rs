@@ -36,12 +36,12 @@ pub struct Watch {
     path: Str,
     id: u64,
     chroot: Chroot,
-    told: WatchOutcome,
+    outcome: WatchOutcome,
     chores: Arc<Chores>,
 }
 
 enum WatchOutcome {
-    NotYet(oneshot::Receiver<Result<WatchEvent>>),
+    Pending(oneshot::Receiver<Result<WatchEvent>>),
     Done(Result<WatchEvent>),
 }
 
@@ -54,7 +54,7 @@ impl Watch {
             path: path.into(),
             id,
             chroot: chroot.clone(),
-            told: WatchOutcome::NotYet(receiver),
+            outcome: WatchOutcome::Pending(receiver),
             chores: Arc::clone(chores),
         };
         let sink = Sink::Once(sender);
@@ -72,8 +72,8 @@ impl Watch {
     /// # Errors
     /// If the session ended first, or the watch was removed.
     pub async fn changed(&mut self) -> Result<WatchEvent> {
-        if let WatchOutcome::NotYet(receiver) = &mut self.told {
-            let told = match receiver.await {
+        if let WatchOutcome::Pending(receiver) = &mut self.outcome {
+            let outcome = match receiver.await {
                 Ok(Ok(event)) => Ok(event.inside(&self.chroot)),
                 Ok(Err(error)) => Err(error),
                 // The session ended without reporting an error.
@@ -81,11 +81,11 @@ impl Watch {
                     op: proto::OpCode::AddWatch,
                 }),
             };
-            self.told = WatchOutcome::Done(told);
+            self.outcome = WatchOutcome::Done(outcome);
         }
-        match &self.told {
-            WatchOutcome::Done(told) => told.clone(),
-            WatchOutcome::NotYet(_) => Err(Error::WatchRemoved {
+        match &self.outcome {
+            WatchOutcome::Done(outcome) => outcome.clone(),
+            WatchOutcome::Pending(_) => Err(Error::WatchRemoved {
                 path: self.path.clone(),
             }),
         }
@@ -94,7 +94,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let WatchOutcome::NotYet(receiver) = &mut self.told {
+        if let WatchOutcome::Pending(receiver) = &mut self.outcome {
             // The receiver must be closed first, so that a concurrent reply finds the channel
             // closed.
             receiver.close();
@@ -105,7 +105,7 @@ impl Drop for Watch {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_over = matches!(self.told, WatchOutcome::Done(_));
+        let is_over = matches!(self.outcome, WatchOutcome::Done(_));
         let mut shown = f.debug_struct("Watch");
         shown.field("path", &self.path).field("is_over", &is_over);
         shown.finish_non_exhaustive()

@@ -225,8 +225,8 @@ impl AdminClient {
     ) -> Result<Value, AdminError> {
         let mut last = nobody();
         for server in &self.servers {
-            let asked = self.ask_one(server, command, parameters);
-            let answer = tokio::time::timeout(SILENCE_LIMIT, asked).await;
+            let answering = self.ask_one(server, command, parameters);
+            let answer = tokio::time::timeout(SILENCE_LIMIT, answering).await;
             match answer.unwrap_or_else(|_| Err(unreachable(server, &"no answer in time"))) {
                 Ok(answer) => return Ok(answer),
                 Err(error) if error.may_be_known_elsewhere() => last = error,
@@ -280,8 +280,8 @@ impl AdminClient {
         parameters: &[(String, String)],
         kind: &str,
     ) -> Result<Response<Incoming>, AdminError> {
-        let asked = self.get(server, command, parameters);
-        let response = tokio::time::timeout(SILENCE_LIMIT, asked).await;
+        let answering = self.get(server, command, parameters);
+        let response = tokio::time::timeout(SILENCE_LIMIT, answering).await;
         let response =
             response.unwrap_or_else(|_| Err(unreachable(server, &"no answer in time")))?;
         let is_kind = response.headers().get(CONTENT_TYPE);

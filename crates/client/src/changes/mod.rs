@@ -233,26 +233,26 @@ impl Changes {
     }
 
     /// Handles a member that cannot continue, and selects the next member.
-    fn lose(&mut self, told: AdminError) -> Result<ChangesEvent, ChangesError> {
+    fn lose(&mut self, error: AdminError) -> Result<ChangesEvent, ChangesError> {
         self.connection = None;
-        if !told.may_be_known_elsewhere() {
-            return Err(ChangesError::Refused(told));
+        if !error.may_be_known_elsewhere() {
+            return Err(ChangesError::Refused(error));
         }
-        self.note_failure(&told)?;
-        Ok(ChangesEvent::Lost(told))
+        self.note_failure(&error)?;
+        Ok(ChangesEvent::Lost(error))
     }
 
-    fn note_failure(&mut self, told: &AdminError) -> Result<(), ChangesError> {
+    fn note_failure(&mut self, error: &AdminError) -> Result<(), ChangesError> {
         let members = self.client.servers().len();
         let now = Instant::now();
         self.next_server = (self.next_server + 1) % members;
-        if !self.failures.note(told, members, now) {
+        if !self.failures.note(error, members, now) {
             return Ok(());
         }
         self.pause_until = Some(now + PAUSE);
         let limit = self.options.failure_limit;
         self.failures
-            .end_round(told, limit, now)
+            .end_round(error, limit, now)
             .map_or(Ok(()), Err)
     }
 
@@ -323,9 +323,9 @@ impl Changes {
         let parameters = self.options.parameters(self.position);
         let client = self.client.clone();
         Connecting(Box::pin(async move {
-            let asked = client.open_one(&server, FEED, &parameters, LINES);
+            let opening = client.open_one(&server, FEED, &parameters, LINES);
             Ok(Connection {
-                body: asked.await?.into_body(),
+                body: opening.await?.into_body(),
                 server,
                 lines: Lines::default(),
                 silent_since: None,

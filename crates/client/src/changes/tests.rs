@@ -15,15 +15,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// requests.
 struct Scripted {
     address: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Scripted {
     async fn start(answers: Vec<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let notes = asked.clone();
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let notes = requests.clone();
         tokio::spawn(async move {
             for answer in answers {
                 let (mut stream, _) = listener.accept().await.unwrap();
@@ -38,7 +38,7 @@ impl Scripted {
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
-        Self { address, asked }
+        Self { address, requests }
     }
 }
 
@@ -107,14 +107,14 @@ async fn a_feed_resumes_at_another_member() {
     let found = positions(&mut changes, 4).await;
     assert_eq!(found, ["0x1.0", "0x1.1", "0x1.2", "0x8.0"]);
     assert_eq!(changes.position().unwrap().to_string(), "0x8.0");
-    let asked = |server: &Scripted| server.asked.clone();
+    let requests = |server: &Scripted| server.requests.clone();
     assert_eq!(
-        *asked(&one).lock().await,
+        *requests(&one).lock().await,
         ["/commands/history/feed?path=%2Fa&from=0x1"]
     );
     for server in [&two, &three] {
-        let wanted = "/commands/history/feed?path=%2Fa&after=0x1.1";
-        assert_eq!(*asked(server).lock().await, [wanted]);
+        let expected = "/commands/history/feed?path=%2Fa&after=0x1.1";
+        assert_eq!(*requests(server).lock().await, [expected]);
     }
 }
 
@@ -165,7 +165,7 @@ async fn a_feed_that_ends_before_a_hole_counts_as_not_kept_and_moves_on() {
     };
     assert_eq!(resume_after.to_string(), "0x30");
     assert_eq!(
-        *two.asked.lock().await,
+        *two.requests.lock().await,
         ["/commands/history/feed?path=%2Fa&after=0x15"]
     );
 }
@@ -337,6 +337,6 @@ async fn dropped_calls_continue_on_one_connection_and_detect_its_silence() {
 async fn a_feed_may_be_followed_by_a_task() {
     let options = ChangeOptions::new("", "/");
     let task = tokio::spawn(async move { Changes::new(options).next().await });
-    let told = timeout(LIMIT, task).await.unwrap().unwrap();
-    assert!(matches!(told, Err(ChangesError::NoServers)), "{told:?}");
+    let ended = timeout(LIMIT, task).await.unwrap().unwrap();
+    assert!(matches!(ended, Err(ChangesError::NoServers)), "{ended:?}");
 }

@@ -331,7 +331,7 @@ impl Machine {
         let succeeded = header.err == 0;
         let unwanted = pending
             .watch
-            .and_then(|asked| self.watches.handle_reply(asked, header.err));
+            .and_then(|registration| self.watches.handle_reply(registration, header.err));
         if let (Some(packet), true) = (pending.auth, succeeded)
             && self.auths.len() < AUTHS_MAX
             && !self.auths.contains(&packet)

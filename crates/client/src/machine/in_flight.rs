@@ -71,14 +71,14 @@ impl InFlight {
         let may_overtake = |pending: &Pending| {
             header.err != 0 || matches!(pending.call.op, OpCode::Auth | OpCode::Sasl)
         };
-        let place = self
+        let index = self
             .requests
             .iter()
             .position(|pending| pending.xid == header.xid);
-        place
-            .filter(|place| *place == 0 || self.requests.get(*place).is_some_and(may_overtake))
-            .or_else(|| self.behind_auths(header.xid))
-            .and_then(|place| self.requests.remove(place))
+        index
+            .filter(|index| *index == 0 || self.requests.get(*index).is_some_and(may_overtake))
+            .or_else(|| self.find_after_auths(header.xid))
+            .and_then(|index| self.requests.remove(index))
             .ok_or(LossReason::OutOfOrder {
                 got: header.xid.0,
                 expected: XidOrNothing(expected),
@@ -87,7 +87,7 @@ impl InFlight {
 
     /// Finds an ordinary request that was overtaken only by auth requests. A server does not order
     /// ordinary replies relative to replies to earlier auth requests.
-    fn behind_auths(&self, xid: Xid) -> Option<usize> {
+    fn find_after_auths(&self, xid: Xid) -> Option<usize> {
         let oldest_ordinary = self
             .requests
             .iter()
@@ -99,8 +99,8 @@ impl InFlight {
     /// Returns whether a request in flight may set the watch that is to be removed.
     pub(crate) fn may_set(&self, unwanted: &UnwantedWatch) -> bool {
         let registrations = self.requests.iter().filter_map(|sent| sent.watch.as_ref());
-        let mut same_path = registrations.filter(|asked| asked.path == unwanted.path);
-        same_path.any(|asked| asked.effect.sets() == Some(unwanted.kind))
+        let mut same_path = registrations.filter(|registration| registration.path == unwanted.path);
+        same_path.any(|registration| registration.effect.sets() == Some(unwanted.kind))
     }
 
     /// Returns whether any background work waits for answers.

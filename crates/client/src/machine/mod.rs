@@ -35,7 +35,7 @@ use crate::handshake::{Accepted, Handshake, Session};
 use crate::limits::{IN_FLIGHT_MAX, OUTBOUND_BYTES_MAX};
 use crate::options::Options;
 use crate::state::{State, WatchEvent};
-use crate::telling::StateSender;
+use crate::state_channel::StateSender;
 
 pub(crate) use calls::Command;
 pub(crate) use hosts::Hosts;
@@ -288,7 +288,7 @@ impl Machine {
         };
         self.restore(out);
         self.watches.handle_reconnect();
-        self.state.tell(connected);
+        self.state.send(connected);
         while let Some(chore) = self.undone.pop_front() {
             self.send_chore(&mut link, chore, out, now);
         }
@@ -345,7 +345,7 @@ impl Machine {
         tracing::debug!(session = %self.session_id(), %reason, "connection lost");
         self.hosts.handle_lost();
         self.phase = Phase::Pausing { until: now };
-        self.state.tell(State::Reconnecting);
+        self.state.send(State::Reconnecting);
         if self.inbox.is_closed() && self.inbox.is_empty() {
             self.end(State::Closed);
         }
@@ -398,7 +398,7 @@ impl Machine {
     /// Handles the moment when the session may have ended while no server is reachable.
     fn lose(&mut self, now: Duration) {
         tracing::info!(session = %self.session_id(), "no server was reached for a whole session timeout");
-        self.state.tell(State::Lost);
+        self.state.send(State::Lost);
         let last = self.dial_error.clone().unwrap_or_else(|| {
             // The first attempt is still waiting for its answer.
             let waited = match self.phase {
@@ -440,7 +440,7 @@ impl Machine {
             .end(&State::Expired.refusal(OpCode::Ping, session));
         self.last_zxid = Zxid::ZERO;
         self.wants_new_session = true;
-        self.state.tell(State::Expired);
+        self.state.send(State::Expired);
         self.phase = Phase::Pausing { until: now };
     }
 
@@ -448,7 +448,7 @@ impl Machine {
         self.phase = Phase::Ended;
         let session = self.session_id();
         self.watches.end(&state.refusal(OpCode::AddWatch, session));
-        self.state.tell(state.clone());
+        self.state.send(state.clone());
         self.inbox.close();
         while let Ok(command) = self.inbox.try_recv() {
             let refusal = state.refusal(command.op, session);

@@ -6,7 +6,7 @@ use proto::connect::{ReplyHeader, RequestHeader};
 use super::*;
 use crate::frame::FrameReader;
 use crate::machine::watches::{Registration, Sink, Waiter, WatchEffect};
-use crate::telling::Listening;
+use crate::state_channel::StateReceiver;
 
 const TIMEOUT: Duration = Duration::from_secs(9);
 
@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(9);
 struct Site {
     machine: Machine,
     calls: mpsc::Sender<Command>,
-    state: Listening,
+    state: StateReceiver,
     chores: Arc<Chores>,
     out: Vec<u8>,
 }

@@ -194,12 +194,16 @@ pub(crate) struct Watches {
 impl Watches {
     /// Records the effect of a reply with error code `err`. Returns the watch to remove from the
     /// server if its waiter was dropped before the reply.
-    pub(crate) fn handle_reply(&mut self, asked: Registration, err: i32) -> Option<UnwantedWatch> {
+    pub(crate) fn handle_reply(
+        &mut self,
+        registration: Registration,
+        err: i32,
+    ) -> Option<UnwantedWatch> {
         let Registration {
             effect,
             path,
             waiter,
-        } = asked;
+        } = registration;
         let missing = err == ErrorCode::NoNode.code();
         let table = match effect {
             WatchEffect::Exists if missing => WatchTable::Exist,
@@ -259,11 +263,11 @@ impl Watches {
         if is_children || kind == EventType::NodeDeleted {
             self.fire(WatchTable::Child, event);
         }
-        self.tell(WatchTable::Persistent, path, event);
+        self.notify(WatchTable::Persistent, path, event);
         if !is_children {
             let mut above = Some(&**path);
             while let Some(path) = above {
-                self.tell(WatchTable::Recursive, &path.into(), event);
+                self.notify(WatchTable::Recursive, &path.into(), event);
                 above = parent(path);
             }
         }
@@ -281,7 +285,7 @@ impl Watches {
         }
     }
 
-    fn tell(&self, table: WatchTable, path: &Str, event: &WatchEvent) {
+    fn notify(&self, table: WatchTable, path: &Str, event: &WatchEvent) {
         let interest = self.interests.get(&(table, path.clone()));
         for waiter in interest.iter().flat_map(|interest| &interest.waiters) {
             if let Sink::Stream(queue) = &waiter.sink {

@@ -8,7 +8,7 @@ fn paths(list: &List) -> Vec<&str> {
 }
 
 /// Returns a registration for the session's listeners.
-fn asked(effect: WatchEffect, path: &str) -> Registration {
+fn registration(effect: WatchEffect, path: &str) -> Registration {
     let path = path.into();
     Registration {
         effect,
@@ -25,12 +25,12 @@ fn waited_for(id: u64, effect: WatchEffect, path: &str) -> (Registration, Answer
     let sink = Sink::Once(sender);
     let waiter = Some(Waiter { id, sink });
     let path = path.into();
-    let asked = Registration {
+    let registration = Registration {
         effect,
         path,
         waiter,
     };
-    (asked, answer)
+    (registration, answer)
 }
 
 fn event(kind: EventType, path: &str) -> WatchEvent {
@@ -56,7 +56,7 @@ fn a_watch_is_set_by_a_successful_reply() {
         (PERSISTENT, "/p", OK),
         (RECURSIVE, "/r", OK),
     ] {
-        watches.handle_reply(asked(effect, path), err);
+        watches.handle_reply(registration(effect, path), err);
     }
     let [request] = &watches.set_again(Zxid(7))[..] else {
         panic!("few paths fit one request");
@@ -79,7 +79,7 @@ fn an_event_uses_standard_watches_up_and_leaves_persistent_ones() {
     ] {
         let mut watches = Watches::default();
         for effect in [WatchEffect::Data, WatchEffect::Child, PERSISTENT] {
-            watches.handle_reply(asked(effect, "/a"), OK);
+            watches.handle_reply(registration(effect, "/a"), OK);
         }
         watches.handle_event(&event(kind, "/a"));
         let count = |table| usize::from(watches.interests.contains_key(&(table, "/a".into())));
@@ -91,14 +91,17 @@ fn an_event_uses_standard_watches_up_and_leaves_persistent_ones() {
 #[test]
 fn removing_takes_the_kind_it_names() {
     let mut watches = Watches::default();
-    watches.handle_reply(asked(WatchEffect::Data, "/a"), OK);
+    watches.handle_reply(registration(WatchEffect::Data, "/a"), OK);
     let (child, mut answer) = waited_for(1, WatchEffect::Child, "/a");
     watches.handle_reply(child, OK);
-    watches.handle_reply(asked(WatchEffect::Remove(WatchKind::Children), "/a"), OK);
+    watches.handle_reply(
+        registration(WatchEffect::Remove(WatchKind::Children), "/a"),
+        OK,
+    );
     assert_eq!(watches.interests.len(), 1);
-    let told = answer.try_recv().unwrap().unwrap_err();
-    assert!(matches!(told, Error::WatchRemoved { .. }), "{told}");
-    watches.handle_reply(asked(WatchEffect::Remove(WatchKind::Any), "/a"), OK);
+    let error = answer.try_recv().unwrap().unwrap_err();
+    assert!(matches!(error, Error::WatchRemoved { .. }), "{error}");
+    watches.handle_reply(registration(WatchEffect::Remove(WatchKind::Any), "/a"), OK);
     assert!(watches.set_again(Zxid(1)).is_empty());
 }
 
@@ -108,8 +111,8 @@ fn each_waiter_of_a_path_is_notified_once() {
     let (first, mut one) = waited_for(1, WatchEffect::Data, "/a");
     let (second, mut two) = waited_for(2, WatchEffect::Data, "/a");
     let (elsewhere, mut three) = waited_for(3, WatchEffect::Data, "/b");
-    for asked in [first, second, elsewhere] {
-        assert_eq!(watches.handle_reply(asked, OK), None);
+    for registration in [first, second, elsewhere] {
+        assert_eq!(watches.handle_reply(registration, OK), None);
     }
     let deleted = event(EventType::NodeDeleted, "/a");
     watches.handle_event(&deleted);
@@ -156,7 +159,7 @@ fn the_end_of_the_session_is_reported_to_all_waiters() {
     let waiter = Some(Waiter { id: 2, sink });
     let stream = Registration {
         waiter,
-        ..asked(RECURSIVE, "/a")
+        ..registration(RECURSIVE, "/a")
     };
     watches.handle_reply(stream, OK);
     watches.handle_event(&event(EventType::NodeCreated, "/a/b/c"));
@@ -174,7 +177,7 @@ fn many_paths_are_split_and_none_is_lost() {
     let mut watches = Watches::default();
     for number in 0..10_000 {
         let path = format!("/a/rather/long/path/to/watch/{number:010}");
-        watches.handle_reply(asked(WatchEffect::Data, &path), OK);
+        watches.handle_reply(registration(WatchEffect::Data, &path), OK);
     }
     let requests = watches.set_again(Zxid(1));
     let bytes = |request: &SetWatchesRequest| paths(&request.data).iter().map(|p| p.len()).sum();

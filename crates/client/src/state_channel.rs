@@ -22,7 +22,7 @@ pub(crate) struct StateSender {
 
 /// Handle that accepts new listeners.
 #[derive(Debug)]
-pub(crate) struct Listening {
+pub(crate) struct StateReceiver {
     first: watch::Receiver<State>,
     listeners: Weak<Mutex<Listeners>>,
 }
@@ -36,14 +36,14 @@ struct Listeners {
 }
 
 impl StateSender {
-    pub(crate) fn new(state: State) -> (Self, Listening) {
-        let (first, seen) = watch::channel(state);
+    pub(crate) fn new(state: State) -> (Self, StateReceiver) {
+        let (first, receiver) = watch::channel(state);
         let listeners = Arc::<Mutex<Listeners>>::default();
-        let listening = Listening {
-            first: seen,
+        let receiver = StateReceiver {
+            first: receiver,
             listeners: Arc::downgrade(&listeners),
         };
-        (Self { first, listeners }, listening)
+        (Self { first, listeners }, receiver)
     }
 
     pub(crate) fn is(&self, state: &State) -> bool {
@@ -53,23 +53,23 @@ impl StateSender {
     /// Sends a state to all listeners, without holding the lock. A listener that borrows its state
     /// blocks the sender, and may subscribe again meanwhile. A new listener starts with the new
     /// state.
-    pub(crate) fn tell(&self, state: State) {
-        let mut told = {
+    pub(crate) fn send(&self, state: State) {
+        let mut senders = {
             let mut listeners = self.listeners.lock();
             listeners.has_changed = true;
             self.first.send_replace(state.clone());
             std::mem::take(&mut listeners.all)
         };
-        for listener in &told {
+        for listener in &senders {
             listener.send_replace(state.clone());
         }
         let mut listeners = self.listeners.lock();
-        told.append(&mut listeners.all);
-        listeners.all = told;
+        senders.append(&mut listeners.all);
+        listeners.all = senders;
     }
 }
 
-impl Listening {
+impl StateReceiver {
     /// Returns the current state.
     pub(crate) fn now(&self) -> watch::Ref<'_, State> {
         self.first.borrow()
@@ -100,11 +100,11 @@ mod tests {
 
     #[test]
     fn each_listener_receives_every_state_and_the_end() {
-        let (teller, listening) = StateSender::new(State::Reconnecting);
-        let mut early = listening.listen();
+        let (sender, receiver) = StateSender::new(State::Reconnecting);
+        let mut early = receiver.listen();
         assert!(!early.has_changed().expect("it goes on"));
-        teller.tell(State::Lost);
-        let mut late = listening.listen();
+        sender.send(State::Lost);
+        let mut late = receiver.listen();
         assert!(
             late.has_changed().expect("it goes on"),
             "as one that was there"
@@ -112,39 +112,39 @@ mod tests {
         for listener in [&mut early, &mut late] {
             assert_eq!(*listener.borrow_and_update(), State::Lost);
         }
-        assert_eq!(*listening.now(), State::Lost);
-        drop(teller);
+        assert_eq!(*receiver.now(), State::Lost);
+        drop(sender);
         assert!(early.has_changed().is_err() && late.has_changed().is_err());
-        assert_eq!(*listening.listen().borrow(), State::Lost);
+        assert_eq!(*receiver.listen().borrow(), State::Lost);
     }
 
     #[test]
     fn a_listener_may_subscribe_again_while_it_reads() {
-        let (teller, listening) = StateSender::new(State::Reconnecting);
-        let held = listening.listen();
+        let (sender, receiver) = StateSender::new(State::Reconnecting);
+        let held = receiver.listen();
         let state = held.borrow();
         std::thread::scope(|scope| {
-            scope.spawn(|| teller.tell(State::Lost));
+            scope.spawn(|| sender.send(State::Lost));
             // The sender has started, and waits for the state that is borrowed here.
-            while *listening.now() != State::Lost {
+            while *receiver.now() != State::Lost {
                 std::thread::yield_now();
             }
-            assert_eq!(*listening.listen().borrow(), State::Lost);
+            assert_eq!(*receiver.listen().borrow(), State::Lost);
             drop(state);
         });
         assert_eq!(*held.borrow(), State::Lost);
-        teller.tell(State::Closed);
+        sender.send(State::Closed);
         assert_eq!(*held.borrow(), State::Closed);
     }
 
     #[test]
     fn dropped_listeners_are_removed() {
-        let (teller, listening) = StateSender::new(State::Reconnecting);
-        let kept: Vec<_> = (0..20).map(|_| listening.listen()).collect();
+        let (sender, receiver) = StateSender::new(State::Reconnecting);
+        let kept: Vec<_> = (0..20).map(|_| receiver.listen()).collect();
         for _ in 0..1000 {
-            drop(listening.listen());
+            drop(receiver.listen());
         }
-        let count = teller.listeners.lock().all.len();
+        let count = sender.listeners.lock().all.len();
         assert!((20..=60).contains(&count), "{count}");
         drop(kept);
     }
