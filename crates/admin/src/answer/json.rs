@@ -63,8 +63,8 @@ impl Object {
 
     fn write(&self, depth: usize, out: &mut String) {
         out.push('{');
-        for (place, (key, value)) in self.0.iter().enumerate() {
-            out.push_str(if place == 0 { "\n" } else { ",\n" });
+        for (index, (key, value)) in self.0.iter().enumerate() {
+            out.push_str(if index == 0 { "\n" } else { ",\n" });
             out.extend(std::iter::repeat_n("  ", depth));
             quote(key, out);
             out.push_str(" : ");
@@ -104,8 +104,8 @@ impl Json {
             Self::Text(text) => quote(text, out),
             Self::Array(values) => {
                 out.push('[');
-                for (place, value) in values.iter().enumerate() {
-                    out.push_str(if place == 0 { " " } else { ", " });
+                for (index, value) in values.iter().enumerate() {
+                    out.push_str(if index == 0 { " " } else { ", " });
                     value.write(depth, out);
                 }
                 out.push_str(" ]");

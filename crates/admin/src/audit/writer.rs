@@ -103,12 +103,12 @@ impl Writer {
 /// Failures, which are logged at a limited rate.
 #[derive(Default)]
 struct Troubles {
-    told_error: Option<Instant>,
+    logged_at: Option<Instant>,
     lost_told: u64,
 }
 
 /// Minimum time between two log lines about the file.
-const COMPLAINS_EVERY: Duration = Duration::from_secs(10);
+const ERROR_LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 impl Troubles {
     fn note(&mut self, outcome: io::Result<()>) {
@@ -116,10 +116,10 @@ impl Troubles {
             return;
         };
         let is_due = self
-            .told_error
-            .is_none_or(|told| told.elapsed() >= COMPLAINS_EVERY);
+            .logged_at
+            .is_none_or(|at| at.elapsed() >= ERROR_LOGGED_EVERY);
         if is_due {
-            self.told_error = Some(Instant::now());
+            self.logged_at = Some(Instant::now());
             tracing::error!(err = %error, "cannot write the audit log, lines may be missing");
         }
     }

@@ -63,13 +63,13 @@ impl Refused {
     }
 
     /// Creates the answer, which repeats the requested name of the command.
-    pub(crate) fn answer(self, asked: &str) -> Answer {
+    pub(crate) fn answer(self, command: &str) -> Answer {
         let status = match self {
             Self::Missing | Self::NotAuthenticated => StatusCode::UNAUTHORIZED,
             Self::NotAuthorized | Self::OpenToWorld => StatusCode::FORBIDDEN,
         };
         let text = self.to_string();
-        Answer::of(status, Body::Fields(Object::new())).under(asked, Some(&text))
+        Answer::of(status, Body::Fields(Object::new())).under(command, Some(&text))
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Route<'a> {
         /// Command to call.
         command: &'a Command,
         /// Requested name of the command.
-        asked: String,
+        name: String,
         /// Arguments of the call.
         call: Call,
     },
@@ -74,15 +74,15 @@ impl Commands {
         if name.is_empty() {
             return Route::Answer(self.index());
         }
-        let asked = percent_decode_str(name).decode_utf8_lossy().into_owned();
-        let Some(command) = self.find(&asked) else {
-            let error = format!("Unknown command: {asked}");
-            return Route::Answer(Answer::done().under(&asked, Some(&error)));
+        let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
+        let Some(command) = self.find(&name) else {
+            let error = format!("Unknown command: {name}");
+            return Route::Answer(Answer::done().under(&name, Some(&error)));
         };
         let call = Call::parse(query);
         Route::Run {
             command,
-            asked,
+            name,
             call,
         }
     }
@@ -103,7 +103,7 @@ impl Command {
     /// serving, not permitted, wrong method. `view` is `None` while the data is being loaded.
     pub(crate) fn refuse(
         &self,
-        asked: &str,
+        requested_name: &str,
         request: (&Method, &str),
         view: Option<&dyn AdminView>,
         credentials: &Credentials<'_>,
@@ -119,7 +119,7 @@ impl Command {
             Access::Administrator => credentials.check(view),
         };
         if let Err(refused) = checked {
-            return Some(refused.answer(asked));
+            return Some(refused.answer(requested_name));
         }
         if (*method == Method::POST) != (self.method == Method::POST) {
             // Java has no answer in this case, and fails.

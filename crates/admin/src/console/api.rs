@@ -147,7 +147,7 @@ pub(crate) struct Console {
 }
 
 /// Request from a visitor.
-struct Asked<'a> {
+struct VisitorRequest<'a> {
     visit: Arc<Visit>,
     caller: &'a Caller,
     call: Call,
@@ -226,7 +226,7 @@ impl Console {
         if head.method == Method::POST && what == "visit" {
             return self.begin(member, caller).await.map(Outcome::Answer);
         }
-        let asked = Asked {
+        let request = VisitorRequest {
             visit: self.visit(member, &head.headers, caller).await?,
             caller,
             call: Call::parse(head.uri.query()),
@@ -234,26 +234,26 @@ impl Console {
         check_route(&head.method, what)?;
         match (&head.method, what) {
             (&Method::GET, "ensemble") => Ok(Outcome::Ensemble),
-            (&Method::GET, "sessions") => asked.sessions().await,
-            (&Method::GET, what) if COMMANDS.contains(&what) => asked.command(what).await,
-            (&Method::GET, "log") => asked.login().await.map(Outcome::Log),
+            (&Method::GET, "sessions") => request.sessions().await,
+            (&Method::GET, what) if COMMANDS.contains(&what) => request.command(what).await,
+            (&Method::GET, "log") => request.login().await.map(Outcome::Log),
             (&Method::POST, "login") => {
                 secure(caller)?;
-                asked.log_in(member, &body).await.map(Outcome::Answer)
+                request.log_in(member, &body).await.map(Outcome::Answer)
             }
             (&Method::POST, "logout") => {
-                *asked.visit.seat.lock().await = Default::default();
+                *request.visit.state.lock().await = Default::default();
                 Ok(Outcome::Answer(found(&json!({}))))
             }
             (method, what) => {
                 // The limit includes the rest of the request. The member closes the connection if a
                 // request exceeds the limit.
-                let path_bytes = asked.parameter("path").map_or(0, str::len);
+                let path_bytes = request.parameter("path").map_or(0, str::len);
                 if body.len() + path_bytes + REQUEST_BYTES_AROUND > self.settings.data_bytes_max {
                     return Err(too_large(self.settings.data_bytes_max));
                 }
                 let _turn = self.questions.acquire().await;
-                asked
+                request
                     .znodes(member, method, what, body)
                     .await
                     .map(Outcome::Answer)
@@ -296,7 +296,7 @@ impl Console {
         let proved = view.zip(login.as_ref());
         let proved = proved.map(|(view, login)| identities(view, login, caller));
         if let Some(visit) = self.visits.find(&token, address, member.now_ms()) {
-            visit.seat.lock().await.login = login;
+            visit.state.lock().await.login = login;
         }
         Ok(found(&json!({
             "token": token,
@@ -324,7 +324,7 @@ impl Console {
         let address = caller.peer.ip().to_canonical();
         let visit = token.and_then(|token| self.visits.find(token, address, member.now_ms()));
         if let Some(visit) = visit
-            && visit.seat.lock().await.admits(caller.subject.as_ref())
+            && visit.state.lock().await.admits(caller.subject.as_ref())
         {
             return Ok(visit);
         }
@@ -356,7 +356,7 @@ fn too_large(limit: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", text)
 }
 
-impl Asked<'_> {
+impl VisitorRequest<'_> {
     fn parameter(&self, name: &str) -> Option<&str> {
         self.call.parameter(name)
     }
@@ -378,20 +378,20 @@ impl Asked<'_> {
             skip: skip.map_err(|_| wrong("`skip` is not a number"))?,
             like: self.parameter("like").unwrap_or_default().to_owned(),
         };
-        let login = self.visit.seat.lock().await.login.clone();
+        let login = self.visit.state.lock().await.login.clone();
         Ok(Outcome::Sessions(page, login))
     }
 
     async fn command(&self, what: &str) -> Result<Outcome, Refusal> {
         let command = COMMANDS.into_iter().find(|known| *known == what);
         let command = command.ok_or_else(nothing_here)?;
-        let login = self.visit.seat.lock().await.login.clone();
+        let login = self.visit.state.lock().await.login.clone();
         Ok(Outcome::Command(command, self.call.clone(), login))
     }
 
     async fn login(&self) -> Result<Login, Refusal> {
-        let seat = self.visit.seat.lock().await;
-        seat.login.clone().ok_or_else(needs_identity)
+        let state = self.visit.state.lock().await;
+        state.login.clone().ok_or_else(needs_identity)
     }
 
     /// Sets the visitor's identity after a session has been opened with it.
@@ -409,7 +409,7 @@ impl Asked<'_> {
         } else {
             Login::Digest(Secret::new(format!("{user}:{password}")))
         };
-        let mut seat = self.visit.seat.lock().await;
+        let mut state = self.visit.state.lock().await;
         let session = open(member, self.caller, Some(&login)).await?;
         let who: WhoAmIResponse = session.ask_plain(OpCode::WhoAmI).await?;
         let peer = self.caller.peer;
@@ -423,8 +423,8 @@ impl Asked<'_> {
         if let Login::Sasl(_, identities) = &mut login {
             *identities = shown;
         }
-        seat.login = Some(login);
-        seat.session = Some(session);
+        state.login = Some(login);
+        state.session = Some(session);
         Ok(found(&answer))
     }
 
@@ -433,13 +433,13 @@ impl Asked<'_> {
         &self,
         member: &Member<'_>,
     ) -> Result<(Arc<ZnodeSession>, Option<Login>), Refusal> {
-        let mut seat = self.visit.seat.lock().await;
-        let session = match seat.session.as_ref().filter(|session| session.is_open()) {
+        let mut state = self.visit.state.lock().await;
+        let session = match state.session.as_ref().filter(|session| session.is_open()) {
             Some(session) => session.clone(),
-            None => open(member, self.caller, seat.login.as_ref()).await?,
+            None => open(member, self.caller, state.login.as_ref()).await?,
         };
-        seat.session = Some(session.clone());
-        Ok((session, seat.login.clone()))
+        state.session = Some(session.clone());
+        Ok((session, state.login.clone()))
     }
 
     async fn znodes(

@@ -30,19 +30,19 @@ pub(crate) struct Visit {
     /// Time of the last request on the monotonic clock, in ms.
     heard_ms: AtomicU64,
     /// Lock that is held while a session is opened, so that only one is opened.
-    pub(crate) seat: tokio::sync::Mutex<Seat>,
+    pub(crate) state: tokio::sync::Mutex<VisitState>,
 }
 
 /// Login and session of a visit.
 #[derive(Debug, Default)]
-pub(crate) struct Seat {
+pub(crate) struct VisitState {
     /// Login of the visitor. A visitor without a login has only the permissions of all clients.
     pub(crate) login: Option<Login>,
     /// Session, which the first request opens.
     pub(crate) session: Option<Arc<ZnodeSession>>,
 }
 
-impl Seat {
+impl VisitState {
     /// Returns whether a caller with a certificate of this subject, if any, may use the login.
     pub(crate) fn admits(&self, subject: Option<&String>) -> bool {
         match &self.login {
@@ -79,7 +79,7 @@ impl Visits {
         let visit = Visit {
             address,
             heard_ms: AtomicU64::new(now_ms),
-            seat: tokio::sync::Mutex::default(),
+            state: tokio::sync::Mutex::default(),
         };
         visits.insert(token, Arc::new(visit));
         true

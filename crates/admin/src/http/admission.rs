@@ -149,7 +149,7 @@ impl Connections {
 
 impl Presence {
     /// Resolves when the connection must be closed in favour of another one.
-    pub(crate) async fn has_to_give_way(&self) {
+    pub(crate) async fn must_close(&self) {
         self.give_way.notified().await;
     }
 
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     async fn has_to_go(presence: &Presence) -> bool {
-        let going = pin!(presence.has_to_give_way());
+        let going = pin!(presence.must_close());
         timeout(Duration::ZERO, going).await.is_ok()
     }
 
@@ -337,7 +337,7 @@ mod tests {
         let mut waiting = pin!(last.slot());
         tokio::select! {
             _ = waiting.as_mut() => panic!("a slot too many"),
-            () = slow_one.has_to_give_way() => {}
+            () = slow_one.must_close() => {}
         }
         let patience = limits::HTTP_PATIENCE + Duration::from_secs(3);
         assert!(begun.elapsed() >= patience && begun.elapsed() <= patience + 2 * LOOK_EVERY);

@@ -71,9 +71,9 @@ pub(crate) struct Caller {
 
 /// Address of a port, and the maximum idle time of its callers.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct PortSettings {
     /// Name of the port in log messages.
-    pub(crate) of: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Acceptor for the listener's connections.
@@ -117,15 +117,15 @@ pub struct BindError {
 /// # Errors
 /// If the server cannot listen on the address.
 pub(crate) async fn listen<A: Answers>(
-    place: Place,
+    settings: PortSettings,
     answers: Arc<A>,
 ) -> Result<PortTask<A>, BindError> {
-    let bound = bind(&place.host, place.port, BACKLOG).await;
+    let bound = bind(&settings.host, settings.port, BACKLOG).await;
     let listener = bound.map_err(|source| BindError {
-        address: format!("{}:{}", place.host, place.port),
+        address: format!("{}:{}", settings.host, settings.port),
         source,
     })?;
-    let accepting = accept(answers.clone(), listener, place);
+    let accepting = accept(answers.clone(), listener, settings);
     Ok(PortTask {
         answers,
         accepting: Some(tokio::spawn(accepting).abort_handle()),
@@ -140,11 +140,11 @@ async fn bind(host: &str, port: u16, backlog: i32) -> io::Result<TcpListener> {
 }
 
 /// Accepts connections until the task is aborted, which also ends the connections.
-async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place) {
+async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, settings: PortSettings) {
     let port = Arc::new(Port {
         admission: Admission::new(),
-        log_limiter: LogLimiter::of(place.of),
-        place,
+        log_limiter: LogLimiter::of(settings.name),
+        settings,
     });
     let mut connections = JoinSet::new();
     loop {
@@ -152,12 +152,17 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place
         match listener.accept().await {
             Ok((stream, peer)) => {
                 // The acceptor bounds the number of TLS handshakes.
-                let presence = if port.place.acceptor.is_plain() {
+                let presence = if port.settings.acceptor.is_plain() {
                     Some(port.admission.arrive().await)
                 } else {
                     None
                 };
-                connections.spawn(port.clone().meet(answers.clone(), stream, peer, presence));
+                connections.spawn(port.clone().serve_connection(
+                    answers.clone(),
+                    stream,
+                    peer,
+                    presence,
+                ));
             }
             Err(error) => {
                 log_limiter::limited!(in port.log_limiter => warn, err = %error, "cannot accept a connection over HTTP");
@@ -169,58 +174,58 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, place: Place
 
 /// State shared by the connections of a port.
 struct Port {
-    place: Place,
+    settings: PortSettings,
     admission: Arc<Admission>,
     log_limiter: LogLimiter,
 }
 
 impl Port {
     /// Serves a connection, from its handshake to its end.
-    async fn meet<A: Answers>(
+    async fn serve_connection<A: Answers>(
         self: Arc<Self>,
         answers: Arc<A>,
         stream: TcpStream,
         peer: SocketAddr,
         presence: Option<Arc<Presence>>,
     ) {
-        let place = &self.place;
-        let stream = match place.acceptor.establish(stream, peer).await {
+        let settings = &self.settings;
+        let stream = match settings.acceptor.establish(stream, peer).await {
             Ok(stream) => stream,
-            Err(refused) => return refused.log(place.of, peer, &self.log_limiter),
+            Err(refused) => return refused.log(settings.name, peer, &self.log_limiter),
         };
         let presence = match presence {
             Some(presence) => presence,
             None => self.admission.arrive().await,
         };
         let refused = tokio::select! {
-            refused = self.talk(answers, stream, peer, presence.clone()) => refused,
-            () = presence.has_to_give_way() => {
-                tracing::debug!(%peer, of = place.of, "closing an idle connection for a new one");
+            refused = self.serve_stream(answers, stream, peer, presence.clone()) => refused,
+            () = presence.must_close() => {
+                tracing::debug!(%peer, of = settings.name, "closing an idle connection for a new one");
                 return;
             }
         };
         if let Some(refused) = refused {
-            log_limiter::limited!(in self.log_limiter => warn, of = place.of, %peer, err = %refused, "connection refused");
+            log_limiter::limited!(in self.log_limiter => warn, of = settings.name, %peer, err = %refused, "connection refused");
         }
     }
 
     /// Serves a connection after its handshake. Returns the error text if the peer sent invalid
     /// HTTP.
-    async fn talk<A: Answers>(
+    async fn serve_stream<A: Answers>(
         &self,
         answers: Arc<A>,
         stream: Stream,
         peer: SocketAddr,
         presence: Arc<Presence>,
     ) -> Option<String> {
-        let idle = self.place.idle;
+        let idle = self.settings.idle;
         // A silent peer is closed after the same time as later.
         let speaks_tls = timeout(idle, speaks_tls(&stream)).await.ok()?;
         if speaks_tls {
             return Some(TLS.to_owned());
         }
         let served = serve(answers, stream, (peer, presence), idle).await;
-        served.err().and_then(|error| wrong(&error, peer))
+        served.err().and_then(|error| syntax_error(&error, peer))
     }
 }
 
@@ -236,7 +241,7 @@ async fn speaks_tls(stream: &Stream) -> bool {
 
 /// Returns the error text if the peer sent invalid HTTP. Other errors, such as disconnects and
 /// timeouts, are only logged at debug level.
-fn wrong(error: &hyper::Error, peer: SocketAddr) -> Option<String> {
+fn syntax_error(error: &hyper::Error, peer: SocketAddr) -> Option<String> {
     if error.is_parse() {
         return Some(error.to_string());
     }

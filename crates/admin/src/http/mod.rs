@@ -17,7 +17,7 @@ mod timed_stream;
 mod workers;
 
 pub(crate) use guard::{Names, is_from_here};
-pub(crate) use listener::{Answers, Caller, Place, listen};
+pub(crate) use listener::{Answers, Caller, PortSettings, listen};
 pub use listener::{BindError, PortTask};
 pub(crate) use pieces::{Pieces, Source};
 pub(crate) use response::{ResponseBody, respond, with_head};

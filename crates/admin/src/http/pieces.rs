@@ -40,7 +40,7 @@ impl Pieces {
         activity: &Activity,
     ) -> ResponseBody {
         let (sender, pieces) = mpsc::channel(limits::HTTP_PIECES_MAX);
-        tokio::spawn(make(source, sender, workers.clone(), activity.clone()));
+        tokio::spawn(produce(source, sender, workers.clone(), activity.clone()));
         Self { pieces, left: len }.boxed_unsync()
     }
 
@@ -51,13 +51,13 @@ impl Pieces {
 }
 
 /// Produces pieces until the last one, or until the client disconnects.
-async fn make(
+async fn produce(
     mut source: impl Source,
     to: mpsc::Sender<io::Result<Bytes>>,
     workers: Workers,
     activity: Activity,
 ) {
-    while let Ok(place) = to.reserve().await {
+    while let Ok(permit) = to.reserve().await {
         let at_work = activity.begin();
         let making = workers.run(move |_| {
             let piece = source.next();
@@ -68,14 +68,14 @@ async fn make(
             let lost = io::Error::other(
                 "the server is stopping, or could not produce a part of the reply",
             );
-            place.send(Err(lost));
+            permit.send(Err(lost));
             return;
         };
         source = rest;
         match piece.transpose() {
             Some(piece) => {
                 let is_last = piece.is_err();
-                place.send(piece);
+                permit.send(piece);
                 if is_last {
                     return;
                 }

@@ -117,7 +117,7 @@ mod tests {
         let (begun, begins) = oneshot::channel();
         let (go_on, goes_on) = crossbeam_channel::bounded::<()>(0);
         {
-            let mut asked = pin!(workers.run(move |requester| {
+            let mut work = pin!(workers.run(move |requester| {
                 let _permit = permit;
                 begun.send(()).unwrap();
                 goes_on.recv().unwrap();
@@ -126,7 +126,7 @@ mod tests {
                 }
             }));
             poll_fn(|cx| {
-                assert!(asked.as_mut().poll(cx).is_pending());
+                assert!(work.as_mut().poll(cx).is_pending());
                 Poll::Ready(())
             })
             .await;
@@ -145,8 +145,8 @@ mod tests {
     async fn a_panic_costs_its_request_only() {
         let workers = Workers::start().unwrap();
         for _ in 0..2 * limits::ADMIN_THREADS {
-            let asked = workers.run(|_| assert_eq!(1, 2, "a fault"));
-            assert_eq!(asked.await, Err(NotDone));
+            let work = workers.run(|_| assert_eq!(1, 2, "a fault"));
+            assert_eq!(work.await, Err(NotDone));
         }
         assert_eq!(workers.run(|_| 7).await, Ok(7));
     }

@@ -15,7 +15,8 @@ use transport::tls::Acceptor;
 use crate::answer::{Answer, Body};
 use crate::commands::Call;
 use crate::http::{
-    self, Activity, Answers, BindError, Caller, Place, PortTask, ResponseBody, Workers, respond,
+    self, Activity, Answers, BindError, Caller, PortSettings, PortTask, ResponseBody, Workers,
+    respond,
 };
 
 /// Path of the metrics.
@@ -56,15 +57,15 @@ pub async fn begin(config: &Config, workers: &Workers) -> Result<Option<Exporter
         view: OnceLock::new(),
         workers: workers.clone(),
     };
-    let place = Place {
-        of: "the exporter",
+    let settings = PortSettings {
+        name: "the exporter",
         host: host.clone(),
         port: *port,
         acceptor: Acceptor::plain(),
         idle: IDLE,
     };
-    let address = format!("{}:{}", place.host, place.port);
-    let task = http::listen(place, Arc::new(exporter)).await?;
+    let address = format!("{}:{}", settings.host, settings.port);
+    let task = http::listen(settings, Arc::new(exporter)).await?;
     tracing::info!(address, "metrics exporter listens");
     Ok(Some(task))
 }

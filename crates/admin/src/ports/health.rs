@@ -13,7 +13,7 @@ use transport::tls::Acceptor;
 use crate::answer::Answer;
 use crate::commands;
 use crate::http::{
-    self, Activity, Answers, BindError, Caller, Place, PortTask, ResponseBody, respond,
+    self, Activity, Answers, BindError, Caller, PortSettings, PortTask, ResponseBody, respond,
 };
 
 /// Idle time after which a connection ends.
@@ -37,15 +37,15 @@ pub async fn begin(config: &Config) -> Result<Option<HealthTask>, BindError> {
     let Some(port) = config.admin.health_port else {
         return Ok(None);
     };
-    let place = Place {
-        of: "the health port",
+    let settings = PortSettings {
+        name: "the health port",
         host: config.admin.address.clone(),
         port,
         acceptor: Acceptor::plain(),
         idle: IDLE,
     };
-    let address = format!("{}:{port}", place.host);
-    let task = http::listen(place, Arc::new(Health::default())).await?;
+    let address = format!("{}:{port}", settings.host);
+    let task = http::listen(settings, Arc::new(Health::default())).await?;
     tracing::info!(address, "health port listens");
     Ok(Some(task))
 }

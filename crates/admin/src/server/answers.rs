@@ -69,7 +69,7 @@ impl Answers for Admin {
             }
             Route::Run {
                 command,
-                asked,
+                name,
                 call,
             } => {
                 let peer = caller.peer;
@@ -78,14 +78,14 @@ impl Answers for Admin {
                     return respond(refusal);
                 }
                 let address = self.address_of(&request, peer);
-                let asked = Asked {
-                    asked,
+                let received = CommandRequest {
+                    name,
                     address,
                     caller,
                     call,
                     request,
                 };
-                self.run(command, asked, &activity).await
+                self.run(command, received, &activity).await
             }
         }
     }
@@ -139,39 +139,39 @@ impl Admin {
     async fn run(
         self: &Arc<Self>,
         command: &Command,
-        asked: Asked,
+        received: CommandRequest,
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let Some(served) = self.served.get() else {
             return respond(Answer::done().under(command.name, Some(commands::NOT_SERVING)));
         };
-        self.take_up_token(asked.request.headers()).await;
+        self.take_up_token(received.request.headers()).await;
         let view = &*served.view;
-        let header = asked.request.headers().get(header::AUTHORIZATION);
+        let header = received.request.headers().get(header::AUTHORIZATION);
         let header = header.map(HeaderValue::as_bytes);
         let subject = match Credentials::scheme(header) {
-            Some(X509) => self.subject_of(&asked.caller).await,
+            Some(X509) => self.subject_of(&received.caller).await,
             _ => None,
         };
         let credentials = Credentials {
             header,
-            address: &asked.address,
+            address: &received.address,
             subject: subject.as_deref(),
         };
-        let line = (asked.request.method(), asked.request.uri().path());
-        let peer = asked.caller.peer;
+        let line = (received.request.method(), received.request.uri().path());
+        let peer = received.caller.peer;
         if header.is_some() && (served.operations.refuses_logins)(peer) {
             let refusal = Answer::refused(StatusCode::TOO_MANY_REQUESTS);
             return respond(refusal.under(command.name, None));
         }
-        if let Some(refusal) = command.refuse(&asked.asked, line, Some(view), &credentials) {
+        if let Some(refusal) = command.refuse(&received.name, line, Some(view), &credentials) {
             if header.is_some() && refusal.status.is_client_error() {
                 log_limiter::limited!(warn, %peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
                 (served.operations.login_failed)(peer);
             }
             return respond(refusal);
         }
-        let mut call = asked.call;
+        let mut call = received.call;
         if command.access == Access::Caller {
             // Invalid credentials were refused above.
             call.identities = credentials.identities(view).unwrap_or_default();
@@ -194,7 +194,7 @@ impl Admin {
             Task::Log => self.log(served, (command.name, &call), activity).await,
             // While the body arrives, the idle timeout applies as usual.
             Task::Restore => {
-                let body = asked.request.into_body();
+                let body = received.request.into_body();
                 let answer = self.restore(served, body, activity).await;
                 respond(answer.under(command.name, None))
             }
@@ -264,8 +264,8 @@ impl Admin {
 }
 
 /// Request for a command.
-struct Asked {
-    asked: String,
+struct CommandRequest {
+    name: String,
     address: String,
     caller: Caller,
     call: Call,

@@ -108,9 +108,9 @@ impl Admin {
                 self.ask_member(command, &call, login).await
             }
             Outcome::Command(command, call, login) => {
-                let asked = (command, call, activity.begin());
-                let told = self.ask_command(asked, login, &visitor);
-                let (mut head, body) = told.await.into_parts();
+                let request = (command, call, activity.begin());
+                let answering = self.ask_command(request, login, &visitor);
+                let (mut head, body) = answering.await.into_parts();
                 head.headers.extend(headers());
                 return Response::from_parts(head, body);
             }

@@ -54,7 +54,7 @@ struct Feed {
     every: Duration,
     /// Time of the last line.
     sent_at: Instant,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// Reason for the end of a feed.
@@ -71,7 +71,7 @@ enum End {
 
 impl Admin {
     pub(super) async fn feed(self: &Arc<Self>, call: &Call) -> Response<ResponseBody> {
-        let Ok(place) = self.feeds.clone().try_acquire_owned() else {
+        let Ok(permit) = self.feeds.clone().try_acquire_owned() else {
             let text = format!(
                 "{} feeds are already open, which is the limit; try again later",
                 limits::FEEDS_MAX
@@ -80,7 +80,7 @@ impl Admin {
             return respond(written(StatusCode::SERVICE_UNAVAILABLE, FEED, fields));
         };
         let (query, after) = match ask::feed(&call.parameters) {
-            Ok(asked) => asked,
+            Ok(parsed) => parsed,
             Err(error) => return respond(refused(FEED, &error)),
         };
         let current = self.readers.subscribe();
@@ -98,7 +98,7 @@ impl Admin {
             hidden: 0,
             every: limits::FEED_PROGRESS_EVERY.min(idle / 3),
             sent_at: Instant::now(),
-            _place: place,
+            _permit: permit,
         };
         drop(reader);
         // Errors in the first page are reported before the answer begins.

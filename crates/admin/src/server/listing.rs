@@ -25,7 +25,7 @@ use crate::served::{Reservation, Served};
 const BUSY: &str = "too many long listings are being read: try again later";
 
 /// Number of bytes of a listing in memory: the waiting pieces, and two that are being written.
-const ROOM_BYTES: usize = (limits::HTTP_PIECES_MAX + 2) * limits::HTTP_PIECE_BYTES;
+const LISTING_BYTES: usize = (limits::HTTP_PIECES_MAX + 2) * limits::HTTP_PIECE_BYTES;
 
 /// Queue in which long listings take turns.
 pub(super) struct Turns {
@@ -58,9 +58,9 @@ struct Continued {
     admin: Arc<Admin>,
     listing: Listing,
     first: Option<Bytes>,
-    taken: Arc<AtomicUsize>,
+    bytes_taken: Arc<AtomicUsize>,
     watching: AbortHandle,
-    _held: (OwnedSemaphorePermit, OwnedSemaphorePermit, Reservation),
+    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit, Reservation),
 }
 
 impl Admin {
@@ -80,23 +80,23 @@ impl Admin {
             let body = Body::Bytes(Some(JSON), first.into());
             return respond(Answer::of(StatusCode::OK, body));
         }
-        let Ok(place) = self.listings.waiting.clone().try_acquire_owned() else {
+        let Ok(waiting) = self.listings.waiting.clone().try_acquire_owned() else {
             return respond(Answer::busy(BUSY));
         };
         let Ok(turn) = self.listings.turn.clone().acquire_owned().await else {
             return respond(Answer::busy(BUSY));
         };
-        let room = (served.operations.reserve)(ROOM_BYTES).await;
+        let memory = (served.operations.reserve)(LISTING_BYTES).await;
         drop(at_work);
-        let taken = Arc::new(AtomicUsize::new(0));
-        let watching = tokio::spawn(watch(self.clone(), taken.clone(), activity.clone()));
+        let bytes_taken = Arc::new(AtomicUsize::new(0));
+        let watching = tokio::spawn(watch(self.clone(), bytes_taken.clone(), activity.clone()));
         let continued = Continued {
             admin: self.clone(),
             listing,
             first: Some(first),
-            taken,
+            bytes_taken,
             watching: watching.abort_handle(),
-            _held: (place, turn, room),
+            _permits: (waiting, turn, memory),
         };
         let body = Pieces::of(continued, None, &self.workers, activity);
         with_head(StatusCode::OK, Vec::new(), Some(JSON), body)
@@ -122,11 +122,11 @@ impl Admin {
 }
 
 /// Ends the connection of a client that reads too slowly while other listings wait for their turn.
-async fn watch(admin: Arc<Admin>, taken: Arc<AtomicUsize>, activity: Activity) {
+async fn watch(admin: Arc<Admin>, bytes_taken: Arc<AtomicUsize>, activity: Activity) {
     loop {
-        let before = taken.load(Ordering::Relaxed);
+        let before = bytes_taken.load(Ordering::Relaxed);
         admin.listings.wanted_back().await;
-        let of_late = taken.load(Ordering::Relaxed) - before;
+        let of_late = bytes_taken.load(Ordering::Relaxed) - before;
         if of_late < limits::LISTING_PACE_BYTES {
             return activity.end_connection();
         }
@@ -145,7 +145,7 @@ impl Source for Continued {
         };
         // A piece is produced when there is space for it because an earlier piece was sent.
         let bytes = piece.as_ref().map_or(0, Bytes::len);
-        self.taken.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes_taken.fetch_add(bytes, Ordering::Relaxed);
         Ok(piece)
     }
 }
@@ -167,12 +167,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_listing_is_wanted_back_while_another_one_waits() {
         let turns = Turns::new();
-        let place = || turns.waiting.clone().try_acquire_owned().unwrap();
-        let _current = place();
+        let waiting = || turns.waiting.clone().try_acquire_owned().unwrap();
+        let _first = waiting();
         let mut wanted = pin!(turns.wanted_back());
         let longer = timeout(10 * limits::LISTING_PATIENCE, wanted.as_mut());
         assert!(longer.await.is_err(), "no other listing waits");
-        let _other = place();
+        let _second = waiting();
         wanted.await;
     }
 }

@@ -39,7 +39,7 @@ use self::limiter::RateLimiter;
 use self::members::{AdminPorts, Own, OwnReport, Running, Watcher, report, secrets};
 use crate::commands::{Commands, OPEN_TO_WORLD};
 use crate::console::Console;
-use crate::http::{self, BindError, Names, Place, PortTask, Workers};
+use crate::http::{self, BindError, Names, PortSettings, PortTask, Workers};
 use crate::limits;
 use crate::served::{Readers, Served};
 use crate::token::AdminToken;
@@ -118,14 +118,14 @@ pub async fn begin(parts: Parts) -> Result<Option<AdminTask>, BindError> {
         return Ok(None);
     }
     let (host, port) = (settings.address.clone(), settings.port);
-    let place = Place {
-        of: "the admin server",
+    let port_settings = PortSettings {
+        name: "the admin server",
         host: host.clone(),
         port,
         acceptor: parts.acceptor.clone(),
         idle: Duration::from_millis(settings.idle_timeout_ms.into()),
     };
-    let task = http::listen(place, Arc::new(Admin::new(parts))).await?;
+    let task = http::listen(port_settings, Arc::new(Admin::new(parts))).await?;
     tracing::info!(
         host,
         port,

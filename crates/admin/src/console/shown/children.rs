@@ -83,10 +83,10 @@ async fn child(session: &ZnodeSession, path: &str, name: &str) -> Result<Option<
     } else {
         format!("{path}/{name}")
     };
-    let asked = session
+    let read = session
         .ask::<StatResponse>(OpCode::Exists, &unwatched(&child))
         .await;
-    let stat = match asked {
+    let stat = match read {
         Ok(StatResponse { stat }) => Some(stat),
         Err(Fault::Refused(code)) if code.0 == ErrorCode::NoNode.code() => return Ok(None),
         // The visitor may see only its name.

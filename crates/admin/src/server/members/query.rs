@@ -50,7 +50,7 @@ pub(crate) enum QueryError {
 
 /// Request to an admin port.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct MemberRequest<'a> {
     pub(super) path: &'a str,
     /// Value of the header `Authorization`. It is sent only over TLS or within this machine.
     pub(super) authorization: Option<&'a str>,
@@ -64,27 +64,27 @@ pub(super) async fn get(
     path: &str,
     connector: &Connector,
 ) -> Result<Value, QueryError> {
-    let asked = Asked {
+    let request = MemberRequest {
         path,
         authorization: None,
         bytes_max: MEMBER_ANSWER_BYTES_MAX,
     };
-    ask(port, asked, connector).await
+    ask(port, request, connector).await
 }
 
 /// Returns the JSON object in the answer to a request.
 pub(super) async fn ask(
     port: &HostPort,
-    asked: Asked<'_>,
+    request: MemberRequest<'_>,
     connector: &Connector,
 ) -> Result<Value, QueryError> {
     let stream = connected(port).await?;
     let is_near = |address: SocketAddr| address.ip().to_canonical().is_loopback();
     let is_private = connector.uses_tls() || stream.peer_addr().is_ok_and(is_near);
-    if asked.authorization.is_some() && !is_private {
+    if request.authorization.is_some() && !is_private {
         return Err(QueryError::Refused(NOT_ENCRYPTED.to_owned()));
     }
-    let answering = answer(stream, asked, port, connector);
+    let answering = answer(stream, request, port, connector);
     let answered = timeout(MEMBER_ANSWER_TIME, answering).await;
     answered.unwrap_or_else(|_| Err(QueryError::Unreachable("no answer in time".to_owned())))
 }
@@ -102,7 +102,7 @@ async fn connected(port: &HostPort) -> Result<TcpStream, QueryError> {
 
 async fn answer(
     stream: TcpStream,
-    asked: Asked<'_>,
+    member_request: MemberRequest<'_>,
     port: &HostPort,
     connector: &Connector,
 ) -> Result<Value, QueryError> {
@@ -124,8 +124,8 @@ async fn answer(
         // The query itself reports the error.
         let _ = connection.await;
     });
-    let mut request = Request::get(asked.path).header(HOST, port.to_string());
-    if let Some(authorization) = asked.authorization {
+    let mut request = Request::get(member_request.path).header(HOST, port.to_string());
+    if let Some(authorization) = member_request.authorization {
         request = request.header(AUTHORIZATION, authorization);
     }
     let request = request
@@ -133,7 +133,7 @@ async fn answer(
         .map_err(|error| QueryError::Refused(error.to_string()))?;
     let response = sender.send_request(request).await.map_err(other)?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), asked.bytes_max).collect();
+    let body = Limited::new(response.into_body(), member_request.bytes_max).collect();
     let body = body
         .await
         .map_err(|error| QueryError::Refused(format!("the answer is invalid: {error}")))?
@@ -165,9 +165,9 @@ mod tests {
             // The client may close the connection first.
             let _ = stream.write_all(&bytes).await;
         });
-        let asked = get(&port, "/commands/member", &Connector::plain()).await;
+        let request = get(&port, "/commands/member", &Connector::plain()).await;
         serving.await.unwrap();
-        asked.unwrap_err()
+        request.unwrap_err()
     }
 
     #[tokio::test]
@@ -202,8 +202,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = HostPort::new("127.0.0.1", listener.local_addr().unwrap().port());
         let is_unreachable = async || {
-            let asked = get(&port, "/", &Connector::plain()).await;
-            matches!(asked, Err(QueryError::Unreachable(_)))
+            let request = get(&port, "/", &Connector::plain()).await;
+            matches!(request, Err(QueryError::Unreachable(_)))
         };
         assert!(is_unreachable().await);
         drop(listener);

@@ -47,13 +47,13 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
     // Result of the last comparison with each member.
     let mut known: BTreeMap<Sid, bool> = BTreeMap::new();
     loop {
-        let Some(asked) = admin.upgrade().map(|admin| Asked::new(&admin)) else {
+        let Some(query) = admin.upgrade().map(|admin| SecretsQuery::new(&admin)) else {
             return;
         };
-        known.retain(|sid, _| asked.others.contains_key(sid));
-        for (sid, port) in &asked.others {
+        known.retain(|sid, _| query.others.contains_key(sid));
+        for (sid, port) in &query.others {
             let host = &port.host;
-            let found = timeout(ANSWER_LIMIT, ask(port, &asked, &connector)).await;
+            let found = timeout(ANSWER_LIMIT, ask(port, &query, &connector)).await;
             let Ok(Some(found)) = found else {
                 // There is no answer from a server that is down, or from Apache ZooKeeper.
                 tracing::debug!(
@@ -62,7 +62,7 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
                 );
                 continue;
             };
-            let is_equal = found == asked.own;
+            let is_equal = found == query.own;
             if !is_equal && let Some(admin) = admin.upgrade() {
                 admin.metrics.zoarium_session_secrets_differ.inc();
             }
@@ -85,13 +85,13 @@ async fn compare(admin: Weak<Admin>, connector: Connector) {
 }
 
 /// Members to query, and this member's answer.
-struct Asked {
+struct SecretsQuery {
     others: BTreeMap<Sid, HostPort>,
     path: String,
     own: String,
 }
 
-impl Asked {
+impl SecretsQuery {
     fn new(admin: &Admin) -> Self {
         let served = admin.served.get();
         let role = served.map(|served| served.view.role());
@@ -106,7 +106,7 @@ impl Asked {
 }
 
 /// Returns the hash that a member reports.
-async fn ask(port: &HostPort, asked: &Asked, connector: &Connector) -> Option<String> {
-    let answer = query::get(port, &asked.path, connector).await.ok()?;
+async fn ask(port: &HostPort, query: &SecretsQuery, connector: &Connector) -> Option<String> {
+    let answer = query::get(port, &query.path, connector).await.ok()?;
     Some(answer.get("fingerprint")?.as_str()?.to_owned())
 }

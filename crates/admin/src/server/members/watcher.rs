@@ -58,7 +58,7 @@ struct Shared {
     /// Last state. `None` before the first one.
     latest: watch::Sender<Option<Arc<Sampled>>>,
     /// Time of a page's last request.
-    asked: Mutex<Option<Instant>>,
+    requested_at: Mutex<Option<Instant>>,
     /// Signal that wakes the task when a page is opened.
     opened: Notify,
 }
@@ -74,7 +74,7 @@ impl Watcher {
     pub(crate) fn begin(ports: AdminPorts, connector: Connector, own: OwnReport) -> Self {
         let shared = Arc::new(Shared {
             latest: watch::Sender::new(None),
-            asked: Mutex::new(None),
+            requested_at: Mutex::new(None),
             opened: Notify::new(),
         });
         let queries = Queries {
@@ -97,7 +97,7 @@ impl Watcher {
     /// Returns the state of the ensemble with its age. Waits for a new state if the last one is old.
     pub(crate) async fn state(&self) -> Option<Value> {
         let now = Instant::now();
-        let before = self.shared.asked.lock().replace(now);
+        let before = self.shared.requested_at.lock().replace(now);
         if before.is_none_or(|before| now - before > WATCHED_FOR) {
             self.shared.opened.notify_one();
         }
@@ -129,19 +129,19 @@ impl Watcher {
         let port = others.get(&sid).ok_or_else(unknown)?;
         let closed = |_| QueryError::Refused("this server is stopping".to_owned());
         let _permit = self.permits.acquire().await.map_err(closed)?;
-        let asked = query::Asked {
+        let request = query::MemberRequest {
             path: &format!("{}/{command}", self.ports.path()),
             authorization: authorization.map(Secret::expose),
             bytes_max: VISITOR_ANSWER_BYTES_MAX,
         };
-        query::ask(port, asked, &self.connector).await
+        query::ask(port, request, &self.connector).await
     }
 }
 
 impl Shared {
     fn pace(&self) -> Duration {
-        let asked = *self.asked.lock();
-        if asked.is_some_and(|asked| asked.elapsed() < WATCHED_FOR) {
+        let requested_at = *self.requested_at.lock();
+        if requested_at.is_some_and(|at| at.elapsed() < WATCHED_FOR) {
             WATCHED_PACE
         } else {
             IDLE_PACE
