@@ -91,6 +91,8 @@ pub enum HeldWork {
     Sync,
     /// Write of the current epoch.
     SaveCurrent,
+    /// Truncation of the log, after which the tree is loaded again.
+    Truncate,
     /// Snapshot that a learner receives from a leader.
     AdoptSnapshot,
     /// Snapshot that is due, or that an operator requested.
@@ -103,6 +105,7 @@ impl HeldWork {
         match work {
             DiskCommand::Group(_) => Some(Self::Sync),
             DiskCommand::Order(DiskOrder::SaveCurrentEpoch(_)) => Some(Self::SaveCurrent),
+            DiskCommand::Order(DiskOrder::Reload { keep: Some(_) }) => Some(Self::Truncate),
             DiskCommand::Order(_) => None,
         }
     }

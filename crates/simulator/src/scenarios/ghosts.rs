@@ -39,7 +39,7 @@ pub(super) fn with_observer(plan: Plan, sync: Micros) -> Plan {
 
 impl Ensemble {
     /// Makes only the leader log a write, which changes a znode that every member has.
-    fn log_alone(&mut self, leader: usize) -> Zxid {
+    pub(super) fn log_alone(&mut self, leader: usize) -> Zxid {
         let before = self.committed();
         self.cut_off(leader);
         let Some(process) = self.process(leader).map(|server| server.host.process) else {

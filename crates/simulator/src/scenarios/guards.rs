@@ -5,8 +5,8 @@
 use bytes::Bytes;
 use jute::Encode;
 use proto::learner::{LearnerPacket, LearnerRequest, Touch};
-use proto::request::SetDataRequest;
-use proto::{OpCode, SessionId};
+use proto::request::{CreateRequest, SetDataRequest, flags};
+use proto::{Acl, OpCode, SessionId};
 use replica::session::Owner;
 use replica::session::Sessions;
 use replica::{Input, LearnerEvent, Port, State};
@@ -97,10 +97,22 @@ pub const GUARDS: &[Guard] = &[
         script: upgrade_waits,
     },
     Guard {
+        title: "a session ends, and its last request is late",
+        mutant: "EndedSessionsForgotten",
+        plan: with_local_sessions,
+        script: request_follows_end,
+    },
+    Guard {
         title: "a server that received a snapshot leads, and serves learners from the log before the snapshot",
         mutant: "LogWholeFromKept",
         plan: |plan| Plan { voters: 5, ..plan },
         script: holes::committed_log_over_snapshot,
+    },
+    Guard {
+        title: "a member cuts its log, its leader dies meanwhile, and later the member leads",
+        mutant: "CutForgottenByNextRole",
+        plan: |plan| Plan { voters: 5, ..plan },
+        script: holes::cut_outlasts_role,
     },
     Guard {
         title: "a server with a damaged log votes with an empty history",
@@ -420,7 +432,47 @@ fn upgrade_waits(ensemble: &mut Ensemble) {
     }
 }
 
-/// Session that is upgraded.
+/// A global session ends. Then a follower forwards a request of it, which the leader must not take
+/// for a request of a local session.
+fn request_follows_end(ensemble: &mut Ensemble) {
+    ensemble.led_by(2);
+    ensemble.served_by(&[0, 1, 2]);
+    let Some(link) = ensemble.learner_link(2, 0) else {
+        return ensemble.wrong("server 1 should follow server 3".into());
+    };
+    let create = CreateRequest {
+        path: Some("/late".into()),
+        data: None,
+        acl: proto::multi::request_acl([Acl::open()]),
+        flags: flags::PERSISTENT,
+    };
+    let timeout_ms: i32 = 60_000;
+    let timeout = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
+    for (op, body) in [
+        (OpCode::CreateSession, timeout),
+        (OpCode::CloseSession, Bytes::new()),
+        (OpCode::Create, create.to_bytes()),
+    ] {
+        let request = LearnerPacket::Request(LearnerRequest {
+            session: MOVING,
+            cxid: 0,
+            op: op.number(),
+            body,
+            authinfo: Some(Vec::new()),
+        });
+        ensemble.tell_leader(2, [(link, vec![request]), (link, Vec::new())]);
+        ensemble.run(SOON);
+    }
+    let Some(process) = ensemble.process(2) else {
+        return;
+    };
+    if process.host.state.tree().may_read("/late", &[]).is_some() {
+        let text = format!("the leader executed a request of the ended session {MOVING}");
+        ensemble.servers.world.checks.fail(SessionOwner::NAME, text);
+    }
+}
+
+/// Session that is upgraded or ends.
 const MOVING: SessionId = SessionId(0x107);
 
 impl Ensemble {

@@ -5,6 +5,9 @@
 //! of epoch 2, and leads in a later epoch. If server 5 was only isolated, its data in memory
 //! survives. Then server 1 returns and must receive epoch 2 as well.
 
+use simulation::queue::MS;
+use simulation::world::HeldWork;
+
 use crate::ensemble::Ensemble;
 
 /// Runs the script up to the writes in epoch 2.
@@ -80,4 +83,30 @@ pub(super) fn committed_log_after_diff(ensemble: &mut Ensemble) {
     another_epoch(ensemble);
     one_is_back_for_the_first_write(ensemble);
     the_first_comes_back(ensemble);
+}
+
+/// Server 5 alone has a write, and its next leader orders TRUNC. That leader dies while server 5 cuts
+/// its log. Later, server 5 leads, and its learners lack what was committed after the cut.
+pub(super) fn cut_outlasts_role(ensemble: &mut Ensemble) {
+    ensemble.led_by(4);
+    ensemble.served_by(&[0, 1, 2, 3, 4]);
+    ensemble.write(4, 3);
+    ensemble.log_alone(4);
+    ensemble.led_no_more_by(4);
+    ensemble.led_by(3);
+    ensemble.served_by(&[0, 1, 2, 3]);
+    ensemble.hold(4, HeldWork::Truncate);
+    ensemble.mend();
+    ensemble.run(200 * MS);
+    ensemble.kill(3);
+    ensemble.led_by(2);
+    ensemble.release();
+    ensemble.served_by(&[0, 1, 2, 4]);
+    ensemble.cut_off(0);
+    ensemble.write(2, 1);
+    ensemble.start(3);
+    ensemble.kill(2);
+    ensemble.mend();
+    ensemble.led_by(4);
+    ensemble.served_by(&[0, 1, 3, 4]);
 }
