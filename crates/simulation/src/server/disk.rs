@@ -159,8 +159,7 @@ impl<C: StepChecks> SimHost<C> {
         Ok(())
     }
 
-    /// Completes the pending jobs of the disk just before the power fails. The snapshot has a thread
-    /// of its own, so it may be complete before the log.
+    /// Completes the pending jobs of the disk, in either order, just before the power fails.
     pub(crate) fn finish_disk_jobs(&mut self, is_log_first: bool) {
         if is_log_first {
             drop(self.carry_out());
@@ -169,8 +168,6 @@ impl<C: StepChecks> SimHost<C> {
             && self.step_snapshot().is_ok()
             && !self.disk.snapshots.waits_for_log()
         {}
-        if !is_log_first {
-            drop(self.carry_out());
-        }
+        drop(self.carry_out());
     }
 }

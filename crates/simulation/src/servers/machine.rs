@@ -110,7 +110,7 @@ impl<C: StepChecks> Servers<C> {
             // The power fails in the middle of a pending write.
             let changes = self.world.random.below(4) as u64;
             disk.die_after(changes, self.world.random.below(300));
-            let is_log_first = changes % 2 == 0;
+            let is_log_first = changes.is_multiple_of(2);
             process.with(&mut self.world, |process| {
                 process.host.finish_disk_jobs(is_log_first);
             });
