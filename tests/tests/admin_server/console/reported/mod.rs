@@ -44,12 +44,33 @@ fn measure(browser: &Browser, statements: &str, until: &str) -> u64 {
     browser.run_to_its_end(&script).as_u64().expect("a time")
 }
 
+/// Prints the requests for znodes and changes since the last call: their number, the bytes of all
+/// answers, and the time until the slowest answer.
+fn report_requests(browser: &Browser, name: &str) {
+    let script = "const all = performance.getEntriesByType('resource')\
+        .filter((one) => /console\\/(children|node|data|stat|history)/.test(one.name));\
+        performance.clearResourceTimings();\
+        return [all.length, all.reduce((sum, one) => sum + one.encodedBodySize, 0),\
+            Math.round(Math.max(0, ...all.map((one) => one.duration)))];";
+    let found = browser.run(script, &[]);
+    report(
+        &format!("{name}: requests, bytes, ms of the slowest"),
+        found,
+    );
+}
+
 /// Prints a figure.
 fn report(name: &str, value: impl Into<Value>) {
     println!("{}", json!({ "figure": name, "value": value.into() }));
 }
 
+/// Reports the first visit to a server in a browser that has shown the console of another server.
 fn first_paint(browser: &Browser, base: &str) {
+    let Some(other) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    browser.go(&format!("http://127.0.0.1:{}/", other.port));
+    browser.wait("document.querySelectorAll('.chart canvas').length === 8");
     browser.go(base);
     browser.wait("document.querySelectorAll('.chart canvas').length === 8");
     let paint =
@@ -63,6 +84,7 @@ fn first_paint(browser: &Browser, base: &str) {
 
 fn many_children(browser: &Browser, session: &mut RawSession, children: usize) {
     fill(session, children);
+    browser.run("performance.clearResourceTimings()", &[]);
     let digits = children.to_string().len();
     let number = |of_million: usize| format!("{:0digits$}", children * of_million / 1_000_000);
     let named = |number: &str| {
@@ -78,6 +100,7 @@ fn many_children(browser: &Browser, session: &mut RawSession, children: usize) {
         &named(&first),
     );
     report(&format!("first rows of {children} children, ms"), rows);
+    report_requests(browser, "first rows");
     let jump = measure(
         browser,
         &format!("location.hash = '#/tree/big/item-{}'", number(900_000)),
@@ -87,6 +110,7 @@ fn many_children(browser: &Browser, session: &mut RawSession, children: usize) {
         ),
     );
     report("jump to a row, ms", jump);
+    report_requests(browser, "jump");
     let wanted = number(12_345);
     let filter = measure(
         browser,
@@ -100,6 +124,7 @@ fn many_children(browser: &Browser, session: &mut RawSession, children: usize) {
         ),
     );
     report("filter, ms", filter);
+    report_requests(browser, "filter");
     let heap = browser.run("return performance.memory.usedJSHeapSize", &[]);
     report("heap of the browser, bytes", heap);
 }
@@ -176,6 +201,7 @@ fn figures_with_large_data() {
     many_children(&browser, &mut session, changes.min(CHILDREN_MAX));
     edit_large_data(&browser, &mut session);
     write_changes(&mut session, site.port, changes);
+    browser.run("performance.clearResourceTimings()", &[]);
     let painted = measure(
         &browser,
         "location.hash = '#/history/app'",
@@ -185,4 +211,5 @@ fn figures_with_large_data() {
         &format!("history with {changes} changes, first paint, ms"),
         painted,
     );
+    report_requests(&browser, "history");
 }
