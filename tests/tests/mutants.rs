@@ -19,6 +19,9 @@ use tests::{find_tool, or_skip, workspace_root};
 /// catch the mutant.
 const SEEDS_MAX: u64 = 300;
 
+/// Maximum number of schedules until the explorer finds a mutant.
+const SCHEDULES_MAX: &str = "20000";
+
 /// Minimum number of mutants.
 const MUTANTS_MIN: usize = 100;
 
@@ -83,6 +86,7 @@ impl Programs {
         let words: Vec<&str> = command.split(' ').collect();
         match words[..] {
             ["simulator", "--scenario", script] => self.catch_by_script(mutant, script),
+            ["simulator", "--explore", ref bounds @ ..] => self.catch_by_explorer(mutant, bounds),
             ["simulator", ref options @ .., "--from", from] => {
                 let seed = from
                     .parse::<u64>()
@@ -127,6 +131,23 @@ impl Programs {
             (_, Some(passed)) => Err(format!("a script passes: {passed}")),
             _ => Err(text),
         }
+    }
+
+    /// Explores schedules within bounds, up to the first one that fails. The same number of
+    /// schedules must pass without the mutant.
+    fn catch_by_explorer(&self, mutant: &str, bounds: &[&str]) -> Result<String, String> {
+        let explore = |mutant: Option<&str>, schedules: &str| {
+            let options = [&["--explore", "--schedules", schedules][..], bounds].concat();
+            self.simulate(mutant, &options)
+        };
+        let ran = explore(Some(mutant), SCHEDULES_MAX);
+        let text = printed(&ran);
+        let (schedules, _) = text.split_once(" schedules").ok_or_else(|| text.clone())?;
+        let passed = explore(None, schedules);
+        if ran.status.code() == Some(1) && passed.status.success() {
+            return Ok(format!("{schedules} schedules"));
+        }
+        Err(text)
     }
 
     fn catch_by_test(&self, mutant: &str, test: &str) -> Result<String, String> {

@@ -74,6 +74,27 @@ impl<E> Queue<E> {
         self.at(self.now + delay, event);
     }
 
+    /// Returns all events, in any order.
+    pub fn pending(&self) -> impl Iterator<Item = &E> {
+        self.entries.iter().map(|entry| &entry.event)
+    }
+
+    /// Returns the earliest wanted event if it happens by `end`. Advances the time to the event,
+    /// although earlier events may remain. They are then late.
+    pub fn take(&mut self, end: Micros, is_wanted: impl Fn(&E) -> bool) -> Option<E> {
+        let mut entries = std::mem::take(&mut self.entries).into_vec();
+        let wanted = entries.iter().enumerate();
+        let wanted = wanted.filter(|(_, entry)| entry.at <= end && is_wanted(&entry.event));
+        let first = wanted.min_by_key(|(_, entry)| (entry.at, entry.number));
+        let first = first.map(|(index, _)| index);
+        let taken = first.map(|index| entries.swap_remove(index));
+        self.entries = entries.into();
+        let taken = taken?;
+        self.now = self.now.max(taken.at);
+        self.taken += 1;
+        Some(taken.event)
+    }
+
     /// Returns the next event if it happens by `end`. Advances the time to the event or to `end`.
     pub fn next(&mut self, end: Micros) -> Option<E> {
         match self.entries.peek() {

@@ -21,6 +21,17 @@ const VISITS_TO_STALL: usize = 25;
 /// Continuation of a process after an operation that took time.
 pub type Continuation<C> = Box<dyn FnOnce(&mut SimHost<C>)>;
 
+/// Thread that continues after an operation of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskThread {
+    /// The log thread.
+    Log,
+    /// The snapshot thread.
+    Snapshot,
+    /// A thread that reads the log for a learner.
+    Reader,
+}
+
 /// An event at a point in time.
 pub enum Event<C: StepChecks> {
     /// The oldest message of a lane may have arrived.
@@ -58,6 +69,8 @@ pub enum Event<C: StepChecks> {
     DiskDone {
         /// Process of the server.
         process: Process,
+        /// Thread that continues.
+        thread: DiskThread,
         /// Next step of the operation.
         then: Continuation<C>,
     },
@@ -217,11 +230,17 @@ impl<C: StepChecks> World<C> {
     pub(crate) fn start_on_disk(
         &mut self,
         process: Process,
+        thread: DiskThread,
         delay: Micros,
         then: impl FnOnce(&mut SimHost<C>) + 'static,
     ) {
         let then = Box::new(then);
-        self.queue.after(delay, Event::DiskDone { process, then });
+        let event = Event::DiskDone {
+            process,
+            thread,
+            then,
+        };
+        self.queue.after(delay, event);
     }
 
     /// Dials a server. The result arrives as an event.

@@ -15,6 +15,7 @@
 //!   time: [`run_recipes`].
 //! * Mutants are deliberate bugs in the shipped code: patches in the folder `mutants`. The
 //!   invariants must catch each of them, because otherwise the invariants would prove nothing.
+//! * [`Explorer`] goes through all schedules within bounds.
 //! * [`scenarios`] reproduce ordering bugs of Apache ZooKeeper step by step, each with its mutant.
 //!
 //! The crate `simulation` contains the host of a replica, the disk, the network and the clock. This
@@ -24,15 +25,16 @@ mod checks;
 mod client;
 mod contenders;
 mod ensemble;
+mod explorer;
 mod history;
 mod invariants;
 mod plan;
 pub mod scenarios;
 mod simulated;
-mod trace;
 
 pub use checks::Violation;
-pub use trace::Trace;
+pub use checks::trace::Trace;
+pub use explorer::{Bounds, Choice, Explored, Explorer, replay};
 
 use std::collections::BTreeMap;
 

@@ -56,6 +56,11 @@ impl DiskQueue {
         self.waiting.push_back(DiskCommand::Order(order));
     }
 
+    /// Returns the waiting work, oldest first, without the newest group.
+    pub fn waiting(&self) -> impl Iterator<Item = &DiskCommand> {
+        self.waiting.iter()
+    }
+
     /// Returns the waiting records, oldest first.
     pub fn groups(&self) -> impl Iterator<Item = &LogGroup> {
         let waiting = self.waiting.iter().filter_map(DiskCommand::group);

@@ -5,6 +5,7 @@
 //! where they are until the path is restored or the connection breaks, as with TCP. The close of a
 //! connection does not pass a cut either.
 
+mod contents;
 mod ends;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -12,7 +12,7 @@ use super::SimHost;
 use crate::checks::StepChecks;
 use crate::configured::member_files;
 use crate::configured::{SNAPSHOTS_KEPT, sid_of};
-use crate::world::HeldWork;
+use crate::world::{DiskThread, HeldWork};
 
 /// Files of a server, and the work of its disk.
 pub struct DiskWork {
@@ -22,6 +22,19 @@ pub struct DiskWork {
     pub(super) at_work: Option<DiskCommand>,
     /// Work of the snapshot thread.
     pub snapshots: SnapshotWork<SimDisk>,
+}
+
+impl DiskWork {
+    /// Returns the work of the log thread that is not done yet, oldest first.
+    pub fn pending(&self) -> impl Iterator<Item = String> {
+        let name = |work: &DiskCommand| match work {
+            DiskCommand::Group(group) => format!("{} records", group.len()),
+            DiskCommand::Order(order) => format!("{order:?}"),
+        };
+        let group = format!("{} records", self.queue.group.len());
+        let at_work = self.at_work.iter().map(name);
+        at_work.chain(self.queue.waiting().map(name)).chain([group])
+    }
 }
 
 impl<C: StepChecks> SimHost<C> {
@@ -43,7 +56,7 @@ impl<C: StepChecks> SimHost<C> {
         self.core.disk_begun_at = self.world.now();
         let delay = self.disk_delay();
         self.world
-            .start_on_disk(self.process, delay, Self::continue_log);
+            .start_on_disk(self.process, DiskThread::Log, delay, Self::continue_log);
     }
 
     /// Ends the process after a failure. Data that may not be on disk is not acknowledged.
@@ -56,9 +69,12 @@ impl<C: StepChecks> SimHost<C> {
     pub(super) fn continue_log(&mut self) {
         let held = self.disk.at_work.as_ref().and_then(HeldWork::of);
         if held.is_some_and(|held| self.world.is_held(self.process, held)) {
-            return self
-                .world
-                .start_on_disk(self.process, 1000, Self::continue_log);
+            return self.world.start_on_disk(
+                self.process,
+                DiskThread::Log,
+                1000,
+                Self::continue_log,
+            );
         }
         let done = self.carry_out();
         self.or_exit(done);
@@ -106,8 +122,12 @@ impl<C: StepChecks> SimHost<C> {
         snapshots.request_snapshot(wanted);
         if is_idle {
             let delay = self.world.sync_delay();
-            self.world
-                .start_on_disk(self.process, delay, Self::continue_snapshot);
+            self.world.start_on_disk(
+                self.process,
+                DiskThread::Snapshot,
+                delay,
+                Self::continue_snapshot,
+            );
         }
     }
 
@@ -126,8 +146,12 @@ impl<C: StepChecks> SimHost<C> {
             Some(SnapshotReason::Due | SnapshotReason::Operator) => self.world.sync_delay(),
             Some(_) => self.world.random.range(20, 500),
         };
-        self.world
-            .start_on_disk(self.process, delay, Self::continue_snapshot);
+        self.world.start_on_disk(
+            self.process,
+            DiskThread::Snapshot,
+            delay,
+            Self::continue_snapshot,
+        );
     }
 
     fn step_snapshot(&mut self) -> Result<(), StorageError> {

@@ -18,7 +18,7 @@ use crate::checks::StepChecks;
 use crate::configured::{hello_of, index_of, log_pages, server_at, sid_of, tree_settings};
 use crate::network::{DialAttempts, LinkEvent, Message, Port};
 use crate::queue::{MS, Micros};
-use crate::world::World;
+use crate::world::{DiskThread, World};
 
 /// Connections to other members.
 #[derive(Default)]
@@ -232,7 +232,8 @@ impl<C: StepChecks> SimHost<C> {
     pub(super) fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid) {
         let delay = self.world.read_delay();
         let read = move |host: &mut Self| host.read_page(to, from, upto);
-        self.world.start_on_disk(self.process, delay, read);
+        self.world
+            .start_on_disk(self.process, DiskThread::Reader, delay, read);
     }
 
     pub(super) fn dial(&mut self, attempt: u64, addresses: &[HostPort], pause_ms: u64) {

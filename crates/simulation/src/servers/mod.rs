@@ -90,7 +90,7 @@ impl<C: StepChecks> Servers<C> {
             Event::Start { server } => return Some(Remaining::Start { server }),
             Event::Own(event) => return Some(Remaining::Own(event)),
             Event::Wake { process } => self.with(process, Server::handle_wake),
-            Event::JobDone { process, then } | Event::DiskDone { process, then } => {
+            Event::JobDone { process, then } | Event::DiskDone { process, then, .. } => {
                 self.with(process, |server| then(&mut server.host));
             }
             Event::Oracle { process } => {

@@ -2,6 +2,8 @@
 
 mod actions;
 pub(crate) mod observed;
+pub(crate) mod received;
+pub(crate) mod trace;
 
 use std::collections::BTreeMap;
 
@@ -40,9 +42,10 @@ use crate::invariants::{
 };
 use crate::plan::Plan;
 use crate::simulated::{Event, OwnEvent, Server, World};
-use crate::trace::{StableTrace, Trace};
 use actions::{ActionTrace, FoundFiles};
 use observed::Observed;
+use received::Received;
+use trace::{StableTrace, Trace};
 
 /// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +63,8 @@ pub(crate) struct Checks {
     pub(crate) trace: StableTrace,
     /// Actions for the formal model.
     pub(crate) actions: ActionTrace,
+    /// Messages that members have received, for the explorer.
+    pub(crate) received: Option<Received>,
     pub(crate) histories: Histories,
     pub(crate) violation: Option<Violation>,
     pub(crate) history: History,
@@ -94,6 +99,7 @@ impl Checks {
                 is_on: trace == Trace::Stable,
             },
             actions: ActionTrace::default(),
+            received: None,
             histories: Histories::new(seed, plan.servers()),
             violation: None,
             history: History::new(&plan),
@@ -420,6 +426,9 @@ impl StepChecks for Checks {
 
     fn message(&mut self, now: Micros, connection: u64, to: Endpoint, message: &Message) {
         self.trace.message(now, connection, to, message);
+        if let Some(received) = &mut self.received {
+            received.note(connection, to, message);
+        }
     }
 
     fn starts(world: &mut World, server: usize, disk: &SimDisk) {

@@ -17,12 +17,12 @@ use simulation::servers::{Remaining, Servers};
 use testkit::INJECTED;
 
 use crate::checks::Checks;
+use crate::checks::trace::Trace;
 use crate::client::Client;
 use crate::contenders::Contenders;
 use crate::history::check::Counts;
 use crate::plan::Plan;
 use crate::simulated::{Event, OwnEvent, Server, World};
-use crate::trace::Trace;
 use damage::Damage;
 
 /// Error of a server that is missing in its member list (Java's QuorumPeer.start).
@@ -106,7 +106,7 @@ impl Ensemble {
         false
     }
 
-    fn happen(&mut self, event: Event) {
+    pub(crate) fn happen(&mut self, event: Event) {
         let remaining = self.servers.happen(event);
         self.strike_if_early();
         match remaining {

@@ -16,11 +16,11 @@ use zab::leader::LinkId;
 
 use super::{SOON, change_history, digests, files, ghosts, holes};
 use crate::checks::Violation;
+use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
 use crate::invariants::session_owner::SessionOwner;
 use crate::plan::Plan;
 use crate::simulated::{Event, World};
-use crate::trace::Trace;
 
 /// A guard with its script.
 #[derive(Debug, Clone, Copy)]

@@ -26,10 +26,10 @@ use simulation::world::HeldWork;
 
 use crate::ModelTrace;
 use crate::checks::Violation;
+use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
 use crate::plan::Plan;
 use crate::simulated::{Server, World};
-use crate::trace::Trace;
 
 /// A bug, reproduced step by step.
 #[derive(Debug, Clone, Copy)]
@@ -293,7 +293,7 @@ impl Ensemble {
 }
 
 /// Proposes a write for which no client waits.
-fn propose(server: &mut Server, request: WriteRequest) {
+pub(crate) fn propose(server: &mut Server, request: WriteRequest) {
     let mut body = Vec::new();
     let encoded = match &request {
         WriteRequest::CreateSession { timeout_ms } => {

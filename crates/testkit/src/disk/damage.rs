@@ -1,5 +1,7 @@
 //! Damage to a simulated disk, and inspection of its contents.
 
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,6 +67,20 @@ impl SimDisk {
             inner.recover();
         }
         disk
+    }
+
+    /// Hashes all files, and the state to which a power failure would reset them.
+    pub fn hash_files(&self, hasher: &mut impl Hasher) {
+        let inner = self.0.lock();
+        let mut hash_all = |names: &BTreeMap<PathBuf, usize>| {
+            names.len().hash(hasher);
+            for (path, inode) in names {
+                let file = &inner.inodes[*inode];
+                (path, &file.now, &file.synced).hash(hasher);
+            }
+        };
+        hash_all(&inner.names);
+        hash_all(&inner.synced_names);
     }
 
     /// Returns the number of changes so far.

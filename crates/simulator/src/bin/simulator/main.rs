@@ -1,5 +1,7 @@
 //! Runs one seed with every step printed, or any number of seeds.
 
+mod explore;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,11 @@ struct Arguments {
     /// Number of servers in the traces.
     #[arg(long, default_value_t = 3, requires = "model")]
     servers: usize,
+    /// Explores all schedules of three servers within bounds, instead of seeds.
+    #[arg(long, conflicts_with_all = ["seed", "recipes", "model", "scenario"])]
+    explore: bool,
+    #[command(flatten)]
+    of_explorer: explore::ExploreArguments,
 }
 
 fn main() -> ExitCode {
@@ -62,6 +69,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if arguments.explore {
+        return arguments
+            .of_explorer
+            .run(arguments.trace.unwrap_or_default());
+    }
     if let Some(file) = &arguments.model {
         return write_traces(file, &arguments);
     }
