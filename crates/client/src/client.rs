@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::chores::{Chore, Chores};
 use crate::chroot::Chroot;
+use crate::cleanup::{Cleanup, CleanupQueue};
 use crate::create::{CONTAINER_SEQUENTIAL, is_sequential};
 use crate::driver::{self, Driver};
 use crate::error::{Call, Error, Result};
@@ -68,7 +68,7 @@ struct Shared {
     events: broadcast::WeakSender<WatchEvent>,
     state: StateReceiver,
     session: Arc<Mutex<Session>>,
-    chores: Arc<Chores>,
+    cleanups: Arc<CleanupQueue>,
     new_servers: NewServers,
     chroot: Chroot,
     random: Mutex<fastrand::Rng>,
@@ -110,14 +110,14 @@ impl Client {
         let (events, _) = broadcast::channel(EVENTS_MAX);
         let (state, state_seen) = StateSender::new(State::connected(hosts.current(), accepted));
         let session = Arc::new(Mutex::new(accepted.session.clone()));
-        let chores = Arc::<Chores>::default();
+        let cleanups = Arc::<CleanupQueue>::default();
         let new_servers = NewServers::default();
         let (leave, leaving) = oneshot::channel();
         let shared = Shared {
             events: events.downgrade(),
             state: state_seen,
             session: Arc::clone(&session),
-            chores: Arc::clone(&chores),
+            cleanups: Arc::clone(&cleanups),
             new_servers: Arc::clone(&new_servers),
             chroot: options.chroot.clone(),
             random: Mutex::new(random),
@@ -130,14 +130,14 @@ impl Client {
         let ends = MachineChannels {
             new_servers,
             inbox,
-            chores: Arc::clone(&chores),
+            cleanups: Arc::clone(&cleanups),
             events,
             state,
             session,
         };
         let driver = Driver {
             machine: Machine::new(options, hosts, ends, Duration::ZERO),
-            chores,
+            cleanups,
             origin,
             leaving,
         };
@@ -181,7 +181,7 @@ impl Client {
         }
         let servers = servers.iter().map(|server| with_port(server));
         *self.shared.new_servers.lock() = Some(servers.collect());
-        self.shared.chores.woken.notify_one();
+        self.shared.cleanups.woken.notify_one();
         Ok(())
     }
 
@@ -299,8 +299,8 @@ impl Client {
         self.shared.chroot.inside(path)
     }
 
-    pub(crate) fn push_chore(&self, chore: Chore) {
-        self.shared.chores.push(chore);
+    pub(crate) fn push_cleanup(&self, cleanup: Cleanup) {
+        self.shared.cleanups.push(cleanup);
     }
 
     /// Returns a random UUID for unique names. Do not use it as a secret.
@@ -321,8 +321,10 @@ impl Client {
         effect: WatchEffect,
     ) -> Result<(Watch, Registration)> {
         let outside = self.outside(path)?;
-        let Shared { chroot, chores, .. } = &*self.shared;
-        let (watch, waiter) = Watch::new(path, chroot, chores);
+        let Shared {
+            chroot, cleanups, ..
+        } = &*self.shared;
+        let (watch, waiter) = Watch::new(path, chroot, cleanups);
         let registration = Registration {
             effect,
             path: outside,
@@ -337,8 +339,10 @@ impl Client {
         mode: AddWatchMode,
     ) -> Result<(WatchStream, Registration)> {
         let outside = self.outside(path)?;
-        let Shared { chroot, chores, .. } = &*self.shared;
-        let (stream, waiter) = WatchStream::new(path, chroot, chores);
+        let Shared {
+            chroot, cleanups, ..
+        } = &*self.shared;
+        let (stream, waiter) = WatchStream::new(path, chroot, cleanups);
         let registration = Registration {
             effect: WatchEffect::Add(mode),
             path: outside,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::Instant;
 
-use crate::chores::Chores;
+use crate::cleanup::CleanupQueue;
 use crate::error::{Error, LossReason, Result};
 use crate::handshake::{Accepted, Handshake, RawConnection};
 use crate::machine::{HostOrder, Hosts, Machine};
@@ -41,7 +41,7 @@ pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawC
 
 pub(crate) struct Driver {
     pub(crate) machine: Machine,
-    pub(crate) chores: Arc<Chores>,
+    pub(crate) cleanups: Arc<CleanupQueue>,
     /// Origin of the machine's clock.
     pub(crate) origin: Instant,
     pub(crate) leaving: tokio::sync::oneshot::Receiver<()>,
@@ -52,13 +52,13 @@ impl Driver {
     pub(crate) async fn run(self, first: RawConnection) {
         let Self {
             mut machine,
-            chores,
+            cleanups,
             origin,
             leaving,
         } = self;
         let mut serving = Serving {
             machine: &mut machine,
-            chores: &chores,
+            cleanups: &cleanups,
             origin,
         };
         tokio::select! {
@@ -72,7 +72,7 @@ impl Driver {
 
 struct Serving<'a> {
     machine: &'a mut Machine,
-    chores: &'a Chores,
+    cleanups: &'a CleanupQueue,
     origin: Instant,
 }
 
@@ -135,7 +135,7 @@ impl Serving<'_> {
                     self.machine.handle_deadline(wire.outbound(), now)?;
                 }
                 self.machine.handle_new_servers();
-                self.machine.handle_chores(wire.outbound(), now);
+                self.machine.handle_cleanups(wire.outbound(), now);
                 return self.take_commands(wire).await;
             }
             command = self.machine.inbox.recv(), if room => {
@@ -146,10 +146,10 @@ impl Serving<'_> {
                 self.machine.submit(command, wire.outbound(), now);
                 return self.take_commands(wire).await;
             }
-            () = self.chores.woken.notified() => {
+            () = self.cleanups.woken.notified() => {
                 let now = self.origin.elapsed();
                 self.machine.handle_new_servers();
-                self.machine.handle_chores(wire.outbound(), now);
+                self.machine.handle_cleanups(wire.outbound(), now);
             }
             () = tokio::time::sleep_until(at(self.origin, deadline)) => {
                 let now = self.origin.elapsed();
@@ -176,8 +176,8 @@ impl Serving<'_> {
     /// background work, and lets the session time out.
     async fn finish(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
         let now = self.now();
-        self.machine.handle_chores(wire.outbound(), now);
-        while self.machine.has_chores() {
+        self.machine.handle_cleanups(wire.outbound(), now);
+        while self.machine.has_cleanups() {
             let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
             tokio::select! {
                 biased;
@@ -234,9 +234,9 @@ impl Serving<'_> {
         let mut nowhere = Vec::new();
         tokio::select! {
             biased;
-            () = self.chores.woken.notified() => {
+            () = self.cleanups.woken.notified() => {
                 let now = self.origin.elapsed();
-                self.machine.handle_chores(&mut nowhere, now);
+                self.machine.handle_cleanups(&mut nowhere, now);
             }
             () = tokio::time::sleep_until(at(self.origin, deadline)) => {
                 let now = self.origin.elapsed();

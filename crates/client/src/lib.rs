@@ -64,8 +64,8 @@ pub mod admin;
 pub mod arguments;
 #[cfg(feature = "admin")]
 pub mod changes;
-mod chores;
 mod chroot;
+mod cleanup;
 mod client;
 mod create;
 mod dial;

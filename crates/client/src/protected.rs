@@ -16,7 +16,7 @@ use bytes::Bytes;
 use jute::Str;
 use proto::{ErrorCode, Stat};
 
-use crate::chores::Chore;
+use crate::cleanup::Cleanup;
 use crate::client::Client;
 use crate::create::Create;
 use crate::error::{Error, Result};
@@ -285,7 +285,7 @@ impl Client {
     fn find_and_delete(&self, parent: &str, prefix: &str) {
         // Nothing was created at an invalid path.
         if let Ok(parent) = self.outside(parent) {
-            self.push_chore(Chore::FindAndDelete {
+            self.push_cleanup(Cleanup::FindAndDelete {
                 parent,
                 prefix: prefix.into(),
                 looks: LOOKS,
@@ -298,7 +298,7 @@ impl Client {
     /// wait, such as `Drop`. An invalid path is ignored, because no znode has it.
     pub fn delete_in_background(&self, path: &str) {
         if let Ok(path) = self.outside(path) {
-            self.push_chore(Chore::Delete(path));
+            self.push_cleanup(Cleanup::Delete(path));
         }
     }
 }

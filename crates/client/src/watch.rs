@@ -9,8 +9,8 @@ use jute::Str;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
-use crate::chores::{Chore, Chores};
 use crate::chroot::Chroot;
+use crate::cleanup::{Cleanup, CleanupQueue};
 use crate::error::{Error, Result};
 use crate::limits::STREAM_EVENTS_MAX;
 use crate::machine::watches::{Sink, Waiter};
@@ -37,7 +37,7 @@ pub struct Watch {
     id: u64,
     chroot: Chroot,
     outcome: WatchOutcome,
-    chores: Arc<Chores>,
+    cleanups: Arc<CleanupQueue>,
 }
 
 enum WatchOutcome {
@@ -47,15 +47,15 @@ enum WatchOutcome {
 
 impl Watch {
     /// Creates a handle and the waiter for the session's table.
-    pub(crate) fn new(path: &str, chroot: &Chroot, chores: &Arc<Chores>) -> (Self, Waiter) {
+    pub(crate) fn new(path: &str, chroot: &Chroot, cleanups: &Arc<CleanupQueue>) -> (Self, Waiter) {
         let (sender, receiver) = oneshot::channel();
-        let id = chores.next_id();
+        let id = cleanups.next_id();
         let watch = Self {
             path: path.into(),
             id,
             chroot: chroot.clone(),
             outcome: WatchOutcome::Pending(receiver),
-            chores: Arc::clone(chores),
+            cleanups: Arc::clone(cleanups),
         };
         let sink = Sink::Once(sender);
         (watch, Waiter { id, sink })
@@ -98,7 +98,7 @@ impl Drop for Watch {
             // The receiver must be closed first, so that a concurrent reply finds the channel
             // closed.
             receiver.close();
-            self.chores.push(Chore::Forget(self.id));
+            self.cleanups.push(Cleanup::Forget(self.id));
         }
     }
 }
@@ -132,21 +132,21 @@ pub struct WatchStream {
     id: u64,
     chroot: Chroot,
     queue: Arc<StreamQueue>,
-    chores: Arc<Chores>,
+    cleanups: Arc<CleanupQueue>,
 }
 
 impl WatchStream {
     /// Creates a handle and the waiter for the session's table.
-    pub(crate) fn new(path: &str, chroot: &Chroot, chores: &Arc<Chores>) -> (Self, Waiter) {
+    pub(crate) fn new(path: &str, chroot: &Chroot, cleanups: &Arc<CleanupQueue>) -> (Self, Waiter) {
         let queue = Arc::new(StreamQueue::default());
-        let id = chores.next_id();
+        let id = cleanups.next_id();
         let sink = Sink::Stream(Arc::clone(&queue));
         let stream = Self {
             path: path.into(),
             id,
             chroot: chroot.clone(),
             queue,
-            chores: Arc::clone(chores),
+            cleanups: Arc::clone(cleanups),
         };
         (stream, Waiter { id, sink })
     }
@@ -178,7 +178,7 @@ impl WatchStream {
 impl Drop for WatchStream {
     fn drop(&mut self) {
         self.queue.inner.lock().is_abandoned = true;
-        self.chores.push(Chore::Forget(self.id));
+        self.cleanups.push(Cleanup::Forget(self.id));
     }
 }
 

@@ -85,8 +85,8 @@ impl AuditTrail {
         };
         // Earlier requests were not executed, because the leader skipped them.
         if let Some(found) = queue.drain(..=at).next_back() {
-            let became = (&record.txn, outcome);
-            lines_of(&found.caller, &found.audited, became, &mut self.lines);
+            let (caller, audited) = (&found.caller, &found.audited);
+            lines_of(caller, audited, &record.txn, outcome, &mut self.lines);
         }
         if queue.is_empty() {
             self.audited.remove(&ticket);

@@ -16,7 +16,7 @@ use crate::names::Layout;
 use crate::once::{Markers, TxnOutcome};
 use crate::queue_entry::Queue as Contenders;
 use crate::session::{check_path, children_of, connected, data_of, is_transient};
-use crate::taken::{Taken, take};
+use crate::taken_items::{TakenItems, take};
 use crate::wall_clock::now_ms;
 use crate::watched::watch_ended;
 
@@ -124,7 +124,7 @@ impl Items {
         (now_due, next.map(Duration::from_millis))
     }
 
-    pub(crate) async fn take(self: &Arc<Self>) -> Result<Taken> {
+    pub(crate) async fn take(self: &Arc<Self>) -> Result<TakenItems> {
         loop {
             if let Some(taken) = self.try_take().await? {
                 return Ok(taken);
@@ -133,7 +133,7 @@ impl Items {
         }
     }
 
-    pub(crate) async fn try_take(self: &Arc<Self>) -> Result<Option<Taken>> {
+    pub(crate) async fn try_take(self: &Arc<Self>) -> Result<Option<TakenItems>> {
         let items = self.list().await?;
         let locks = self.markers.list().await?;
         for name in self.free(&items, &locks).0 {

@@ -11,7 +11,7 @@ use crate::item::{Naming, due_stem, entry_stem, id_stem, id_text};
 use crate::items::Items;
 use crate::queue::{created_with_locks, taken_by_consumers};
 use crate::simple_queue::PRIORITY;
-use crate::taken::Taken;
+use crate::taken_items::TakenItems;
 use crate::wall_clock::{now_ms, since_1970};
 
 created_with_locks!(DelayQueue, Naming::Due);

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use crate::election::{Participant, participants};
 use crate::error::{Error, Result};
 use crate::names::{LATCHES, Layout};
-use crate::queue_entry::{Doubt, Queue, QueueEntry, WaitOutcome};
+use crate::queue_entry::{Queue, QueueEntry, UncertaintyCause, WaitOutcome};
 use crate::selector::Leadership;
 use crate::session::{check_path, connected, wait_for_either, wait_until_changed};
 
@@ -207,10 +207,10 @@ impl LatchTask {
             }
             let leading = LatchState::Leading(Arc::clone(entry));
             self.standing.send_replace(leading);
-            let doubt = entry.wait_for_doubt().await;
-            tracing::info!(path = entry.path(), ?doubt, "leadership is uncertain");
+            let cause = entry.wait_until_uncertain().await;
+            tracing::info!(path = entry.path(), ?cause, "leadership is uncertain");
             self.standing.send_replace(LatchState::Waiting);
-            if doubt == Doubt::Gone {
+            if cause == UncertaintyCause::Gone {
                 return Ok(());
             }
             connected(&self.queue.client).await?;

@@ -9,7 +9,7 @@ use proto::ErrorCode;
 
 use crate::error::Result;
 use crate::names::{LOCKS, Layout, curator_blockers, ordered};
-use crate::queue_entry::{Doubt, Queue, QueueEntry, Token};
+use crate::queue_entry::{Queue, QueueEntry, Token, UncertaintyCause};
 use crate::session::{check_path, connected, retry};
 
 /// Data that requests the holder to release the lock.
@@ -30,7 +30,7 @@ const REVOCATION: &[u8] = b"__REVOKE__";
 /// let guard = mutex.acquire().await?;
 /// tokio::select! {
 ///     () = print(guard.token()) => {}
-///     doubt = guard.in_doubt() => println!("stopped: {doubt:?}"),
+///     cause = guard.wait_until_uncertain() => println!("stopped: {cause:?}"),
 /// }
 /// guard.release().await?;
 /// # async fn print(token: zoarium_recipes::Token) {
@@ -166,10 +166,10 @@ impl Mutex {
     /// See [`acquire`](Self::acquire).
     pub async fn acquire_as(&self, owner: &str) -> Result<LockGuard> {
         while let Some(entry) = self.owned_by(owner) {
-            match entry.doubt_in(&self.queue.client.state().borrow()) {
+            match entry.uncertainty_in(&self.queue.client.state().borrow()) {
                 None => return Ok(LockGuard { entry }),
-                Some(Doubt::Gone) => break,
-                Some(Doubt::Disconnected) => {}
+                Some(UncertaintyCause::Gone) => break,
+                Some(UncertaintyCause::Disconnected) => {}
             }
             connected(&self.queue.client).await?;
         }
@@ -265,14 +265,14 @@ impl LockGuard {
     }
 
     /// Returns whether the client is connected, in the session that holds the lock. Only
-    /// [`in_doubt`](Self::in_doubt) detects that an operator deleted the znode.
+    /// [`wait_until_uncertain`](Self::wait_until_uncertain) detects that an operator deleted the znode.
     pub fn is_certain(&self) -> bool {
         self.entry.is_certain()
     }
 
     /// Waits until another client may soon hold the lock. Work under the lock must then stop.
-    pub async fn in_doubt(&self) -> Doubt {
-        self.entry.wait_for_doubt().await
+    pub async fn wait_until_uncertain(&self) -> UncertaintyCause {
+        self.entry.wait_until_uncertain().await
     }
 
     /// Waits until another client requests the lock with [`Mutex::ask_for`] or Curator's `Revoker`,

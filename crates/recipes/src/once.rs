@@ -9,7 +9,7 @@ use client::{Client, Create, Error as ClientError, MultiOp, MultiResult};
 use proto::{ErrorCode, SessionId};
 
 use crate::error::Result;
-use crate::queue_entry::{Doubt, Queue as Contenders, QueueEntry};
+use crate::queue_entry::{Queue as Contenders, QueueEntry, UncertaintyCause};
 use crate::session::{connected, is_transient, retry};
 
 /// Data of a marker after a transaction.
@@ -59,8 +59,8 @@ impl Marker {
         self.entry.is_certain()
     }
 
-    pub(crate) async fn doubt(&self) -> Doubt {
-        self.entry.wait_for_doubt().await
+    pub(crate) async fn wait_until_uncertain(&self) -> UncertaintyCause {
+        self.entry.wait_until_uncertain().await
     }
 
     fn client(&self) -> &Client {

@@ -199,14 +199,17 @@ impl Share<'_> {
         self.guards.iter().all(LockGuard::is_certain)
     }
 
-    /// Waits until the members have changed or an item is in doubt. Work on the items must then
+    /// Waits until the members have changed or the holding of an item is uncertain. Work on the items must then
     /// stop, and the share must be released.
     pub async fn is_outdated(&self) {
-        let doubts = self.guards.iter().map(|guard| Box::pin(guard.in_doubt()));
-        let mut doubts: Vec<_> = doubts.collect();
-        let doubtful = std::future::poll_fn(|context| {
-            let mut doubts = doubts.iter_mut();
-            if doubts.any(|doubt| doubt.as_mut().poll(context).is_ready()) {
+        let waits = self
+            .guards
+            .iter()
+            .map(|guard| Box::pin(guard.wait_until_uncertain()));
+        let mut waits: Vec<_> = waits.collect();
+        let uncertain = std::future::poll_fn(|context| {
+            let mut waits = waits.iter_mut();
+            if waits.any(|wait| wait.as_mut().poll(context).is_ready()) {
                 Poll::Ready(())
             } else {
                 Poll::Pending
@@ -214,7 +217,7 @@ impl Share<'_> {
         });
         tokio::select! {
             biased;
-            () = doubtful => {}
+            () = uncertain => {}
             // An error means that the session has ended.
             _ = self.of.wait_for_other_members(&self.members) => {}
         }

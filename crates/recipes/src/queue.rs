@@ -8,7 +8,7 @@ use client::Client;
 use crate::error::Result;
 use crate::item::{Naming, priority_stem};
 use crate::items::Items;
-use crate::taken::Taken;
+use crate::taken_items::TakenItems;
 
 /// Adds the constructors of a queue in Curator's layout.
 macro_rules! created_with_locks {
@@ -44,7 +44,7 @@ macro_rules! taken_by_consumers {
             ///
             /// # Errors
             /// If the session has ended, or a server refuses a request.
-            pub async fn take(&self) -> Result<Taken> {
+            pub async fn take(&self) -> Result<TakenItems> {
                 self.items.take().await
             }
 
@@ -52,7 +52,7 @@ macro_rules! taken_by_consumers {
             ///
             /// # Errors
             /// If the session has ended, or a server refuses a request.
-            pub async fn try_take(&self) -> Result<Option<Taken>> {
+            pub async fn try_take(&self) -> Result<Option<TakenItems>> {
                 self.items.try_take().await
             }
 
@@ -93,7 +93,7 @@ taken_by_consumers!(PriorityQueue);
 /// ```
 ///
 /// An item is added exactly once, or the call reports that the result is unknown. It is *taken at
-/// least once*: the item stays until its consumer [confirms](Taken::confirm) it, and is free again
+/// least once*: the item stays until its consumer [confirms](TakenItems::confirm) it, and is free again
 /// when the consumer releases it or its session ends. A consumer must therefore tolerate
 /// repetitions, for example by storing the [`Token`](crate::Token).
 ///

@@ -30,7 +30,7 @@ impl fmt::Display for Token {
 
 /// Reason why it is no longer certain that a lock, lease or leadership is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doubt {
+pub enum UncertaintyCause {
     /// The connection is lost. The lock, lease or leadership is held again if the client reaches a
     /// server before the session ends.
     Disconnected,
@@ -177,14 +177,15 @@ impl QueueEntry {
         SessionId(self.created.stat.ephemeral_owner)
     }
 
-    /// Returns the doubt about this entry that a state of the client implies.
-    pub(crate) fn doubt_in(&self, state: &State) -> Option<Doubt> {
-        doubt(state, self.owner(), self.queue.client.session_id())
+    /// Returns why this entry is uncertain in a state of the client, or `None` if it is certain.
+    pub(crate) fn uncertainty_in(&self, state: &State) -> Option<UncertaintyCause> {
+        uncertainty_of(state, self.owner(), self.queue.client.session_id())
     }
 
     /// Returns whether the client is connected, in the session of this entry.
     pub(crate) fn is_certain(&self) -> bool {
-        self.doubt_in(&self.queue.client.state().borrow()).is_none()
+        self.uncertainty_in(&self.queue.client.state().borrow())
+            .is_none()
     }
 
     /// Returns whether it is this entry's turn, without waiting.
@@ -223,33 +224,33 @@ impl QueueEntry {
 
     /// Waits until this entry is lost permanently. Continues after lost connections.
     pub(crate) async fn wait_until_lost(&self) {
-        while self.wait_for_doubt().await == Doubt::Disconnected {
+        while self.wait_until_uncertain().await == UncertaintyCause::Disconnected {
             if connected(&self.queue.client).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Waits until this entry is in doubt: the connection is lost, the session has ended, or
+    /// Waits until this entry is uncertain: the connection is lost, the session has ended, or
     /// another client deleted the znode. Setting the watch on the znode takes one read.
-    pub(crate) async fn wait_for_doubt(&self) -> Doubt {
+    pub(crate) async fn wait_until_uncertain(&self) -> UncertaintyCause {
         let client = &self.queue.client;
         let mut state = client.state();
         let cut = async {
             loop {
-                let doubt = self.doubt_in(&state.borrow_and_update());
-                if let Some(doubt) = doubt {
-                    return doubt;
+                let cause = self.uncertainty_in(&state.borrow_and_update());
+                if let Some(cause) = cause {
+                    return cause;
                 }
                 if state.changed().await.is_err() {
-                    return Doubt::Gone;
+                    return UncertaintyCause::Gone;
                 }
             }
         };
         tokio::select! {
             biased;
-            doubt = cut => doubt,
-            _ = self.wait_for_data(|_| false) => Doubt::Gone,
+            cause = cut => cause,
+            _ = self.wait_for_data(|_| false) => UncertaintyCause::Gone,
         }
     }
 
@@ -365,13 +366,15 @@ impl Drop for QueueEntry {
     }
 }
 
-/// Returns the doubt about a znode of the session `owner`, given `state`. `current` is the session
+/// Returns why a znode of the session `owner` is uncertain in `state`, or `None` if it is certain. `current` is the session
 /// of the client.
-fn doubt(state: &State, owner: SessionId, current: SessionId) -> Option<Doubt> {
+fn uncertainty_of(state: &State, owner: SessionId, current: SessionId) -> Option<UncertaintyCause> {
     match state {
         State::Connected { session, .. } if *session == owner => None,
-        State::Reconnecting | State::Lost if current == owner => Some(Doubt::Disconnected),
-        _ => Some(Doubt::Gone),
+        State::Reconnecting | State::Lost if current == owner => {
+            Some(UncertaintyCause::Disconnected)
+        }
+        _ => Some(UncertaintyCause::Gone),
     }
 }
 
@@ -390,14 +393,18 @@ mod tests {
         };
         for (state, current, expected) in [
             (connected(own), own, None),
-            (connected(other), other, Some(Doubt::Gone)),
-            (State::Reconnecting, own, Some(Doubt::Disconnected)),
-            (State::Lost, own, Some(Doubt::Disconnected)),
-            (State::Reconnecting, other, Some(Doubt::Gone)),
-            (State::Expired, own, Some(Doubt::Gone)),
-            (State::Closed, own, Some(Doubt::Gone)),
+            (connected(other), other, Some(UncertaintyCause::Gone)),
+            (
+                State::Reconnecting,
+                own,
+                Some(UncertaintyCause::Disconnected),
+            ),
+            (State::Lost, own, Some(UncertaintyCause::Disconnected)),
+            (State::Reconnecting, other, Some(UncertaintyCause::Gone)),
+            (State::Expired, own, Some(UncertaintyCause::Gone)),
+            (State::Closed, own, Some(UncertaintyCause::Gone)),
         ] {
-            assert_eq!(doubt(&state, own, current), expected, "{state:?}");
+            assert_eq!(uncertainty_of(&state, own, current), expected, "{state:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use client::{Client, Create, MultiOp};
 use crate::error::{Error, Result};
 use crate::mutex::LockGuard;
 use crate::names::{Layout, READERS_AND_WRITERS};
-use crate::queue_entry::{Doubt, Queue, QueueEntry, Token};
+use crate::queue_entry::{Queue, QueueEntry, Token, UncertaintyCause};
 use crate::session::{check_path, retry};
 
 /// Lock with readers, which share it, and writers, which hold it alone. The order of arrival
@@ -119,9 +119,9 @@ impl WriteGuard {
         self.entry.is_certain()
     }
 
-    /// Waits until the lock is in doubt. See [`LockGuard::in_doubt`].
-    pub async fn in_doubt(&self) -> Doubt {
-        self.entry.wait_for_doubt().await
+    /// Waits until the holding of the lock is uncertain. See [`LockGuard::wait_until_uncertain`].
+    pub async fn wait_until_uncertain(&self) -> UncertaintyCause {
+        self.entry.wait_until_uncertain().await
     }
 
     /// Returns an operation that fails a multi unless the lock is held. See [`LockGuard::check`].

@@ -9,7 +9,7 @@ use crate::queue_entry::{Queue, QueueEntry, Token};
 use crate::session::check_path;
 
 /// Candidate that runs a future while it leads, and drops the future as soon as the leadership is
-/// in doubt.
+/// uncertain.
 ///
 /// Curator's LeaderSelector and InterProcessMutex can use the same queue.
 ///
@@ -84,7 +84,7 @@ impl LeaderSelector {
     }
 
     /// Waits for leadership, runs `lead`, and releases the leadership. Returns `None` if `lead` was
-    /// dropped because the leadership was in doubt.
+    /// dropped because the leadership was uncertain.
     ///
     /// # Errors
     /// If the session has ended, or a server refuses the creation.
@@ -129,8 +129,8 @@ async fn lead_while_held<F: Future>(
     let leadership = Leadership::of(entry);
     tokio::select! {
         biased;
-        doubt = entry.wait_for_doubt() => {
-            tracing::info!(path = entry.path(), ?doubt, "leadership is uncertain");
+        cause = entry.wait_until_uncertain() => {
+            tracing::info!(path = entry.path(), ?cause, "leadership is uncertain");
             None
         }
         led = lead(leadership) => Some(led),

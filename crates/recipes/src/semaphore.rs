@@ -5,7 +5,7 @@ use client::{Client, MultiOp};
 
 use crate::error::{Error, Result};
 use crate::names::{LOCKS, Layout, NamePrefix, exclusive};
-use crate::queue_entry::{Doubt, Queue, QueueEntry, Token};
+use crate::queue_entry::{Queue, QueueEntry, Token, UncertaintyCause};
 use crate::session::{check_path, connected, is_transient};
 use crate::watched::watch_ended;
 
@@ -155,7 +155,7 @@ impl Semaphore {
             connected(client).await?;
             if !entry.is_certain() {
                 // Either the session has changed, or the connection was just lost.
-                if entry.doubt_in(&client.state().borrow()) == Some(Doubt::Gone) {
+                if entry.uncertainty_in(&client.state().borrow()) == Some(UncertaintyCause::Gone) {
                     return Ok(false);
                 }
                 continue;
@@ -228,9 +228,9 @@ impl Lease {
         self.entry.is_certain()
     }
 
-    /// Waits until the lease is in doubt. See [`crate::LockGuard::in_doubt`].
-    pub async fn in_doubt(&self) -> Doubt {
-        self.entry.wait_for_doubt().await
+    /// Waits until the holding of the lease is uncertain. See [`crate::LockGuard::wait_until_uncertain`].
+    pub async fn wait_until_uncertain(&self) -> UncertaintyCause {
+        self.entry.wait_until_uncertain().await
     }
 
     /// Returns an operation that fails a multi unless the lease is held. See

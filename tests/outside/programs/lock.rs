@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let guard = mutex.acquire().await?;
     tokio::select! {
         () = print(guard.token()) => {}
-        doubt = guard.in_doubt() => println!("stopped: {doubt:?}"),
+        cause = guard.wait_until_uncertain() => println!("stopped: {cause:?}"),
     }
     guard.release().await?;
     client.close().await?;

@@ -58,7 +58,7 @@ pub(super) fn clients(view: &dyn AdminView, call: &Call) -> Answer {
     };
     let mut total = earlier;
     rows.iter().for_each(|(_, usage)| total += *usage);
-    Answer::found(answer(by, rows, (total, earlier), *figure, limit))
+    Answer::found(answer(by, rows, total, earlier, *figure, limit))
 }
 
 fn limit(call: &Call) -> Option<usize> {
@@ -72,7 +72,8 @@ fn limit(call: &Call) -> Option<usize> {
 fn answer(
     by: &str,
     mut rows: Vec<(Object, Usage)>,
-    (total, earlier): (Usage, Usage),
+    total: Usage,
+    earlier: Usage,
     figure: Figure,
     limit: usize,
 ) -> Object {

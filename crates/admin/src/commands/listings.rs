@@ -36,14 +36,17 @@ pub(super) fn dump(view: &dyn AdminView) -> Listing {
         })
         .with_map("session_id_to_ephemeral_paths", move |view| {
             at.as_ref()?;
-            Some(view.ephemerals(&mut at).into_iter().map(paths).collect())
+            Some(paths_of_sessions(view.ephemerals(&mut at)))
         })
 }
 
-/// Converts the paths of a session to JSON.
-fn paths((session, paths): (SessionId, Vec<String>)) -> (String, Vec<Json>) {
-    let paths = paths.into_iter().map(Json::from);
-    (session.0.to_string(), paths.collect())
+/// Converts the paths of each session to JSON.
+fn paths_of_sessions(sessions: Vec<(SessionId, Vec<String>)>) -> Vec<(String, Vec<Json>)> {
+    let sessions = sessions.into_iter().map(|(session, paths)| {
+        let paths = paths.into_iter().map(Json::from);
+        (session.0.to_string(), paths.collect())
+    });
+    sessions.collect()
 }
 
 fn numbers(sessions: Vec<SessionId>) -> Vec<Json> {
@@ -131,8 +134,7 @@ pub(super) fn watches() -> Listing {
     let mut at = Some(Watchers::default());
     Listing::new(Object::new()).with_map("session_id_to_watched_paths", move |view| {
         at.as_ref()?;
-        let part = view.watches_by_session(&mut at);
-        Some(part.into_iter().map(paths).collect())
+        Some(paths_of_sessions(view.watches_by_session(&mut at)))
     })
 }
 

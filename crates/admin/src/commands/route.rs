@@ -104,11 +104,11 @@ impl Command {
     pub(crate) fn refuse(
         &self,
         requested_name: &str,
-        request: (&Method, &str),
+        method: &Method,
+        path: &str,
         view: Option<&dyn AdminView>,
         credentials: &Credentials<'_>,
     ) -> Option<Answer> {
-        let (method, path) = request;
         let serving = view.filter(|view| !self.needs_server || is_serving(*view));
         let Some(view) = serving else {
             return Some(Answer::done().under(self.name, Some(NOT_SERVING)));

@@ -61,7 +61,7 @@ struct Answering {
 
 /// Connection to the port.
 #[derive(Debug)]
-pub(crate) struct Presence {
+pub(crate) struct AdmittedConnection {
     admission: Arc<Admission>,
     give_way: Arc<Notify>,
     /// Number of this connection among the waiting connections. `None` if it does not wait.
@@ -75,14 +75,14 @@ pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) permit: Permit,
-    presence: Arc<Presence>,
+    connection: Arc<AdmittedConnection>,
 }
 
 /// Answer that is being written.
 #[derive(Debug)]
 pub(crate) struct Answer {
     number: Option<u64>,
-    presence: Arc<Presence>,
+    connection: Arc<AdmittedConnection>,
     _slot: Option<Slot>,
 }
 
@@ -97,17 +97,17 @@ impl Admission {
 
     /// Adds a new connection. If there are too many, closes the oldest connection without a
     /// request.
-    pub(crate) async fn arrive(self: &Arc<Self>) -> Arc<Presence> {
+    pub(crate) async fn admit(self: &Arc<Self>) -> Arc<AdmittedConnection> {
         while let Some(at) = self.make_room() {
             sleep_until(at).await;
         }
-        let presence = Arc::new(Presence {
+        let connection = Arc::new(AdmittedConnection {
             admission: self.clone(),
             give_way: Arc::default(),
             waiting: Mutex::new(None),
         });
-        presence.wait();
-        presence
+        connection.wait();
+        connection
     }
 
     /// Closes the oldest connection if the limit is reached. If all connections are too young,
@@ -147,7 +147,7 @@ impl Connections {
     }
 }
 
-impl Presence {
+impl AdmittedConnection {
     /// Resolves when the connection must be closed in favour of another one.
     pub(crate) async fn must_close(&self) {
         self.give_way.notified().await;
@@ -168,7 +168,7 @@ impl Presence {
     }
 
     /// Records that a head has been received.
-    pub(crate) fn has_request(&self) {
+    pub(crate) fn head_received(&self) {
         let mut connections = self.admission.connections.lock();
         if let Some(number) = self.waiting.lock().take() {
             connections.waiting.remove(&number);
@@ -184,7 +184,7 @@ impl Presence {
         };
         Some(Slot {
             permit: Arc::new(permit),
-            presence: self.clone(),
+            connection: self.clone(),
         })
     }
 
@@ -214,45 +214,45 @@ impl Presence {
     pub(crate) fn answer_at_once(self: Arc<Self>) -> Answer {
         Answer {
             number: None,
-            presence: self,
+            connection: self,
             _slot: None,
         }
     }
 }
 
-impl Drop for Presence {
+impl Drop for AdmittedConnection {
     fn drop(&mut self) {
-        self.has_request();
+        self.head_received();
     }
 }
 
 impl Slot {
     /// Returns the signal that closes the connection.
     pub(super) fn give_way(&self) -> Arc<Notify> {
-        self.presence.give_way.clone()
+        self.connection.give_way.clone()
     }
 
     /// Starts writing an answer of `bytes`. `None` means a feed, which has a separate rule for its
     /// end.
     pub(crate) fn answer(self, bytes: Option<u64>) -> Answer {
-        let presence = self.presence.clone();
+        let connection = self.connection.clone();
         let number = bytes.map(|bytes| {
             let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
             let patience = limits::HTTP_PATIENCE
                 .saturating_add(Duration::from_secs(1).saturating_mul(mebibytes))
                 .min(limits::HTTP_PATIENCE_MAX);
-            let mut connections = presence.admission.connections.lock();
+            let mut connections = connection.admission.connections.lock();
             let number = connections.number();
             let answering = Answering {
                 until: Instant::now() + patience,
-                give_way: presence.give_way.clone(),
+                give_way: connection.give_way.clone(),
             };
             connections.answering.insert(number, answering);
             number
         });
         Answer {
             number,
-            presence,
+            connection,
             _slot: Some(self),
         }
     }
@@ -261,10 +261,10 @@ impl Slot {
 impl Drop for Answer {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let mut connections = self.presence.admission.connections.lock();
+            let mut connections = self.connection.admission.connections.lock();
             connections.answering.remove(&number);
         }
-        self.presence.wait();
+        self.connection.wait();
     }
 }
 
@@ -274,32 +274,32 @@ mod tests {
 
     use super::*;
 
-    async fn has_to_go(presence: &Presence) -> bool {
-        let going = pin!(presence.must_close());
-        timeout(Duration::ZERO, going).await.is_ok()
+    async fn must_close_now(connection: &AdmittedConnection) -> bool {
+        let closing = pin!(connection.must_close());
+        timeout(Duration::ZERO, closing).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_silent_connection_gives_way() {
         let admission = Admission::new();
-        let mut present = Vec::new();
+        let mut admitted = Vec::new();
         for _ in 0..limits::HTTP_WAITING_MAX {
-            present.push(admission.arrive().await);
+            admitted.push(admission.admit().await);
         }
         // A connection with a request stays, regardless of its age.
-        present[0].has_request();
-        let slot = present[0].slot().await.unwrap();
-        present.push(admission.arrive().await);
-        assert!(!has_to_go(&present[1]).await, "there was room");
+        admitted[0].head_received();
+        let slot = admitted[0].slot().await.unwrap();
+        admitted.push(admission.admit().await);
+        assert!(!must_close_now(&admitted[1]).await, "there was room");
         let begun = Instant::now();
-        present.push(admission.arrive().await);
+        admitted.push(admission.admit().await);
         assert!(begun.elapsed() >= AGE_MIN, "all were new");
-        assert!(has_to_go(&present[1]).await);
-        assert!(!has_to_go(&present[0]).await && !has_to_go(&present[2]).await);
+        assert!(must_close_now(&admitted[1]).await);
+        assert!(!must_close_now(&admitted[0]).await && !must_close_now(&admitted[2]).await);
         // After its answer, the connection waits again, at the end of the queue.
         drop(slot.answer(Some(1)));
-        present.push(admission.arrive().await);
-        assert!(has_to_go(&present[2]).await && !has_to_go(&present[0]).await);
+        admitted.push(admission.admit().await);
+        assert!(must_close_now(&admitted[2]).await && !must_close_now(&admitted[0]).await);
     }
 
     #[tokio::test(start_paused = true)]
@@ -307,12 +307,12 @@ mod tests {
         let admission = Admission::new();
         let mut slots = Vec::new();
         for _ in 0..limits::HTTP_CONNECTIONS_MAX {
-            let presence = admission.arrive().await;
-            presence.has_request();
-            slots.push(presence.slot().await.unwrap());
+            let connection = admission.admit().await;
+            connection.head_received();
+            slots.push(connection.slot().await.unwrap());
         }
-        let late = admission.arrive().await;
-        late.has_request();
+        let late = admission.admit().await;
+        late.head_received();
         let no_slot = timeout(Duration::from_secs(600), late.slot());
         assert!(no_slot.await.is_err(), "all work");
         // The client of one request has disconnected, and its work continues.
@@ -326,13 +326,13 @@ mod tests {
         // An answer that the client does not read is aborted in favour of a waiting request, unless
         // the answer is a feed.
         let feed = slots.pop().unwrap();
-        let feeding = feed.presence.clone();
+        let feeding = feed.connection.clone();
         let _feed = feed.answer(None);
         let slow = slots.pop().unwrap();
-        let slow_one = slow.presence.clone();
+        let slow_one = slow.connection.clone();
         let mut slow = Some(slow.answer(Some(3 << 20)));
-        let last = admission.arrive().await;
-        last.has_request();
+        let last = admission.admit().await;
+        last.head_received();
         let begun = Instant::now();
         let mut waiting = pin!(last.slot());
         tokio::select! {
@@ -343,7 +343,7 @@ mod tests {
         assert!(begun.elapsed() >= patience && begun.elapsed() <= patience + 2 * LOOK_EVERY);
         slow.take();
         assert!(waiting.await.is_some());
-        assert!(!has_to_go(&feeding).await);
+        assert!(!must_close_now(&feeding).await);
         drop(slot);
     }
 }

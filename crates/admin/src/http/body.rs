@@ -87,13 +87,13 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_whole_and_in_pieces() {
         let len = 3 * limits::HTTP_PIECE_BYTES + 5;
-        let presence = Admission::new().arrive().await;
-        presence.has_request();
+        let connection = Admission::new().admit().await;
+        connection.head_received();
         let whole = Bytes::from(vec![7; len]);
         let full = Full::new(whole.clone()).map_err(|never| match never {});
         let mut body = Paced::boxed(full.boxed_unsync(), |bytes| {
             assert_eq!(bytes, Some(len as u64));
-            presence.answer_at_once()
+            connection.answer_at_once()
         });
         let (mut got, mut pieces) = (Vec::new(), 0);
         while let Some(frame) = body.frame().await {

@@ -20,7 +20,7 @@ use transport::Stream;
 use transport::tls::certificate::Chain;
 use transport::tls::{Acceptor, looks_like_tls};
 
-use super::admission::{Admission, Presence};
+use super::admission::{Admission, AdmittedConnection};
 use super::body::{BUSY, Paced};
 use super::response::{ResponseBody, respond};
 use super::timed_stream::{Activity, TimedStream};
@@ -152,8 +152,8 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, settings: Po
         match listener.accept().await {
             Ok((stream, peer)) => {
                 // The acceptor bounds the number of TLS handshakes.
-                let presence = if port.settings.acceptor.is_plain() {
-                    Some(port.admission.arrive().await)
+                let connection = if port.settings.acceptor.is_plain() {
+                    Some(port.admission.admit().await)
                 } else {
                     None
                 };
@@ -161,7 +161,7 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, settings: Po
                     answers.clone(),
                     stream,
                     peer,
-                    presence,
+                    connection,
                 ));
             }
             Err(error) => {
@@ -186,20 +186,20 @@ impl Port {
         answers: Arc<A>,
         stream: TcpStream,
         peer: SocketAddr,
-        presence: Option<Arc<Presence>>,
+        connection: Option<Arc<AdmittedConnection>>,
     ) {
         let settings = &self.settings;
         let stream = match settings.acceptor.establish(stream, peer).await {
             Ok(stream) => stream,
             Err(refused) => return refused.log(settings.name, peer, &self.log_limiter),
         };
-        let presence = match presence {
-            Some(presence) => presence,
-            None => self.admission.arrive().await,
+        let connection = match connection {
+            Some(connection) => connection,
+            None => self.admission.admit().await,
         };
         let refused = tokio::select! {
-            refused = self.serve_stream(answers, stream, peer, presence.clone()) => refused,
-            () = presence.must_close() => {
+            refused = self.serve_stream(answers, stream, peer, connection.clone()) => refused,
+            () = connection.must_close() => {
                 tracing::debug!(%peer, of = settings.name, "closing an idle connection for a new one");
                 return;
             }
@@ -216,7 +216,7 @@ impl Port {
         answers: Arc<A>,
         stream: Stream,
         peer: SocketAddr,
-        presence: Arc<Presence>,
+        connection: Arc<AdmittedConnection>,
     ) -> Option<String> {
         let idle = self.settings.idle;
         // A silent peer is closed after the same time as later.
@@ -224,7 +224,7 @@ impl Port {
         if speaks_tls {
             return Some(TLS.to_owned());
         }
-        let served = serve(answers, stream, (peer, presence), idle).await;
+        let served = serve(answers, stream, peer, connection, idle).await;
         served.err().and_then(|error| syntax_error(&error, peer))
     }
 }
@@ -253,7 +253,8 @@ fn syntax_error(error: &hyper::Error, peer: SocketAddr) -> Option<String> {
 async fn serve<A: Answers>(
     answers: Arc<A>,
     stream: Stream,
-    (peer, presence): (SocketAddr, Arc<Presence>),
+    peer: SocketAddr,
+    connection: Arc<AdmittedConnection>,
     idle: Duration,
 ) -> Result<(), hyper::Error> {
     let caller = Caller {
@@ -265,12 +266,13 @@ async fn serve<A: Answers>(
     let activity = Activity::default();
     let stream = TimedStream::new(stream, idle, activity.clone());
     let service = service_fn(move |request| {
-        presence.has_request();
+        connection.head_received();
         let answering = answer(
             answers.clone(),
             request,
             caller.clone(),
-            (presence.clone(), activity.clone()),
+            connection.clone(),
+            activity.clone(),
         );
         async move { Ok::<_, Infallible>(answering.await) }
     });
@@ -288,16 +290,17 @@ async fn answer<A: Answers>(
     answers: Arc<A>,
     request: Request<Incoming>,
     caller: Caller,
-    (presence, activity): (Arc<Presence>, Activity),
+    connection: Arc<AdmittedConnection>,
+    activity: Activity,
 ) -> Response<ResponseBody> {
     let is_tls = caller.is_tls;
     let mut response = if answers.is_answered_always(request.uri().path()) {
         let response = answers.answer(request, caller, activity).await;
-        response.map(|body| Paced::boxed(body, |_| presence.answer_at_once()))
+        response.map(|body| Paced::boxed(body, |_| connection.answer_at_once()))
     } else {
         let slot = {
             let _at_work = activity.begin();
-            presence.slot().await
+            connection.slot().await
         };
         match slot {
             Some(slot) => {
@@ -307,7 +310,7 @@ async fn answer<A: Answers>(
             }
             None => {
                 let response = respond(Answer::busy(BUSY));
-                response.map(|body| Paced::boxed(body, |_| presence.answer_at_once()))
+                response.map(|body| Paced::boxed(body, |_| connection.answer_at_once()))
             }
         }
     };

@@ -145,7 +145,7 @@ impl Admin {
         let Some(served) = self.served.get() else {
             return respond(Answer::done().under(command.name, Some(commands::NOT_SERVING)));
         };
-        self.take_up_token(received.request.headers()).await;
+        self.refresh_token(received.request.headers()).await;
         let view = &*served.view;
         let header = received.request.headers().get(header::AUTHORIZATION);
         let header = header.map(HeaderValue::as_bytes);
@@ -158,13 +158,15 @@ impl Admin {
             address: &received.address,
             subject: subject.as_deref(),
         };
-        let line = (received.request.method(), received.request.uri().path());
+        let (method, path) = (received.request.method(), received.request.uri().path());
         let peer = received.caller.peer;
         if header.is_some() && (served.operations.refuses_logins)(peer) {
             let refusal = Answer::refused(StatusCode::TOO_MANY_REQUESTS);
             return respond(refusal.under(command.name, None));
         }
-        if let Some(refusal) = command.refuse(&received.name, line, Some(view), &credentials) {
+        let name = &received.name;
+        let refusal = command.refuse(name, method, path, Some(view), &credentials);
+        if let Some(refusal) = refusal {
             if header.is_some() && refusal.status.is_client_error() {
                 log_limiter::limited!(warn, %peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
                 (served.operations.login_failed)(peer);
@@ -177,7 +179,7 @@ impl Admin {
             call.identities = credentials.identities(view).unwrap_or_default();
         }
         match &command.task {
-            Task::List(list) => self.list(served, (command.name, *list), activity).await,
+            Task::List(list) => self.list(served, command.name, *list, activity).await,
             Task::Look(_) => {
                 let at_work = activity.begin();
                 // These commands include the queries of the change history, so only a limited
@@ -186,12 +188,12 @@ impl Admin {
                     Access::Caller => self.questions.clone().acquire_owned().await.ok(),
                     Access::Anyone | Access::Administrator => None,
                 };
-                self.look(command.name, call, (turn, at_work)).await
+                self.look(command.name, call, turn, at_work).await
             }
             #[cfg(feature = "history")]
             Task::Feed => self.feed(&call).await,
-            Task::Snapshot => self.snapshot(served, (command.name, &call), activity).await,
-            Task::Log => self.log(served, (command.name, &call), activity).await,
+            Task::Snapshot => self.snapshot(served, command.name, &call, activity).await,
+            Task::Log => self.log(served, command.name, &call, activity).await,
             // While the body arrives, the idle timeout applies as usual.
             Task::Restore => {
                 let body = received.request.into_body();
@@ -202,7 +204,7 @@ impl Admin {
     }
 
     /// Reloads the credential, so that a credential that was just written is already valid.
-    async fn take_up_token(&self, headers: &HeaderMap) {
+    async fn refresh_token(&self, headers: &HeaderMap) {
         const BEGINNING: &str = "digest admin-token:";
         let header = headers.get(header::AUTHORIZATION);
         let is_token =
@@ -239,13 +241,14 @@ impl Admin {
         self: &Arc<Self>,
         name: &'static str,
         mut call: Call,
-        held: (Option<OwnedSemaphorePermit>, AtWork),
+        turn: Option<OwnedSemaphorePermit>,
+        at_work: AtWork,
     ) -> Response<ResponseBody> {
         let admin = self.clone();
         let looking = self.workers.run(move |requester| {
             call.is_abandoned = requester.flag();
             let found = admin.look_at(name, &call);
-            drop(held);
+            drop((turn, at_work));
             found
         });
         match looking.await {

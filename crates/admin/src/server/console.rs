@@ -99,7 +99,7 @@ impl Admin {
             Outcome::Sessions(page, login) => {
                 let administers = |login: &Login| member.is_administrator(login, &visitor);
                 let whole_ids = login.as_ref().is_some_and(administers);
-                self.look_at_sessions((page, whole_ids), activity.begin())
+                self.look_at_sessions(page, whole_ids, activity.begin())
                     .await
             }
             Outcome::Command(command @ ("figures" | "history/origins"), call, login)
@@ -108,8 +108,8 @@ impl Admin {
                 self.ask_member(command, &call, login).await
             }
             Outcome::Command(command, call, login) => {
-                let request = (command, call, activity.begin());
-                let answering = self.ask_command(request, login, &visitor);
+                let at_work = activity.begin();
+                let answering = self.ask_command(command, call, at_work, login, &visitor);
                 let (mut head, body) = answering.await.into_parts();
                 head.headers.extend(headers());
                 return Response::from_parts(head, body);
@@ -175,7 +175,8 @@ impl Admin {
     /// clients.
     async fn look_at_sessions(
         self: &Arc<Self>,
-        (page, is_administrator): (SessionsPage, bool),
+        page: SessionsPage,
+        is_administrator: bool,
         at_work: AtWork,
     ) -> Answer {
         let admin = self.clone();
@@ -191,7 +192,9 @@ impl Admin {
     /// Runs a command of the admin server with the visitor's identity in place of a header.
     async fn ask_command(
         self: &Arc<Self>,
-        (command, mut call, at_work): (&'static str, Call, AtWork),
+        command: &'static str,
+        mut call: Call,
+        at_work: AtWork,
         login: Option<Login>,
         visitor: &Caller,
     ) -> Response<ResponseBody> {
@@ -209,7 +212,7 @@ impl Admin {
             return self.feed(&call).await;
         }
         let turn = self.questions.clone().acquire_owned().await.ok();
-        self.look(command, call, (turn, at_work)).await
+        self.look(command, call, turn, at_work).await
     }
 
     /// Returns the log. Only administrators may read it, because it contains clients and paths.

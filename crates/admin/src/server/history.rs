@@ -37,9 +37,8 @@ pub(super) fn commands(readers: &Readers, ports: &AdminPorts) -> Vec<Command> {
     let questions = Question::ALL.into_iter().map(|question| {
         let (readers, ports) = (readers.clone(), ports.clone());
         let name = name(question);
-        let look = move |view: &dyn AdminView, call: &Call| {
-            answer(question, (&readers, &ports), view, call)
-        };
+        let look =
+            move |view: &dyn AdminView, call: &Call| answer(question, &readers, &ports, view, call);
         Command::look(name, &[], look).for_the_caller()
     });
     let of_export = readers.clone();
@@ -85,7 +84,8 @@ pub(super) fn effort(is_abandoned: Arc<AtomicBool>) -> CostLimit {
 
 fn answer(
     question: Question,
-    (readers, ports): (&Readers, &AdminPorts),
+    readers: &Readers,
+    ports: &AdminPorts,
     view: &dyn AdminView,
     call: &Call,
 ) -> Answer {

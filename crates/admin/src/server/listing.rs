@@ -68,11 +68,12 @@ impl Admin {
     pub(super) async fn list(
         self: &Arc<Self>,
         served: &Served,
-        (name, list): (&'static str, List),
+        name: &'static str,
+        list: List,
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let at_work = activity.begin();
-        let Some((first, listing)) = self.begin_listing((name, list), activity).await else {
+        let Some((first, listing)) = self.begin_listing(name, list, activity).await else {
             let failed = Answer::status(StatusCode::INTERNAL_SERVER_ERROR);
             return respond(failed);
         };
@@ -105,7 +106,8 @@ impl Admin {
     /// Returns the first part of a listing. The slot of the request is released when the work ends.
     async fn begin_listing(
         self: &Arc<Self>,
-        (name, list): (&'static str, List),
+        name: &'static str,
+        list: List,
         activity: &Activity,
     ) -> Option<(Bytes, Listing)> {
         let (admin, at_work) = (self.clone(), activity.begin());

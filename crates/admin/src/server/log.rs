@@ -58,7 +58,8 @@ impl Admin {
     pub(super) async fn log(
         &self,
         served: &Served,
-        (name, call): (&str, &Call),
+        name: &str,
+        call: &Call,
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let at_work = activity.begin();
@@ -98,7 +99,7 @@ impl Admin {
             return Err(NoLog::Behind(upto, after));
         }
         let (dirs, limits) = (served.dirs.clone(), served.record_limits);
-        let open = move |_: &Requester| Reading::open(&dirs, (after, upto), limits, turn);
+        let open = move |_: &Requester| Reading::open(&dirs, after, upto, limits, turn);
         let opened = self.workers.run(open).await;
         opened.unwrap_or(Err(NoLog::NotInQuorum))
     }
@@ -129,7 +130,8 @@ struct Reading {
 impl Reading {
     fn open(
         dirs: &DataDirs,
-        (after, upto): (Zxid, Zxid),
+        after: Zxid,
+        upto: Zxid,
         limits: Limits,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Result<Self, NoLog> {

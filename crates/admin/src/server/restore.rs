@@ -78,7 +78,7 @@ impl Admin {
             return Answer::refused(StatusCode::TOO_MANY_REQUESTS);
         };
         let begun = std::time::Instant::now();
-        match self.replace(served, body, (only_one, activity)).await {
+        match self.replace(served, body, only_one, activity).await {
             Ok(zxid) => {
                 let elapsed = begun.elapsed().as_millis();
                 metrics
@@ -99,7 +99,8 @@ impl Admin {
         &self,
         served: &Served,
         body: Incoming,
-        (only_one, activity): (OwnedMutexGuard<()>, &Activity),
+        only_one: OwnedMutexGuard<()>,
+        activity: &Activity,
     ) -> Result<Zxid, RestoreError> {
         let only_one = Arc::new(only_one);
         let upload = Upload {

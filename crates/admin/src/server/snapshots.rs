@@ -21,7 +21,8 @@ impl Admin {
     pub(super) async fn snapshot(
         &self,
         served: &Served,
-        (name, call): (&str, &Call),
+        name: &str,
+        call: &Call,
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let refuse = |status| respond(Answer::refused(status).under(name, None));

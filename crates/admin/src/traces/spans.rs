@@ -75,29 +75,30 @@ pub(super) fn of(trace: &WriteTrace, member: &Member) -> Vec<SpanData> {
     let (top, parent) = match &trace.request {
         Some(request) => {
             // The reply does not wait for this member's log if a quorum has already synced.
-            let times = (request.received_ns, trace.applied_ns);
-            let top = sender.span(request.op.name(), sender.ids.root(), SpanId::INVALID, times);
-            (with_request(top, request), sender.ids.root())
+            let (begin_ns, root) = (request.received_ns, sender.ids.root());
+            let name = request.op.name();
+            let top = sender.span(name, root, SpanId::INVALID, begin_ns, trace.applied_ns);
+            (with_request(top, request), root)
         }
         None => {
             let id = sender.ids.span("member", member.sid);
-            let mut top = sender.span("member", id, sender.ids.root(), (here_ns, end_ns));
+            let mut top = sender.span("member", id, sender.ids.root(), here_ns, end_ns);
             top.parent_span_is_remote = true;
             (top, id)
         }
     };
     let mut spans = vec![with_transaction(top, &trace.header)];
-    let mut stage = |name: &'static str, times| {
+    let mut stage = |name: &'static str, begin_ns, end_ns| {
         let id = sender.ids.span(name, member.sid);
-        spans.push(sender.span(name, id, parent, times));
+        spans.push(sender.span(name, id, parent, begin_ns, end_ns));
     };
     if let Some(request) = &trace.request {
-        stage("order", (request.received_ns, here_ns));
+        stage("order", request.received_ns, here_ns);
     }
-    stage("commit", (here_ns, trace.committed_ns));
-    stage("apply", (trace.committed_ns.max(here_ns), trace.applied_ns));
+    stage("commit", here_ns, trace.committed_ns);
+    stage("apply", trace.committed_ns.max(here_ns), trace.applied_ns);
     if let Some(log) = trace.log {
-        stage("log", (log.appended_ns, log.synced_ns));
+        stage("log", log.appended_ns, log.synced_ns);
         if let Some(span) = spans.last_mut() {
             span.events = sync_begins(log);
         }
@@ -111,7 +112,8 @@ impl Sender<'_> {
         name: &'static str,
         id: SpanId,
         parent: SpanId,
-        (start_ns, end_ns): (u64, u64),
+        begin_ns: u64,
+        end_ns: u64,
     ) -> SpanData {
         let mut attributes = vec![KeyValue::new("zookeeper.role", self.member.role)];
         if let Some(sid) = self.member.sid {
@@ -129,9 +131,9 @@ impl Sender<'_> {
             parent_span_is_remote: false,
             span_kind: SpanKind::Internal,
             name: Cow::Borrowed(name),
-            start_time: at(start_ns),
+            start_time: at(begin_ns),
             // One clock uses milliseconds and the other nanoseconds.
-            end_time: at(end_ns.max(start_ns)),
+            end_time: at(end_ns.max(begin_ns)),
             attributes,
             dropped_attributes_count: 0,
             events: SpanEvents::default(),

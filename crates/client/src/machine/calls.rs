@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::in_flight::{Pending, Reply, ReplyTarget};
 use super::watches::{Registration, UnwantedWatch};
 use super::{Machine, Phase, ServerConnection};
-use crate::chores::Chore;
+use crate::cleanup::Cleanup;
 use crate::error::{Call, Error, LossReason, Result};
 use crate::frame::{put_request, split_reply};
 use crate::limits::AUTHS_MAX;
@@ -136,51 +136,51 @@ impl Machine {
     }
 
     /// Accepts the background work of dropped handles.
-    pub(crate) fn handle_chores(&mut self, out: &mut Vec<u8>, now: Duration) {
-        for chore in self.chores.take() {
+    pub(crate) fn handle_cleanups(&mut self, out: &mut Vec<u8>, now: Duration) {
+        for cleanup in self.cleanups.take() {
             let phase = std::mem::replace(&mut self.phase, Phase::Ended);
             if let Phase::Connected(mut link) = phase {
-                self.send_chore(&mut link, chore, out, now);
+                self.send_cleanup(&mut link, cleanup, out, now);
                 self.phase = Phase::Connected(link);
                 continue;
             }
             self.phase = phase;
-            match chore {
+            match cleanup {
                 // Without a connection, no server has the watch.
-                Chore::Forget(id) => drop(self.watches.forget(id)),
+                Cleanup::Forget(id) => drop(self.watches.forget(id)),
                 other if self.is_ended() => drop(other),
                 other => self.undone.push_back(other),
             }
         }
     }
 
-    pub(super) fn send_chore(
+    pub(super) fn send_cleanup(
         &mut self,
         link: &mut ServerConnection,
-        chore: Chore,
+        cleanup: Cleanup,
         out: &mut Vec<u8>,
         now: Duration,
     ) {
-        match &chore {
+        match &cleanup {
             // The end of the session deletes its ephemerals and watches. If the session does not
             // end after all, the next connection does this work.
-            _ if link.is_closing => self.undone.push_back(chore),
-            Chore::Forget(id) => {
+            _ if link.is_closing => self.undone.push_back(cleanup),
+            Cleanup::Forget(id) => {
                 if let Some(unwanted) = self.watches.forget(*id) {
                     self.remove_watch(link, &unwanted, out, now);
                 }
             }
-            Chore::Delete(path) => {
+            Cleanup::Delete(path) => {
                 let record = PathVersionRequest {
                     path: Some(path.clone()),
                     version: -1,
                 };
                 let path = path.clone();
-                let asker = ReplyTarget::Chore(chore);
+                let asker = ReplyTarget::Cleanup(cleanup);
                 let call = link.call(OpCode::Delete, path);
                 self.send_request(link, call, &record, asker, out, now);
             }
-            Chore::FindAndDelete { parent, .. } => {
+            Cleanup::FindAndDelete { parent, .. } => {
                 let path = parent.clone();
                 // The creation may be in flight through another server. A read after a sync sees
                 // it, or the creation will never be executed.
@@ -193,7 +193,7 @@ impl Machine {
                     path: Some(path.clone()),
                     watch: false,
                 };
-                let asker = ReplyTarget::Chore(chore);
+                let asker = ReplyTarget::Cleanup(cleanup);
                 let call = link.call(OpCode::GetChildren, path);
                 self.send_request(link, call, &list, asker, out, now);
             }
@@ -352,9 +352,9 @@ impl Machine {
                 };
                 let _ = reply.send(result);
             }
-            ReplyTarget::Chore(chore) => {
-                found = done(&chore, header.err, body)?;
-                self.later.extend(later(chore));
+            ReplyTarget::Cleanup(cleanup) => {
+                found = done(&cleanup, header.err, body)?;
+                self.later.extend(later(cleanup));
             }
             ReplyTarget::Nobody => {}
         }
@@ -366,8 +366,8 @@ impl Machine {
         if let Some(unwanted) = unwanted {
             self.remove_watch(&mut link, &unwanted, out, now);
         }
-        for chore in found {
-            self.send_chore(&mut link, chore, out, now);
+        for cleanup in found {
+            self.send_cleanup(&mut link, cleanup, out, now);
         }
         link.is_closed |= op == OpCode::CloseSession && succeeded;
         let is_closed = link.is_closed;
@@ -384,14 +384,14 @@ impl Machine {
 }
 
 /// Returns any further background work that results from an answer.
-fn done(chore: &Chore, err: i32, body: Bytes) -> Result<Vec<Chore>, LossReason> {
+fn done(cleanup: &Cleanup, err: i32, body: Bytes) -> Result<Vec<Cleanup>, LossReason> {
     if err != 0 {
         if err != ErrorCode::NoNode.code() {
-            tracing::warn!(?chore, err, "the server refused to delete a znode");
+            tracing::warn!(?cleanup, err, "the server refused to delete a znode");
         }
         return Ok(Vec::new());
     }
-    let Chore::FindAndDelete { parent, prefix, .. } = chore else {
+    let Cleanup::FindAndDelete { parent, prefix, .. } = cleanup else {
         return Ok(Vec::new());
     };
     let names = NamesResponse::decode(&mut Reader::new(body)).map_err(|source| {
@@ -404,17 +404,17 @@ fn done(chore: &Chore, err: i32, body: Bytes) -> Result<Vec<Chore>, LossReason> 
         .filter(|name| name.starts_with(&**prefix));
     let separator = if &**parent == "/" { "" } else { "/" };
     let paths = ours.map(|name| Str::from(format!("{parent}{separator}{name}")));
-    Ok(paths.map(Chore::Delete).collect())
+    Ok(paths.map(Cleanup::Delete).collect())
 }
 
-/// Returns the search to repeat some time after the answer to `chore`.
-fn later(chore: Chore) -> Option<Chore> {
-    match chore {
-        Chore::FindAndDelete {
+/// Returns the search to repeat some time after the answer to `cleanup`.
+fn later(cleanup: Cleanup) -> Option<Cleanup> {
+    match cleanup {
+        Cleanup::FindAndDelete {
             parent,
             prefix,
             looks: looks @ 2..,
-        } => Some(Chore::FindAndDelete {
+        } => Some(Cleanup::FindAndDelete {
             parent,
             prefix,
             looks: looks - 1,

@@ -9,7 +9,7 @@ use proto::{OpCode, Xid};
 use tokio::sync::oneshot;
 
 use super::watches::{Registration, UnwantedWatch};
-use crate::chores::Chore;
+use crate::cleanup::Cleanup;
 use crate::error::{Call, Error, LossReason, Result, XidOrNothing};
 
 /// A successful reply (`header.err` is 0), not yet decoded.
@@ -39,7 +39,7 @@ pub(crate) enum ReplyTarget {
     /// A call of the application.
     Caller(oneshot::Sender<Result<Reply>>),
     /// Background work of the session.
-    Chore(Chore),
+    Cleanup(Cleanup),
     /// No requester: a `sync` before a search, or the removal of a watch.
     Nobody,
 }
@@ -104,15 +104,15 @@ impl InFlight {
     }
 
     /// Returns whether any background work waits for answers.
-    pub(crate) fn has_chores(&self) -> bool {
+    pub(crate) fn has_cleanups(&self) -> bool {
         let mut askers = self.requests.iter().map(|pending| &pending.asker);
-        askers.any(|asker| matches!(asker, ReplyTarget::Chore(_)))
+        askers.any(|asker| matches!(asker, ReplyTarget::Cleanup(_)))
     }
 
     /// Reports the loss of the connection to all callers, and returns the unanswered background
     /// work.
-    pub(crate) fn fail_all(&mut self, reason: &LossReason) -> Vec<Chore> {
-        let mut chores = Vec::new();
+    pub(crate) fn fail_all(&mut self, reason: &LossReason) -> Vec<Cleanup> {
+        let mut cleanups = Vec::new();
         for pending in self.requests.drain(..) {
             match pending.asker {
                 ReplyTarget::Caller(reply) => {
@@ -123,11 +123,11 @@ impl InFlight {
                     // Fails if the caller no longer waits.
                     let _ = reply.send(Err(lost));
                 }
-                ReplyTarget::Chore(chore) => chores.push(chore),
+                ReplyTarget::Cleanup(cleanup) => cleanups.push(cleanup),
                 ReplyTarget::Nobody => {}
             }
         }
-        chores
+        cleanups
     }
 }
 

@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use proto::{OpCode, SessionId, Xid, Zxid};
 use tokio::sync::{broadcast, mpsc};
 
-use crate::chores::{Chore, Chores};
+use crate::cleanup::{Cleanup, CleanupQueue};
 use crate::error::{Call, Error, LossReason, Result};
 use crate::frame::put_request;
 use crate::handshake::{Accepted, Handshake, Session};
@@ -62,11 +62,11 @@ pub(crate) struct Machine {
     new_servers: NewServers,
     /// Calls that the machine has not yet accepted.
     pub(crate) inbox: mpsc::Receiver<Command>,
-    chores: Arc<Chores>,
+    cleanups: Arc<CleanupQueue>,
     /// Background work that waits for a connection.
-    undone: VecDeque<Chore>,
+    undone: VecDeque<Cleanup>,
     /// Background work to send with the next ping.
-    later: Vec<Chore>,
+    later: Vec<Cleanup>,
     events: broadcast::Sender<WatchEvent>,
     state: StateSender,
     /// Session that the handles see.
@@ -140,7 +140,7 @@ fn is_removed(new_servers: &NewServers, server: &Arc<str>) -> bool {
 pub(crate) struct MachineChannels {
     pub(crate) new_servers: NewServers,
     pub(crate) inbox: mpsc::Receiver<Command>,
-    pub(crate) chores: Arc<Chores>,
+    pub(crate) cleanups: Arc<CleanupQueue>,
     pub(crate) events: broadcast::Sender<WatchEvent>,
     pub(crate) state: StateSender,
     pub(crate) session: Arc<Mutex<Session>>,
@@ -160,7 +160,7 @@ impl Machine {
             hosts,
             new_servers: ends.new_servers,
             inbox: ends.inbox,
-            chores: ends.chores,
+            cleanups: ends.cleanups,
             undone: VecDeque::new(),
             later: Vec::new(),
             events: ends.events,
@@ -289,8 +289,8 @@ impl Machine {
         self.restore(out);
         self.watches.handle_reconnect();
         self.state.send(connected);
-        while let Some(chore) = self.undone.pop_front() {
-            self.send_chore(&mut link, chore, out, now);
+        while let Some(cleanup) = self.undone.pop_front() {
+            self.send_cleanup(&mut link, cleanup, out, now);
         }
         self.phase = Phase::Connected(Box::new(link));
     }
@@ -336,9 +336,9 @@ impl Machine {
         let Phase::Connected(link) = &mut self.phase else {
             return;
         };
-        let chores = link.in_flight.fail_all(reason);
+        let cleanups = link.in_flight.fail_all(reason);
         let is_closed = link.is_closed;
-        self.undone.extend(chores);
+        self.undone.extend(cleanups);
         if is_closed {
             return self.end(State::Closed);
         }
@@ -389,8 +389,8 @@ impl Machine {
         if link.pings.len() > IN_FLIGHT_MAX {
             link.pings.pop_front();
         }
-        for chore in std::mem::take(&mut self.later) {
-            self.send_chore(&mut link, chore, out, now);
+        for cleanup in std::mem::take(&mut self.later) {
+            self.send_cleanup(&mut link, cleanup, out, now);
         }
         self.phase = Phase::Connected(link);
     }
@@ -481,9 +481,9 @@ impl Machine {
 
     /// Returns whether background work remains. It continues after the last handle has been
     /// dropped.
-    pub(crate) fn has_chores(&self) -> bool {
+    pub(crate) fn has_cleanups(&self) -> bool {
         match &self.phase {
-            Phase::Connected(link) => link.in_flight.has_chores(),
+            Phase::Connected(link) => link.in_flight.has_cleanups(),
             _ => false,
         }
     }

@@ -15,7 +15,7 @@ struct Site {
     machine: Machine,
     calls: mpsc::Sender<Command>,
     state: StateReceiver,
-    chores: Arc<Chores>,
+    cleanups: Arc<CleanupQueue>,
     out: Vec<u8>,
 }
 
@@ -47,11 +47,11 @@ impl Site {
         let hosts = Hosts::new(&options.servers, false, 1);
         let (calls, inbox) = mpsc::channel(10);
         let (state, seen) = StateSender::new(State::Reconnecting);
-        let chores = Arc::<Chores>::default();
+        let cleanups = Arc::<CleanupQueue>::default();
         let ends = MachineChannels {
             new_servers: NewServers::default(),
             inbox,
-            chores: Arc::clone(&chores),
+            cleanups: Arc::clone(&cleanups),
             events: broadcast::channel(10).0,
             state,
             session: Arc::new(Mutex::new(accepted(1).session)),
@@ -60,7 +60,7 @@ impl Site {
             machine: Machine::new(options, hosts, ends, at(0)),
             calls,
             state: seen,
-            chores,
+            cleanups,
             out: Vec::new(),
         };
         let granted = Ok(accepted(1));
@@ -185,13 +185,13 @@ fn a_server_that_never_answers_is_the_last_error() {
 #[test]
 fn a_background_deletion_is_repeated_until_answered() {
     let mut site = Site::new(options());
-    site.chores.push(Chore::Delete("/a".into()));
-    site.chores.push(Chore::FindAndDelete {
+    site.cleanups.push(Cleanup::Delete("/a".into()));
+    site.cleanups.push(Cleanup::FindAndDelete {
         parent: "/".into(),
         prefix: "x".into(),
         looks: 2,
     });
-    site.machine.handle_chores(&mut site.out, at(1));
+    site.machine.handle_cleanups(&mut site.out, at(1));
     let ops = |sent: Vec<RequestHeader>| sent.iter().map(|one| one.op).collect::<Vec<_>>();
     let all = [OpCode::Delete, OpCode::Sync, OpCode::GetChildren].map(OpCode::number);
     assert_eq!(ops(site.sent()), all);
@@ -267,8 +267,8 @@ fn nothing_is_sent_after_close_session() {
     drop((answer, gone));
     site.machine.submit(close, &mut site.out, at(1));
     site.machine.submit(delete, &mut site.out, at(1));
-    site.chores.push(Chore::Delete("/a".into()));
-    site.machine.handle_chores(&mut site.out, at(1));
+    site.cleanups.push(Cleanup::Delete("/a".into()));
+    site.machine.handle_cleanups(&mut site.out, at(1));
     site.reply(xid, at(1));
     let sent = site.sent();
     assert_eq!(sent.len(), 1, "{sent:?}");

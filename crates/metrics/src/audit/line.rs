@@ -47,7 +47,8 @@ pub struct Caller {
 pub fn lines_of(
     caller: &Caller,
     request: &AuditedRequest,
-    (txn, outcome): (&Txn, &Outcome),
+    txn: &Txn,
+    outcome: &Outcome,
     lines: &mut Vec<Line>,
 ) {
     let is_refused = matches!(txn, Txn::Error { .. });

@@ -31,7 +31,7 @@ fn create(op: OpCode, path: &str, flags: i32) -> WriteRequest {
 
 fn texts(request: &AuditedRequest, txn: &Txn, outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
-    lines_of(&caller(), request, (txn, outcome), &mut lines);
+    lines_of(&caller(), request, txn, outcome, &mut lines);
     lines.into_iter().map(|line| line.text).collect()
 }
 

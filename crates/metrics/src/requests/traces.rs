@@ -166,11 +166,11 @@ impl Traces {
     }
 
     /// Records that the log is on disk up to `upto`, with the start and end of the sync.
-    pub fn synced(&self, upto: Zxid, begun_and_ended_ns: (u64, u64)) {
+    pub fn synced(&self, upto: Zxid, begin_ns: u64, end_ns: u64) {
         let mut open_traces = self.open_traces.lock();
         for open in &mut open_traces.open {
             if open.zxid <= upto {
-                open.synced_ns.get_or_insert(begun_and_ended_ns);
+                open.synced_ns.get_or_insert((begin_ns, end_ns));
             }
         }
         open_traces.take_finished_of_open();
@@ -245,7 +245,7 @@ mod tests {
         assert!(traces.awaits_sync());
         traces.applied(trace(1, 150));
         assert_eq!(traces.take_finished(), (vec![], 0));
-        traces.synced(Zxid(2), (120, 160));
+        traces.synced(Zxid(2), 120, 160);
         assert!(!traces.awaits_sync());
         let log = |appended_ns| {
             Some(LogTrace {
@@ -261,7 +261,7 @@ mod tests {
         let first = with_log(trace(1, 150), log(100));
         assert_eq!(traces.take_finished(), (vec![first], 0));
         // A later sync does not change the trace.
-        traces.synced(Zxid(3), (170, 180));
+        traces.synced(Zxid(3), 170, 180);
         traces.applied(trace(2, 190));
         let second = with_log(trace(2, 190), log(110));
         assert_eq!(traces.take_finished(), (vec![second], 0));

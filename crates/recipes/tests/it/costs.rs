@@ -10,7 +10,7 @@ use zoarium_recipes::{
     Instance, LeaderLatch, LeaderSelector, LockingQueue, MultiLock, MultiNonBlockingLease, Mutex,
     NonBlockingLease, Party, PersistentNode, PersistentTtlNode, PriorityQueue, Queue,
     ReadWriteLock, Semaphore, ServiceDiscovery, ServiceProvider, SetPartitioner, SharedValue,
-    SimpleQueue, Strategy, Taken, TreeCache,
+    SimpleQueue, Strategy, TakenItems, TreeCache,
 };
 
 use crate::proxy::Proxy;
@@ -305,7 +305,7 @@ async fn caches(counted: &Counted) -> Pair {
     (once, change.await)
 }
 
-async fn confirm(taken: Taken) {
+async fn confirm(taken: TakenItems) {
     taken.confirm().await.unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! Leases of a semaphore: a deletion by an operator, the death of the gate's holder, and invalid
 //! numbers.
 
-use zoarium_recipes::{DoubleBarrier, Doubt, Error, MultiLock, Mutex, Semaphore};
+use zoarium_recipes::{DoubleBarrier, Error, MultiLock, Mutex, Semaphore, UncertaintyCause};
 
 use crate::support::{children, connect, server, soon, two_clients, until_children, until_watches};
 
@@ -14,12 +14,12 @@ async fn a_lease_that_an_operator_deletes_goes_to_the_next() {
     let semaphore = Semaphore::new(&two, "/s", 1).unwrap();
     let waiting = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
     until_children(&one, "/s/leases", 2).await;
-    let (doubt, ()) = tokio::join!(soon("the doubt", lease.in_doubt()), async {
+    let (cause, ()) = tokio::join!(soon("uncertain", lease.wait_until_uncertain()), async {
         // The waiter watches the leases and its gate, and the holder watches its lease.
         until_watches(&server, 3).await;
         two.delete(lease.path(), -1).await.unwrap();
     });
-    assert_eq!(doubt, Doubt::Gone);
+    assert_eq!(cause, UncertaintyCause::Gone);
     let next = soon("the lease", waiting).await.unwrap();
     assert!(next.token() > lease.token());
     // Returning a deleted lease is harmless, and reports the loss.

@@ -352,12 +352,12 @@ async fn a_write_that_comes_too_late_is_refused() {
     // An operator deletes the lock's znode. The holder is notified, and another client acquires the
     // lock.
     let operator = connect(&server.address()).await;
-    let (doubt, deleted) = tokio::join!(old.in_doubt(), async {
+    let (cause, deleted) = tokio::join!(old.wait_until_uncertain(), async {
         until_watches(&server, 1).await;
         operator.delete(old.path(), -1).await
     });
     deleted.unwrap();
-    assert_eq!(doubt, zoarium_recipes::Doubt::Gone);
+    assert_eq!(cause, zoarium_recipes::UncertaintyCause::Gone);
     let new = soon("the lock", mutex.acquire()).await.unwrap();
     assert!(new.token() > old.token());
     client.multi(&guarded(new.check(), "new")).await.unwrap();

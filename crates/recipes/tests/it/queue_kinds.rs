@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use client::{Client, WallClock};
-use zoarium_recipes::{DelayQueue, Error, IdQueue, Layout, LockingQueue, SimpleQueue, Taken};
+use zoarium_recipes::{DelayQueue, Error, IdQueue, Layout, LockingQueue, SimpleQueue, TakenItems};
 
 use crate::cuts::at_every_request;
 use crate::support::{children, connect, options, server, soon, two_clients, until_children};
 
-async fn confirmed(taken: Taken) -> String {
+async fn confirmed(taken: TakenItems) -> String {
     let text = String::from_utf8(taken.items()[0].to_vec()).unwrap();
     taken.confirm().await.unwrap();
     text

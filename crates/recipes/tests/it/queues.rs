@@ -9,7 +9,7 @@ use tests::Flavour::Zoarium;
 use tests::ensemble::EnsembleBuilder;
 use tests::{java_program, or_skip};
 use zoarium_recipes::{
-    DelayQueue, Doubt, Error, IdQueue, PriorityQueue, Queue, SimpleQueue, Taken,
+    DelayQueue, Error, IdQueue, PriorityQueue, Queue, SimpleQueue, TakenItems, UncertaintyCause,
 };
 
 use crate::cuts::at_every_request;
@@ -20,14 +20,14 @@ use crate::support::{
     until_watches,
 };
 
-fn text(taken: &Taken) -> String {
+fn text(taken: &TakenItems) -> String {
     let [item] = taken.items() else {
         panic!("one item: {:?}", taken.items())
     };
     String::from_utf8(item.to_vec()).unwrap()
 }
 
-async fn confirmed(taken: Taken) -> String {
+async fn confirmed(taken: TakenItems) -> String {
     let text = text(&taken);
     taken.confirm().await.unwrap();
     text
@@ -158,7 +158,10 @@ async fn the_item_of_a_dead_consumer_is_taken_again() {
     let second = soon("the item", waiting).await.unwrap();
     assert_eq!(text(&second), "work");
     assert!(second.token() > first.token());
-    assert_eq!(soon("doubt", first.in_doubt()).await, Doubt::Gone);
+    assert_eq!(
+        soon("uncertain", first.wait_until_uncertain()).await,
+        UncertaintyCause::Gone
+    );
     // The confirmation is late, and does not affect the consumer that holds the item.
     assert_lost(first.confirm().await);
     assert!(ours.try_take().await.unwrap().is_none());

@@ -72,7 +72,7 @@ async fn waits_outlive_their_watches() {
     let change = other.set_data(path, "__REVOKE__", -1);
     assert!(outlives(removed(path, 1), guard.is_asked_for(), change).await);
     let change = other.delete(path, -1);
-    outlives(removed(path, 1), guard.in_doubt(), change).await;
+    outlives(removed(path, 1), guard.wait_until_uncertain(), change).await;
 
     let lease = Semaphore::new(&other, "/s", 1).unwrap().acquire().await;
     let semaphore = Semaphore::new(&client, "/s", 1).unwrap();

@@ -2,8 +2,8 @@
 
 use client::{Client, Create, Options};
 use zoarium_recipes::{
-    Barrier, DoubleBarrier, Doubt, Error, LeaderLatch, LeaderSelector, Mutex, Queue, ReadWriteLock,
-    Semaphore, SharedValue, UnfairElection,
+    Barrier, DoubleBarrier, Error, LeaderLatch, LeaderSelector, Mutex, Queue, ReadWriteLock,
+    Semaphore, SharedValue, UncertaintyCause, UnfairElection,
 };
 
 use crate::support::{
@@ -78,16 +78,31 @@ async fn holders_are_notified_of_the_end_of_their_session() {
     });
     until_children(&other, "/m", 2).await;
     let old = holder.session();
-    let (doubts, ()) = tokio::join!(
+    let (causes, ()) = tokio::join!(
         async {
-            tokio::join!(guard.in_doubt(), writing.in_doubt(), lease.in_doubt());
-            // The first doubt may be a lost connection. The end of the session follows.
+            tokio::join!(
+                guard.wait_until_uncertain(),
+                writing.wait_until_uncertain(),
+                lease.wait_until_uncertain()
+            );
+            // The first cause may be a lost connection. The end of the session follows.
             until("the end", async || holder.session_id() != old.id).await;
-            tokio::join!(guard.in_doubt(), writing.in_doubt(), lease.in_doubt())
+            tokio::join!(
+                guard.wait_until_uncertain(),
+                writing.wait_until_uncertain(),
+                lease.wait_until_uncertain()
+            )
         },
         expire(&address, old.clone())
     );
-    assert_eq!(doubts, (Doubt::Gone, Doubt::Gone, Doubt::Gone));
+    assert_eq!(
+        causes,
+        (
+            UncertaintyCause::Gone,
+            UncertaintyCause::Gone,
+            UncertaintyCause::Gone
+        )
+    );
     assert!(!guard.is_certain() && !writing.is_certain() && !lease.is_certain());
     let next = soon("the next", wait).await.unwrap();
     assert!(next.token() > guard.token());
@@ -117,7 +132,10 @@ async fn a_disconnected_leader_does_not_lead_and_resumes_its_position() {
     until_cut_off(&through).await;
     assert!(!latch.has_leadership() && unfair.leadership().is_none() && !guard.is_certain());
     soon("the yield", latch.yields()).await;
-    assert_eq!(guard.in_doubt().await, Doubt::Disconnected);
+    assert_eq!(
+        guard.wait_until_uncertain().await,
+        UncertaintyCause::Disconnected
+    );
     assert!(
         !other.has_leadership(),
         "the session lives, and so does the place"

@@ -194,7 +194,7 @@ async fn start_audited<D: storage::Disk>(
     threads.push(spawn("log", move || log.run())?);
     threads.push(spawn("snapshot", move || snapshotter.run())?);
     common.serve_operators(snapshots, links, log_end.clone());
-    Ok(common.into_server(disk, threads, (snapshot_end, log_end), started))
+    Ok(common.into_server(disk, threads, snapshot_end, log_end, started))
 }
 
 /// Refuses unsupported settings, and settings that need a feature that this build lacks. Without
@@ -361,7 +361,7 @@ impl SharedState {
         let (dirs, limits) = (self.opened.dirs.clone(), field_limits(&self.config));
         // The thread only reads these files.
         let sources = Sources::new(Arc::new(RealDisk), dirs, limits);
-        let started = recorder::start(keys, (sources, log_end), self.readers.clone());
+        let started = recorder::start(keys, sources, log_end, self.readers.clone());
         let (feed, thread) = started.map_err(|error| StartError::History(error.to_string()))?;
         Ok(Some((feed, thread)))
     }
@@ -404,7 +404,8 @@ impl SharedState {
         let orders_under_way = Arc::new(AtomicUsize::new(0));
         let on_disk = Disk::new(
             sender,
-            (release.clone(), spent),
+            release.clone(),
+            spent,
             file.clone(),
             orders_under_way.clone(),
             self.deferred_syncs.clone(),
@@ -451,7 +452,8 @@ impl SharedState {
         self,
         disk: Arc<impl storage::Disk>,
         threads: Vec<JoinHandle<()>>,
-        (snapshot_end, log_end): (SnapshotEnd, Arc<LogEnd>),
+        snapshot_end: SnapshotEnd,
+        log_end: Arc<LogEnd>,
         started: Started,
     ) -> Server {
         let config = &self.config;

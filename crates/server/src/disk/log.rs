@@ -303,7 +303,7 @@ impl LogFile {
         let begun_ns = traces.map(|_| clock::wall_ns());
         let committed = self.history.sync()?;
         if let Some((traces, begun_ns)) = traces.zip(begun_ns) {
-            traces.synced(self.history.appended(), (begun_ns, clock::wall_ns()));
+            traces.synced(self.history.appended(), begun_ns, clock::wall_ns());
         }
         times.synced(&self.metrics, [begun_ms, clock::monotonic_ms()]);
         let elapsed_ms = u64::try_from(committed.sync_time.as_millis()).unwrap_or(u64::MAX);

@@ -40,7 +40,8 @@ pub(crate) struct Disk {
 impl Disk {
     pub(crate) fn new(
         log: Sender<DiskCommand>,
-        (recycle, spent): (Sender<LogGroup>, Receiver<LogGroup>),
+        recycle: Sender<LogGroup>,
+        spent: Receiver<LogGroup>,
         file: Arc<Mutex<LogFile>>,
         orders_under_way: Arc<AtomicUsize>,
         deferred_syncs: Arc<DeferredSyncSlot>,

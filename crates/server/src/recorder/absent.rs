@@ -54,7 +54,8 @@ pub(crate) struct NotBuiltIn;
 /// Always fails.
 pub(crate) fn start(
     _: &ChangeHistory,
-    _: (Sources, Arc<LogEnd>),
+    _: Sources,
+    _: Arc<LogEnd>,
     _: Readers,
 ) -> Result<(Feed, JoinHandle<()>), NotBuiltIn> {
     Err(NotBuiltIn)

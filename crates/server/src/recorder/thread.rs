@@ -34,7 +34,8 @@ pub(crate) type Sources = host::Recorder<RealDisk>;
 /// If the path patterns are invalid, or if the thread cannot be started.
 pub(crate) fn start(
     keys: &ChangeHistory,
-    (sources, log_end): (Sources, Arc<LogEnd>),
+    sources: Sources,
+    log_end: Arc<LogEnd>,
     readers: Readers,
 ) -> Result<(Feed, JoinHandle<()>), StartFailure> {
     let progress = Arc::<Progress>::default();

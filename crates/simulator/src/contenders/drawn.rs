@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use recipes::{
     Error, LeaderLatch, LeaderSelector, Leadership, Mutex, Queue, ReadWriteLock, Result, Semaphore,
-    Taken, UnfairElection,
+    TakenItems, UnfairElection,
 };
 use tokio::time::timeout;
 
@@ -20,8 +20,13 @@ impl Contender<'_> {
         };
         loop {
             let (path, token) = (guard.path(), guard.token());
-            self.hold(path, token, Some(guard.check()), guard.in_doubt())
-                .await;
+            self.hold(
+                path,
+                token,
+                Some(guard.check()),
+                guard.wait_until_uncertain(),
+            )
+            .await;
             if self.random.percent(70) {
                 break;
             }
@@ -46,8 +51,13 @@ impl Contender<'_> {
                 return Ok(());
             };
             let (path, token) = (guard.path(), guard.token());
-            self.hold(path, token, Some(guard.check()), guard.in_doubt())
-                .await;
+            self.hold(
+                path,
+                token,
+                Some(guard.check()),
+                guard.wait_until_uncertain(),
+            )
+            .await;
             if self.random.percent(50) {
                 return guard.release().await;
             }
@@ -60,7 +70,8 @@ impl Contender<'_> {
         };
         // No check is needed: readers share the lock, so their writes need no order.
         let (path, token) = (guard.path(), guard.token());
-        self.hold(path, token, None, guard.in_doubt()).await;
+        self.hold(path, token, None, guard.wait_until_uncertain())
+            .await;
         guard.release().await.map(drop)
     }
 
@@ -69,8 +80,13 @@ impl Contender<'_> {
         let Some(lease) = self.wait(semaphore.acquire()).await? else {
             return Ok(());
         };
-        self.hold(lease.path(), lease.token(), None, lease.in_doubt())
-            .await;
+        self.hold(
+            lease.path(),
+            lease.token(),
+            None,
+            lease.wait_until_uncertain(),
+        )
+        .await;
         if self.random.percent(80) {
             lease.release().await
         } else {
@@ -149,7 +165,7 @@ impl Contender<'_> {
     }
 
     /// Processes a taken item, and ends it in a random way.
-    pub(super) async fn process(&mut self, taken: Taken) -> Result<()> {
+    pub(super) async fn process(&mut self, taken: TakenItems) -> Result<()> {
         let items: Vec<String> = taken
             .items()
             .iter()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use recipes::{
-    DelayQueue, IdQueue, Layout, LockingQueue, PriorityQueue, Result, SimpleQueue, Taken,
+    DelayQueue, IdQueue, Layout, LockingQueue, PriorityQueue, Result, SimpleQueue, TakenItems,
 };
 use tokio::time::timeout;
 
@@ -23,7 +23,7 @@ impl Contender<'_> {
     }
 
     /// Takes the first item, checks that it is the first one, and processes it.
-    async fn take(&mut self, taking: impl Future<Output = Result<Taken>>) -> Result<()> {
+    async fn take(&mut self, taking: impl Future<Output = Result<TakenItems>>) -> Result<()> {
         let session = self.begin().await?;
         let Ok(taken) = timeout(TAKE_LIMIT, taking).await else {
             return Ok(());

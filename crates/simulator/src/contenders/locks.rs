@@ -37,8 +37,8 @@ impl Contender<'_> {
         let write = MultiOp::set_data(FENCED, b.path().to_owned(), -1);
         tokio::select! {
             biased;
-            _ = a.in_doubt() => {}
-            _ = b.in_doubt() => {}
+            _ = a.wait_until_uncertain() => {}
+            _ = b.wait_until_uncertain() => {}
             () = async {
                 self.pause(0, 60).await;
                 let _ = self.client.multi(&[a.check(), b.check(), write]).await;
@@ -74,7 +74,7 @@ impl Contender<'_> {
         let asked = async {
             tokio::select! {
                 biased;
-                _ = guard.in_doubt() => {}
+                _ = guard.wait_until_uncertain() => {}
                 _ = guard.is_asked_for() => {}
             }
             Ok(())

@@ -296,18 +296,18 @@ impl Contender<'_> {
         self.pause(0, 60).await;
     }
 
-    /// Holds a grant until the work is done or the grant is in doubt.
+    /// Holds a grant until the work is done or the grant is uncertain.
     pub(super) async fn hold(
         &mut self,
         path: &str,
         token: recipes::Token,
         check: Option<MultiOp>,
-        doubt: impl Future,
+        uncertain: impl Future,
     ) {
         let _holding = Holding::new(self.program, path, token);
         tokio::select! {
             biased;
-            _ = doubt => {}
+            _ = uncertain => {}
             () = self.work(path, check) => {}
         }
     }

@@ -90,8 +90,8 @@ impl Port {
         self.runtime.spawn(async move {
             let read_ahead = port.read_ahead.clone().unwrap_or_else(ReadAhead::new);
             let limits = port.settings.limits;
-            let told = (&port.sink, &port.latest_requester);
-            let read = reading.read(&mut input, limits, &read_ahead, told);
+            let (sink, latest) = (&port.sink, &port.latest_requester);
+            let read = reading.read(&mut input, limits, &read_ahead, sink, latest);
             match reading.while_open(read).await {
                 Some(error) => port.end(&reading, error),
                 None => {
@@ -104,8 +104,8 @@ impl Port {
         self.runtime.spawn(async move {
             let _at_once = writing.outbox.write_at_once(output.direct_writer());
             let stall = port.settings.stall;
-            let told = (&port.sink, &*port.settings.metrics);
-            let write = writing.write(output, &port.state, stall, told);
+            let metrics = &port.settings.metrics;
+            let write = writing.write(output, &port.state, stall, &port.sink, metrics);
             if let Some(Err(error)) = writing.unless_closed(stall, write).await {
                 port.end(&writing, error);
             }

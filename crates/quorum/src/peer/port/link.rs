@@ -114,7 +114,8 @@ impl Link {
         stream: R,
         limits: Limits,
         read_ahead: &ReadAhead,
-        (sink, latest_requester): (&PeerSink, &AtomicU64),
+        sink: &PeerSink,
+        latest_requester: &AtomicU64,
     ) -> PeerError {
         let mut reader = PacketReader::of_learner(self.name, stream, limits);
         loop {
@@ -147,7 +148,8 @@ impl Link {
         mut stream: W,
         state: &ServerState,
         stall: Duration,
-        (sink, metrics): (&PeerSink, &Metrics),
+        sink: &PeerSink,
+        metrics: &Metrics,
     ) -> Result<(), PeerError> {
         let mut writing = TreeWriter::new(state);
         while let Some(piece) = writing.next(&self.outbox).await? {

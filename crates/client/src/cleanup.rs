@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 /// Unit of background work. Its paths are server paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Chore {
+pub(crate) enum Cleanup {
     /// Removes a waiter that the application has dropped.
     Forget(u64),
     /// Deletes a znode. The work continues on new connections until a server has answered.
@@ -30,19 +30,19 @@ pub(crate) enum Chore {
 /// entries immediately, with or without a connection. The number of entries that wait for a
 /// connection limits the number of requests that are sent for them (`crate::machine`).
 #[derive(Debug, Default)]
-pub(crate) struct Chores {
-    waiting: Mutex<VecDeque<Chore>>,
+pub(crate) struct CleanupQueue {
+    waiting: Mutex<VecDeque<Cleanup>>,
     pub(crate) woken: Notify,
     ids: AtomicU64,
 }
 
-impl Chores {
-    pub(crate) fn push(&self, chore: Chore) {
-        self.waiting.lock().push_back(chore);
+impl CleanupQueue {
+    pub(crate) fn push(&self, cleanup: Cleanup) {
+        self.waiting.lock().push_back(cleanup);
         self.woken.notify_one();
     }
 
-    pub(crate) fn take(&self) -> VecDeque<Chore> {
+    pub(crate) fn take(&self) -> VecDeque<Cleanup> {
         std::mem::take(&mut *self.waiting.lock())
     }
 

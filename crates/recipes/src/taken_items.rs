@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::item::parse;
 use crate::items::Items;
 use crate::once::{Marker, TxnOutcome};
-use crate::queue_entry::{Doubt, Token};
+use crate::queue_entry::{Token, UncertaintyCause};
 use crate::session::retry;
 
 /// Guard for taken items. Other consumers cannot take them while the session lives. Dropping the
@@ -18,13 +18,13 @@ use crate::session::retry;
 /// the session releases them.
 #[derive(Debug)]
 #[must_use = "dropping it gives the items back"]
-pub struct Taken {
+pub struct TakenItems {
     item_lock: ItemLock,
     items: Vec<Bytes>,
     token: Token,
 }
 
-impl Taken {
+impl TakenItems {
     /// Returns the items. There is one item, unless several were added together.
     pub fn items(&self) -> &[Bytes] {
         &self.items
@@ -49,10 +49,10 @@ impl Taken {
     }
 
     /// Waits until another consumer may soon take the item.
-    pub async fn in_doubt(&self) -> Doubt {
+    pub async fn wait_until_uncertain(&self) -> UncertaintyCause {
         match &self.item_lock.marker {
-            Some(marker) => marker.doubt().await,
-            None => Doubt::Gone,
+            Some(marker) => marker.wait_until_uncertain().await,
+            None => UncertaintyCause::Gone,
         }
     }
 
@@ -117,7 +117,7 @@ impl Taken {
 }
 
 /// Takes one item if it exists and is free.
-pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>> {
+pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<TakenItems>> {
     let mut item_lock = ItemLock {
         queue: Arc::clone(items),
         marker: Some(items.markers.get().await?),
@@ -154,7 +154,7 @@ pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>
         Err(error) => return Err(error.into()),
     };
     match items.naming.decode(data) {
-        Ok(contents) => Ok(Some(Taken {
+        Ok(contents) => Ok(Some(TakenItems {
             item_lock,
             items: contents,
             token: Token(stat.czxid),
