@@ -525,10 +525,10 @@ fn shipped_crates_have_a_bounded_number_of_lines() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Lines of the simulated host, which moves bytes and time, comments included. To be lowered only.
+/// Lines of code of the simulated host, which moves bytes and time. To be lowered only.
 /// It was raised for longer names, for the begin of a snapshot in traces of the model, for snapshots
 /// that wait for their log, and for the explorer, which must know what the disk has yet to do.
-const SIMULATED_HOST_LINES_MAX: usize = 1582;
+const SIMULATED_HOST_LINES_MAX: usize = 1299;
 
 #[test]
 fn the_simulated_host_stays_small() {
@@ -536,7 +536,8 @@ fn the_simulated_host_stays_small() {
     assert!(files.len() > 3, "the host is not where it was: {files:?}");
     let lines_of = |path: &std::path::PathBuf| {
         let text = fs::read_to_string(path).expect("a source file is text");
-        text.lines().count()
+        let code = code_of(&text).filter(|line| !line.trim().is_empty());
+        code.count()
     };
     let lines: usize = files.iter().map(lines_of).sum();
     assert!(

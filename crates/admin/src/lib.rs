@@ -1,4 +1,4 @@
-//! Interfaces of a server for operators: queries, and the output for them.
+//! Interfaces of a server for its operators: HTTP ports, the audit log, and traces of writes.
 //!
 //! * [`server`] is the admin server, with its commands and the web console.
 //! * [`ports`] are the exporter of metrics for Prometheus, and a separate port for probes.
@@ -9,7 +9,7 @@
 //! A server passes a view of its state and the operations that commands request
 //! ([`served::Served`]). This crate contains no logic of consensus.
 
-// Requests and answers come from outside: nothing in them may cause a panic.
+// Requests and answers come from other programs, so nothing in them may cause a panic.
 #![warn(clippy::indexing_slicing)]
 #![cfg_attr(
     not(feature = "history"),

@@ -15,7 +15,7 @@ pub(crate) const FEEDS_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
 pub(crate) const FEED_PAGES_MAX: usize = 2;
 
 /// Interval of a feed's progress reports while there are no changes, and maximum time for which its
-/// reader may accept no bytes.
+/// reader may pause reading.
 pub(crate) const FEED_PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// Maximum number of requests that an HTTP port executes or answers at a time. Probes, scrapers and
@@ -29,14 +29,15 @@ pub(crate) const HTTP_QUEUED_MAX: usize = 64;
 /// this number, the oldest is closed.
 pub(crate) const HTTP_WAITING_MAX: usize = 256;
 
-/// Time for a client to read an answer while others wait. One second is added for each MiB.
+/// Time for a client to read an answer while other requests wait for a slot. One second is added
+/// for each MiB.
 pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum of [`HTTP_PATIENCE`], including the additions for long answers.
 pub(crate) const HTTP_PATIENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum number of listings that wait for their turn after their first [`HTTP_PIECE_BYTES`].
-/// Further listings are refused, so that other requests find a slot.
+/// Maximum number of listings longer than [`HTTP_PIECE_BYTES`] that are being written or wait for
+/// their turn. Further listings are refused, so that other requests find a slot.
 pub(crate) const LISTINGS_MAX: usize = HTTP_CONNECTIONS_MAX / 4;
 
 /// Time after which a long listing may be ended if others wait for their turn.
@@ -90,8 +91,8 @@ pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// unreachable.
 pub(crate) const MEMBER_REPORT_TIME: Duration = Duration::from_millis(1_500);
 
-/// Time after which a query to another member is ended. It applies to the connection and again to
-/// the answer.
+/// Time after which a query to another member is ended. It applies separately to the connection and
+/// to the answer.
 pub(crate) const MEMBER_ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// Maximum size in bytes of the head, and of the body, of another member's answer.
@@ -143,7 +144,7 @@ pub(crate) const VISIT_YIELDS_MS: u64 = 90_000;
 /// Number of data bytes that are sent with a znode. Further data is requested in pieces.
 pub(crate) const DATA_BYTES_SHOWN: usize = 64 << 10;
 
-/// Length of a further piece, in bytes.
+/// Maximum length of each further piece of a znode's data, in bytes.
 pub(crate) const DATA_BYTES_PIECE: usize = 1 << 20;
 
 /// Number of children in a page.
@@ -159,20 +160,20 @@ pub(crate) const SESSIONS_PAGE: usize = 100;
 /// Number of paths of ephemerals, and of watches, that are shown for each session.
 pub(crate) const SESSION_PATHS_SHOWN: usize = 50;
 
-/// Maximum size of a request without data, in bytes.
+/// Maximum body size, in bytes, of a request that does not contain the data of a znode.
 pub(crate) const FORM_BYTES_MAX: usize = 16 << 10;
 
 /// Largest accepted reply from the member, in bytes. A list of a million children takes about 20
 /// MiB.
 pub(crate) const REPLY_BYTES_MAX: usize = 32 << 20;
 
-/// Maximum number of concurrent requests to the tree, each of which may hold such a reply.
+/// Maximum number of concurrent requests to the tree. Each may hold a reply of [`REPLY_BYTES_MAX`].
 pub(crate) const ZNODE_REQUESTS_MAX: usize = 4;
 
-/// Maximum time for receiving a body.
+/// Maximum time for receiving the body of a request to the console.
 pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Requested session timeout.
+/// Session timeout that the console requests for its sessions.
 pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Idle time after which a session is closed. The next request opens another session.
@@ -185,7 +186,7 @@ pub(crate) const REPLY_PATIENCE: Duration = Duration::from_secs(15);
 mod tests {
     use super::*;
 
-    /// Returns the rows of the documentation page.
+    /// Returns the subject and the bound of each row that `docs/LIMITS.md` must contain.
     fn rows() -> Vec<(&'static str, String)> {
         let head_kib = HTTP_HEAD_BYTES_MAX >> 10;
         let patience_s = FEED_PROGRESS_EVERY.as_secs();

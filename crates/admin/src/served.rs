@@ -32,16 +32,16 @@ pub struct Served {
 
 /// Operations of the running server that the admin server requests.
 pub struct Operations {
-    /// Takes a snapshot. An error contains its reason.
+    /// Takes a snapshot. An error contains the reason.
     pub take_snapshot: Box<dyn Fn() -> Pending<Result<TakenSnapshot, String>> + Send + Sync>,
     /// Replaces the tree.
     pub restore: Arc<dyn Fn(RestoreOrder) + Send + Sync>,
     /// Returns the last transaction of the tree, or `None` while the tree may contain uncommitted
     /// transactions.
     pub committed: Box<dyn Fn() -> Option<Zxid> + Send + Sync>,
-    /// Returns the client end of an in-process connection for a client with this address, and with
-    /// the identities of a certificate if it has this subject. An error contains its reason, for
-    /// people.
+    /// Opens an in-process connection for a client with this address, and returns the client's end.
+    /// If there is a subject, the client has the identities of a certificate with this subject. An
+    /// error contains the reason, as text for a visitor.
     pub connect: Box<Connect>,
     /// Reserves memory for a reply of this many bytes. Dropping the value releases the memory.
     pub reserve: Box<dyn Fn(usize) -> Pending<Reservation> + Send + Sync>,
@@ -108,7 +108,7 @@ impl Readers {
         self.0.subscribe()
     }
 
-    /// Opens the history with a reader, or closes it.
+    /// Sets the reader of the open history. `None` means that the history is not open.
     pub fn set(&self, reader: Option<Reader>) {
         self.0.send_modify(|current| current.reader = reader);
     }

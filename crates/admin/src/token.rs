@@ -43,7 +43,7 @@ pub fn path(data_dir: &Path) -> PathBuf {
 /// Reads the credential in a file. Returns `None` if the file does not exist.
 ///
 /// # Errors
-/// If the file cannot be read, is readable by users other than its owner, or does not contain a
+/// If the file cannot be read, is accessible to users other than its owner, or does not contain a
 /// credential.
 pub fn read(file: &Path) -> io::Result<Option<Secret>> {
     blocking::mark("read the credential of administrators");

@@ -41,7 +41,7 @@ impl AuthFailures {
         }
     }
 
-    /// Records a failure. Returns whether it is the last one that is permitted.
+    /// Records a failure. Returns whether the address reaches its limit with this failure.
     pub fn note(&self, address: IpAddr, now_ms: u64) -> bool {
         let Some(max) = self.max else {
             return false;

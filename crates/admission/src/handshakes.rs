@@ -31,7 +31,8 @@ impl TokenBucket {
         }
     }
 
-    /// Returns whether a handshake is admitted. `chance` is uniform in [0, 1).
+    /// Returns whether a handshake is admitted. If it is, removes its tokens. `chance` is a random
+    /// number, uniform in [0, 1).
     pub fn admits(&mut self, handshake: HandshakeKind, now_ms: u64, chance: f64) -> bool {
         let Some(max) = self.settings.tokens else {
             return true;

@@ -1,6 +1,6 @@
 //! Limits on the bytes of requests in progress: the configured limit (`largeRequestThreshold`,
-//! `largeRequestMaxBytes`), above which a connection ends, and the server's own limit, above which
-//! it waits.
+//! `largeRequestMaxBytes`), above which the connection is closed, and the server's own limit, above
+//! which the connection waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use replica::LargeBytes;
 use super::memory::{MemoryBudget, MemoryReservation};
 use crate::limits::{LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL};
 
-/// Count of the bytes of all requests that are not small.
+/// Bytes of all large requests in progress, and the limits on them.
 #[derive(Debug, Clone)]
 pub struct LargeRequests {
     under_way: Arc<AtomicU64>,
@@ -23,8 +23,7 @@ pub struct LargeRequests {
 /// Large request in progress. Dropping it releases its reservations.
 #[derive(Debug)]
 pub struct LargeRequest {
-    /// Boxed to keep this type small. It is moved with each request, and nearly every request is
-    /// small.
+    /// Boxed to keep this type small, because an `Option` of it is moved with each request.
     requests: Box<LargeRequests>,
     taken: LargeBytes,
 }
@@ -34,7 +33,7 @@ pub struct LargeRequest {
 pub struct LargeRequestsFull;
 
 impl LargeRequests {
-    /// Creates an empty count with the configured limits.
+    /// Creates the state without requests in progress, with the configured limits.
     pub fn new(settings: &config::LargeRequests) -> Self {
         Self {
             under_way: Arc::default(),
@@ -54,7 +53,7 @@ impl LargeRequests {
     /// the request is not large.
     ///
     /// # Errors
-    /// If the configured bound is reached.
+    /// If the request would exceed the configured limit (`largeRequestMaxBytes`).
     #[inline]
     pub fn admit(
         &self,

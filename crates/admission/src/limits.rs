@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-/// Maximum total size of the longer replies of all connections at a time, in bytes. A reply above
+/// Maximum total size of the large replies of all connections at a time, in bytes. A reply above
 /// this size is produced alone.
 pub const LARGE_REPLIES_BYTES: usize = 16 << 20;
 
-/// Maximum total size in bytes of the longer requests that have been read on all connections but
-/// not yet submitted. Such requests are incomplete, wait for a permit of the pipeline, or are reads
+/// Maximum total size in bytes of the large requests that have been read on all connections but not
+/// yet submitted. Such requests are incomplete, wait for a permit of the pipeline, or are reads
 /// that wait for their turn.
 pub const LARGE_FRAMES_BYTES: usize = 4 << 20;
 
-/// Number of bytes that a member holds for all its connections: requests that wait for their turn,
-/// and unwritten events and short replies. Each connection may hold as many bytes as are still
-/// free.
+/// Maximum number of bytes that a server holds for all its connections: requests that wait for
+/// their turn, and unwritten events and short replies. Each connection may hold as many bytes as
+/// are still free.
 pub const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// Number of bytes that a connection may hold regardless of the others, because a burst of events
@@ -23,17 +23,17 @@ pub const HELD_BYTES_OF_EACH: usize = 64 << 10;
 /// Maximum size in bytes of a request that only `globalOutstandingLimit` limits.
 pub const REQUEST_BYTES_SMALL: usize = 4 << 10;
 
-/// Maximum total size in bytes of the longer requests of all connections, from the connection to
-/// the tree. Above this size, the next request waits in its connection. A leader holds several
-/// copies of each request: one for its log, and one for every learner.
+/// Maximum total size in bytes of requests above [`REQUEST_BYTES_SMALL`] in the pipeline, until
+/// they are applied to the tree. Above this size, the next such request waits in its connection. A
+/// leader holds several copies of each request: one for its log, and one for every learner.
 pub const LARGE_REQUESTS_BYTES: usize = 1 << 20;
 
 /// Maximum number of addresses whose failed logins are counted at a time. Each takes about a
-/// hundred bytes. Above this number, the oldest minute is forgotten.
+/// hundred bytes. Above this number, the address whose minute began first is forgotten.
 pub(crate) const FAILED_ADDRESSES_MAX: usize = 16 << 10;
 
-/// Maximum number of addresses and identities without a connection whose budget shares are kept.
-/// Above this number, shares without a debt are removed.
+/// Number of budget shares above which unused shares are removed. A share is unused if it does not
+/// have a connection and is equivalent to a new share.
 pub(crate) const BUDGET_SHARES_KEPT: usize = 2000;
 
 /// Time that a client may take for each started MiB of a large reply or request while other

@@ -14,7 +14,7 @@ pub struct Permits {
 }
 
 impl Permits {
-    /// Creates all permits.
+    /// Creates `max` permits.
     pub fn new(max: usize) -> Self {
         Self {
             semaphore: Semaphore::new(max),
@@ -22,7 +22,7 @@ impl Permits {
         }
     }
 
-    /// Takes `count` permits if they are available.
+    /// Takes `count` permits without waiting. Returns whether all of them were available.
     pub fn take_now(&self, count: u32) -> bool {
         self.semaphore
             .try_acquire_many(count)

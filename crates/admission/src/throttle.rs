@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Settings for waiting requests, and their number.
+/// Settings for waiting requests, and the number of waiting batches.
 #[derive(Debug)]
 pub struct RequestThrottle {
     /// Whether reads need a permit, too (`request_throttle_max_requests`).
@@ -16,7 +16,7 @@ pub struct RequestThrottle {
     pub drops_closed: bool,
     /// Whether to drop requests that wait longer than their session timeout.
     pub drops_late: bool,
-    /// Whether to count such late requests.
+    /// Whether to count requests that wait longer than their session timeout.
     pub counts_late: bool,
     waiting: AtomicUsize,
     is_stopping: AtomicBool,

@@ -16,7 +16,7 @@ pub struct BenchArgs {
     pub(crate) command: BenchCommand,
 }
 
-/// What `zoarium bench` can do.
+/// Commands of `zoarium bench`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     /// Reads the data of random znodes (getData)
@@ -59,12 +59,13 @@ pub(crate) enum BenchCommand {
     Suite(SuiteArgs),
 }
 
-/// Hides an option of all loads that this load ignores.
+/// Hides an option that all loads share and this load ignores.
 fn unused(option: Arg) -> Arg {
     option.hide(true)
 }
 
-/// Returns the servers of the environment, or the server of this machine.
+/// Returns the servers in `ZOARIUM_SERVER`, or a server on this machine if the variable is unset or
+/// empty.
 fn default_servers() -> Vec<String> {
     let named = std::env::var("ZOARIUM_SERVER").ok();
     let named = named.filter(|server| !server.is_empty());
@@ -174,7 +175,7 @@ pub(crate) struct WatchArgs {
     pub(crate) watches: u32,
 }
 
-/// Rounds of one load among many.
+/// Number and length of the rounds of each load.
 #[derive(Debug, Clone, Args)]
 pub struct TurnsArgs {
     /// Number of rounds for each server and load
@@ -255,7 +256,7 @@ pub(crate) struct FsyncArgs {
     pub(crate) json: bool,
 }
 
-/// Work of the file system in addition to the records.
+/// Initial content of the file, on which the work of the file system for each sync depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preallocate {
     /// Zeroes: a sync writes only the records
@@ -266,7 +267,7 @@ pub(crate) enum Preallocate {
     None,
 }
 
-/// Parses `10s`, `500ms`, `2m` or `10`.
+/// Parses a duration such as `10s`, `500ms` or `2m`. A number without a unit is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let number_end = text
         .find(|char: char| !char.is_ascii_digit() && char != '.')

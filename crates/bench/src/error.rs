@@ -39,7 +39,7 @@ pub(crate) enum BenchError {
 }
 
 impl BenchError {
-    /// Adds the failed operation to an I/O error.
+    /// Returns a function that adds the failed operation to an I/O error.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }

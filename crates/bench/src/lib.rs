@@ -149,7 +149,7 @@ fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
     compare::run(job, &targets, Schedule { rounds, keep }, &Progress::new())
 }
 
-/// Number of file descriptors that do not belong to sessions.
+/// Number of file descriptors reserved for uses other than sessions.
 const FILES_BESIDES: u64 = 256;
 
 fn fill(args: &FillArgs) -> Result<ExitCode> {

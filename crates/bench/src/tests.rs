@@ -176,7 +176,7 @@ fn a_port_without_a_listener_is_an_error() {
 fn a_refusal_by_the_server_is_explained() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // The server closes the connection properly, as with too many connections.
+    // The server closes the connection without a reset, as it does with too many connections.
     thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let _ = stream.shutdown(Shutdown::Write);

@@ -56,7 +56,7 @@ pub fn secret_options() -> OpenOptions {
 /// Creates a file for writing. Truncates an existing file.
 ///
 /// # Errors
-/// As [`File::create`].
+/// If the file cannot be created or opened.
 pub fn create(path: &Path) -> io::Result<File> {
     mark("create a file");
     options().write(true).create(true).truncate(true).open(path)
@@ -81,10 +81,10 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
     builder.mode(dir_mode()).recursive(true).create(path)
 }
 
-/// Copies the contents of a file to a new file, and syncs the new file.
+/// Copies the contents of `from` to `to`, which is created or truncated, and syncs `to`.
 ///
 /// # Errors
-/// If one of them cannot be opened, read or written.
+/// If one of the files cannot be opened, read, written or synced.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut target = create(to)?;
@@ -92,10 +92,10 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     target.sync_all()
 }
 
-/// Renames a file. If it replaces another file, it keeps the mode of the replaced file.
+/// Renames a file. If it replaces another file, it receives the mode of the replaced file.
 ///
 /// # Errors
-/// If [`fs::rename`] fails.
+/// If the mode cannot be set, or if [`fs::rename`] fails.
 pub fn replace(from: &Path, to: &Path) -> io::Result<()> {
     mark("rename a file");
     if let Ok(replaced) = fs::metadata(to)
@@ -108,8 +108,8 @@ pub fn replace(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Returns whether other users have no more permissions on a directory than they would have on a
-/// new one.
+/// Returns whether the mode of a directory grants only permissions that [`dir_mode`] grants.
+/// Returns false if the mode cannot be read.
 pub fn is_restricted(dir: &Path) -> bool {
     let mode = |metadata: fs::Metadata| metadata.permissions().mode() & 0o777;
     fs::metadata(dir).is_ok_and(|metadata| mode(metadata) & !dir_mode() == 0)

@@ -7,9 +7,9 @@
 //! - [`mark`] marks the beginning of such work.
 //! - [`arm`] marks a thread as a worker. A runtime calls it when it starts a thread.
 //! - [`files`] creates files and directories with the modes for data. This is blocking work, too.
-//! - `run` and `in_place` (feature `tokio`) are the only ways from a worker to blocking work. The
-//!   runtime starts its blocking threads with the same hook as its workers, so both functions
-//!   disarm the thread during the work.
+//! - `run`, `in_place` and `discard` (feature `tokio`) are the only functions with which a worker
+//!   may start blocking work. The runtime starts its blocking threads with the same hook as its
+//!   workers, so these functions disarm the thread during the work.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,8 +37,8 @@ pub fn arm() {
 /// Marks the beginning of blocking work.
 ///
 /// # Panics
-/// On a worker, in a debug build. In a release build, the call is counted instead. See
-/// [`on_workers`].
+/// On a worker, in a debug build, unless the thread is already panicking. In every build,
+/// [`on_workers`] counts the call.
 #[inline]
 #[track_caller]
 pub fn mark(work: &str) {
@@ -63,8 +63,8 @@ pub fn on_workers() -> u64 {
     ON_WORKERS.load(Ordering::Relaxed)
 }
 
-/// Runs blocking work on this thread even if it may be a worker. Used on threads that exist for
-/// such work, and in the last moments of a process.
+/// Runs blocking work on this thread, even if the thread may be a worker. Used on threads that
+/// exist for such work, and in the last moments of a process.
 pub fn permit<T>(work: impl FnOnce() -> T) -> T {
     struct Rearm(bool);
     impl Drop for Rearm {

@@ -15,11 +15,11 @@ pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Join
 }
 
 /// Runs blocking work on this worker, after another thread of the runtime has become the worker in
-/// its place. That thread continues all tasks except the calling one. Use it only for work on which
-/// a client waits, because it saves one wake-up.
+/// its place. That thread continues all tasks except the calling one. Use this function only for
+/// work for which a client waits. Compared with [`run`], it saves one wake-up.
 ///
 /// # Panics
-/// On a runtime with one thread.
+/// On a current-thread runtime of tokio.
 #[allow(
     clippy::disallowed_methods,
     reason = "this is the wrapper that the lint recommends"
@@ -28,8 +28,8 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(|| permit(work))
 }
 
-/// Runs blocking work when a value is dropped, which may happen on any thread. The work runs on the
-/// current thread unless this thread is a worker.
+/// Runs blocking work on the current thread or, if this thread is a worker, on a thread of the
+/// runtime that may block. Used when a value is dropped, which may happen on any thread.
 pub fn discard(work: impl FnOnce() + Send + 'static) {
     if IS_WORKER.get() {
         drop(run(work));

@@ -75,7 +75,7 @@ impl Connection {
         kinds.filter(|watch| watch.matches_kind(kind)).collect()
     }
 
-    /// Forgets a watch, and returns the event as text.
+    /// Forgets a watch, and returns the text of the event for its removal.
     pub(crate) fn remove(&mut self, watch: Watch, path: &str) -> String {
         self.watches.remove(&(watch, path.to_owned()));
         block("SyncConnected", watch.removed(), Some(path), -1)
@@ -97,8 +97,8 @@ impl Connection {
         }
         if self.state.has_changed().unwrap_or(false) {
             let state = self.state.borrow_and_update();
-            // Java's client does not measure time itself, so it reports the loss first and the end
-            // later.
+            // Java's client does not detect the loss of a session by its own clock. It reports the
+            // loss of the connection first, and the end of the session when a server reports it.
             if *state != State::Lost {
                 news.push(block(state_name(&state), "None", None, -1));
             }

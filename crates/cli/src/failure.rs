@@ -13,7 +13,7 @@ use crate::exit;
 pub(crate) struct Failure {
     /// Message for standard error, without the final line break.
     pub(crate) text: String,
-    /// Exit code.
+    /// Exit code of the shell. With code 0, the message is printed to standard output instead.
     pub(crate) code: u8,
     /// Whether a script ends after this failure. Java ends it with a stack trace.
     pub(crate) ends_script: bool,
@@ -173,7 +173,7 @@ fn java_text(code: i32, path: &str) -> String {
     }
 }
 
-/// Returns an error code in plain English.
+/// Returns a message in plain English for an error code.
 fn plain(code: i32, path: &str) -> String {
     let at_path = |reason: &str| match path {
         "" => reason.to_owned(),

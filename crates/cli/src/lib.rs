@@ -38,8 +38,8 @@ fn version() -> &'static str {
     VERSION.get().map_or("unknown", String::as_str)
 }
 
-/// Executes the command at the end of `words`, or the commands from standard input. `version` is
-/// the version of the server. `settings` are for TLS and the login.
+/// Executes the command at the end of `words`, or the commands from standard input. The command
+/// `version` prints `version`. `settings` are for TLS and the login.
 pub fn run(words: Vec<String>, version: &str, settings: ClientSettings) -> ExitCode {
     VERSION.get_or_init(|| version.to_owned());
     let start = match CliArguments::parse(words) {

@@ -2,7 +2,8 @@
 //! contain admin ports.
 //!
 //! Each Zoarium member reports the admin ports of the others: `zoarium.admin.N`, or the other
-//! member's host with the reporting member's own admin port. These queries need no credentials.
+//! member's host with the reporting member's own admin port. These queries do not require
+//! credentials.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,18 +17,18 @@ use tokio::time::timeout;
 
 use crate::commands::ensemble::Member;
 
-/// Command of the admin server.
+/// Command with which an admin server reports the members and their ports.
 const MEMBERS: &str = "members";
 /// Time limit for the report from an admin server.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// Admin ports that report the ports of the other members.
+/// Search for the ports of the members, with the admin ports that are queried first.
 #[derive(Debug, Clone)]
 pub(crate) struct Locator {
     /// Admin ports that the user named, or the default ports of the named servers.
     first: Vec<String>,
-    /// Client ports of the named servers, if the admin ports are default ports. The default port of
-    /// a host may belong to another server.
+    /// Client ports of the named servers, if the admin ports are default ports. Reports with other
+    /// client ports are not used, because the default port of a host may belong to another server.
     expected: Option<Vec<String>>,
     connector: Connector,
     /// Whether sessions use TLS.
@@ -37,14 +38,14 @@ pub(crate) struct Locator {
 /// Admin ports of the members.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Located {
-    /// Ids of the members that answered at the locator's admin ports. The id of a standalone server is
-    /// empty.
+    /// Ids of the members that answered at the locator's admin ports, by admin port. The id of a
+    /// standalone server is empty.
     pub(crate) first: BTreeMap<String, String>,
-    /// Admin ports that these members reported, by id.
+    /// Admin ports of the other members that have also answered, by id.
     pub(crate) others: BTreeMap<String, String>,
     /// Rule for the connections over which credentials are sent to the other members.
     pub(crate) rule: CredentialRule,
-    /// Reasons why admin ports of the members are unknown, by id.
+    /// Reasons why admin ports of members are unknown or cannot be used, by id.
     pub(crate) problems: BTreeMap<String, String>,
 }
 
@@ -192,7 +193,8 @@ impl Locator {
         }
     }
 
-    /// Returns whether the report is from one of the named servers.
+    /// Returns whether the report is from a named server, or from an admin port that the user
+    /// named.
     fn is_expected(&self, report: &Report) -> bool {
         let port = report.client_port.map(|port| port.to_string());
         let expected = self.expected.as_ref();
@@ -270,7 +272,7 @@ mod tests {
         let (first, second) = (listener(), listener());
         let own = first.local_addr().unwrap().to_string();
         let other = second.local_addr().unwrap().to_string();
-        // Member 3 has no key, so its derived admin port is the port of member 1.
+        // Without `zoarium.admin.3`, the derived admin port of member 3 is the port of member 1.
         let report = json!({
             "member": 1, "client_port": 3,
             "others": [{ "member": 2, "admin": other }, { "member": 3, "admin": own }],

@@ -6,9 +6,8 @@
 //!     HOST:PORT,HOST:PORT /path position.txt -- kcat -P -b broker -t changes
 //! ```
 //!
-//! The program receives every change, in order. After a crash it may receive again the changes that
-//! were written after the last save of the position. The `position` in each line identifies such
-//! duplicates.
+//! The program receives every change, in order. After a crash, it may receive the changes since the
+//! last save of the position again. The `position` in each line identifies such duplicates.
 
 #![allow(
     clippy::disallowed_methods,
@@ -41,7 +40,8 @@ pub(crate) struct Bridge {
 type Failure = Box<dyn std::error::Error>;
 
 impl Bridge {
-    /// Returns the position of the last run, or the beginning of the kept history if there is none.
+    /// Returns the position of the last run or, without a file, the first transaction. The feed
+    /// fails if the members no longer keep the first transaction.
     fn start(&self) -> Result<Start, Failure> {
         match fs::read_to_string(&self.position) {
             Ok(text) => Ok(Start::After(Position::parse(text.trim())?)),

@@ -27,8 +27,8 @@ pub(crate) enum Cleanup {
 /// Background work that the session has not yet accepted.
 ///
 /// Each entry comes from a handle or a call that the application has dropped. The session accepts
-/// entries immediately, with or without a connection. The number of entries that wait for a
-/// connection limits the number of requests that are sent for them (`crate::machine`).
+/// entries immediately, with or without a connection. Without a connection, deletions wait in the
+/// session (`crate::machine`), which sends all of them when it is connected again.
 #[derive(Debug, Default)]
 pub(crate) struct CleanupQueue {
     waiting: Mutex<VecDeque<Cleanup>>,

@@ -1,4 +1,4 @@
-//! Handle of an application.
+//! Handle with which an application uses a session.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -150,7 +150,7 @@ impl Client {
         })
     }
 
-    /// Returns the session. Another client, or another process, can continue with it.
+    /// Returns the session. Another client, or another process, can continue this session.
     pub fn session(&self) -> Session {
         self.shared.session.lock().clone()
     }
@@ -270,7 +270,8 @@ impl Client {
         Ok(self.shared.chroot.outside(path))
     }
 
-    /// Converts the prefix of a path of the application, which may end in a slash.
+    /// Converts a prefix of the application's paths to a server path. The prefix may end in a
+    /// slash.
     ///
     /// # Errors
     /// [`Error::Path`] if no valid path has this prefix.
@@ -279,10 +280,10 @@ impl Client {
         Ok(self.shared.chroot.outside_prefix(prefix))
     }
 
-    /// Converts the path of a znode to create.
+    /// Converts the path of a new znode to a server path.
     ///
     /// # Errors
-    /// [`Error::Path`] or [`Error::SequentialContainer`].
+    /// If the path is invalid, or `flags` describe a sequential container.
     pub(crate) fn outside_to_create(&self, path: &str, flags: i32) -> Result<Str> {
         if flags == CONTAINER_SEQUENTIAL {
             let path = path.to_owned();
@@ -351,8 +352,8 @@ impl Client {
         Ok((stream, registration))
     }
 
-    /// Creates the registration of a watch for the listeners of [`events`](Self::events), or of a
-    /// removal.
+    /// Creates the registration of a watch for the listeners of [`events`](Self::events), or the
+    /// registration of a removal.
     pub(crate) fn registration(&self, path: &str, effect: WatchEffect) -> Result<Registration> {
         Ok(Registration {
             effect,
@@ -373,7 +374,7 @@ impl Client {
         self.command(op, path, body, None, None).await
     }
 
-    /// Sends a request about `path`, which is a server path.
+    /// Sends a request about `path`, which is a server path, and decodes the reply.
     pub(crate) async fn request<T: Decode>(
         &self,
         op: OpCode,

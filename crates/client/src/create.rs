@@ -86,7 +86,7 @@ impl Create {
         self
     }
 
-    /// Sets the ACL. The default is world:anyone.
+    /// Sets the ACL. The default grants all permissions to `world:anyone`.
     pub fn with_acl(mut self, acl: Vec<Acl>) -> Self {
         self.acl = acl;
         self
@@ -102,8 +102,8 @@ impl Create {
         matches!(self.flags, flags::EPHEMERAL | flags::EPHEMERAL_SEQUENTIAL)
     }
 
-    /// Returns the opcode. Containers and TTL znodes have their own opcodes, which always reply
-    /// with the Stat.
+    /// Returns the opcode. Containers and TTL znodes have their own opcodes, whose replies always
+    /// contain the Stat.
     pub(crate) fn op(&self) -> OpCode {
         match self.flags {
             flags::CONTAINER | CONTAINER_SEQUENTIAL => OpCode::CreateContainer,
@@ -131,7 +131,7 @@ impl Create {
     }
 }
 
-/// Version of a znode that a write requires. With another version, the write fails with
+/// Version that a write requires. If the znode has another version, the write fails with
 /// [`ErrorCode::BadVersion`](crate::ErrorCode::BadVersion).
 ///
 /// ```no_run
@@ -150,7 +150,7 @@ pub enum Version {
     Exactly(i32),
 }
 
-/// Number that stands for every version in a request. Source: DataTree, ZooKeeper.setData.
+/// Number that matches every version in a request. Source: DataTree, ZooKeeper.setData.
 const ANY: i32 = -1;
 
 impl Version {

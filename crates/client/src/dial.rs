@@ -16,5 +16,5 @@ pub trait Dial: fmt::Debug + Send + Sync {
     fn dial(&self, server: &str) -> Dialing;
 }
 
-/// Future of a stream.
+/// Future that returns the stream of a new connection.
 pub type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn Duplex>>> + Send>>;

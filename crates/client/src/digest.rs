@@ -8,7 +8,7 @@ use sha1::{Digest, Sha1};
 /// Returns the identity of a user with a password, for an ACL. [`Client::add_auth`] adds it to a
 /// connection.
 ///
-/// The id contains a SHA-1 hash, as in ZooKeeper. It does not match if the servers have another
+/// The id contains a SHA-1 hash, as in ZooKeeper. It does not match if the servers use another
 /// `zookeeper.DigestAuthenticationProvider.digestAlg`.
 ///
 /// ```

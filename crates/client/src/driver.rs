@@ -17,8 +17,8 @@ use crate::wire::Wire;
 
 type ServerWire = Wire<transport::Stream>;
 
-/// Opens the session of `options`. Tries each server once, and repeats this until the wait time has
-/// passed.
+/// Opens or continues the session that `options` describe. Tries each server once, and repeats this
+/// until `options.wait` has passed.
 pub(crate) async fn connect(options: &Options, hosts: &mut Hosts) -> Result<RawConnection> {
     let begun = Instant::now();
     let mut last = Error::NoServers;
@@ -116,9 +116,9 @@ impl Serving<'_> {
         }
     }
 
-    /// Executes the first branch that is ready. The order of the branches is fixed to make
-    /// simulations repeatable. Data from the server comes first. The other work follows in the same
-    /// step, so data never delays it.
+    /// Waits for data from the server, a call, background work or the deadline, and handles it. The
+    /// order of the branches is fixed to make simulations repeatable. The first branch handles data
+    /// and then all other work, so data never delays this work.
     async fn step(&mut self, wire: &mut ServerWire) -> Result<(), LossReason> {
         self.machine.leave_removed_server()?;
         let room = self.machine.has_room(wire.unsent());
@@ -228,7 +228,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Waits, without a connection, for the next deadline or for background work.
+    /// Waits for background work or the next deadline while there is no connection, and handles it.
     async fn pass_time(&mut self) {
         let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
         let mut nowhere = Vec::new();
@@ -240,7 +240,7 @@ impl Serving<'_> {
             }
             () = tokio::time::sleep_until(at(self.origin, deadline)) => {
                 let now = self.origin.elapsed();
-                // There is no connection, so the deadline cannot report a dead one.
+                // The only error is a dead connection, which is impossible without a connection.
                 let _ = self.machine.handle_deadline(&mut nowhere, now);
             }
         }
@@ -253,5 +253,5 @@ fn at(origin: Instant, moment: Duration) -> Instant {
     origin.checked_add(moment).unwrap_or_else(far)
 }
 
-/// Duration beyond every deadline.
+/// Duration that is longer than every wait for a deadline.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);

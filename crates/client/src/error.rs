@@ -21,7 +21,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Call {
     /// The operation.
     pub op: OpCode,
-    /// Server path of the request, if it has a path. After [`Error::Multi`], the path of the failed
+    /// Server path of the request, if it has a path. In [`Error::Multi`], the path of the failed
     /// operation.
     pub path: Option<Str>,
     /// Server that received, or would have received, the request.
@@ -61,10 +61,11 @@ pub enum LossReason {
     /// The server closed the connection. Servers never send a reason.
     #[error("closed by the server")]
     ClosedByServer,
-    /// Pings were not answered, and no data arrived for two thirds of the session timeout.
+    /// No data arrived for two thirds of the session timeout, or no request was answered for a
+    /// whole session timeout.
     #[error("no reply for {} ms", silent.as_millis())]
     Silent {
-        /// Duration of the silence.
+        /// Time since the last data from the server.
         silent: Duration,
     },
     /// The server sent data that is not a frame.
@@ -152,25 +153,25 @@ impl fmt::Display for XidOrNothing {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The TCP connection to the server failed.
+    /// The TCP connection or the TLS handshake failed, or the dialer returned an error.
     #[error("cannot connect to {server}: {source}")]
     Connect {
         /// The server.
         server: Arc<str>,
-        /// Error of the operating system.
+        /// Error of the operating system, of TLS or of the dialer.
         source: Arc<io::Error>,
     },
-    /// The server did not answer the handshake in time.
+    /// The connection, the handshake and the login were not completed in time.
     #[error("cannot connect to {server}: no answer within {} ms", timeout.as_millis())]
     ConnectTimeout {
         /// The server.
         server: Arc<str>,
-        /// Time limit of the handshake.
+        /// Time that the client has waited.
         timeout: Duration,
     },
-    /// The connection ended before the server answered the handshake. Possible reasons are that the
-    /// server does not serve clients, has too many connections, or has a smaller last zxid than
-    /// this client.
+    /// The connection ended before the handshake and the login were completed. Possible reasons are
+    /// that the server does not serve clients, has too many connections, or has a smaller last zxid
+    /// than this client.
     #[error("handshake with {server} failed: {reason}")]
     Handshake {
         /// The server.
@@ -202,7 +203,7 @@ pub enum Error {
         /// Error code, usually of an [`ErrorCode`].
         code: i32,
     },
-    /// An operation of a multi failed, so the server executed none of its operations.
+    /// An operation of a multi failed, so the server executed none of the operations.
     #[error("{call}: operation {index}: {}", Code(*.code))]
     Multi {
         /// The multi.
@@ -330,7 +331,8 @@ impl Error {
         self.code() == Some(ErrorCode::NotEmpty)
     }
 
-    /// Returns whether the server reported that the identities of the connection lack the permission.
+    /// Returns whether the server reported that the identities of the connection lack the
+    /// permission.
     pub fn is_no_auth(&self) -> bool {
         self.code() == Some(ErrorCode::NoAuth)
     }
@@ -349,8 +351,8 @@ impl Error {
         matches!(self, Self::ConnectionLost { .. } | Self::Unreachable { .. })
     }
 
-    /// Returns whether the session cannot continue. It has ended, or a server refused its login.
-    /// Only a new [`crate::Client`] can work.
+    /// Returns whether the session cannot continue, because it has ended or a server refused its
+    /// login. Without renewal, only a new [`crate::Client`] can work.
     pub fn ends_session(&self) -> bool {
         matches!(
             self,

@@ -108,7 +108,7 @@ impl FrameReader {
         self.frame_bytes_max = frame_bytes_max;
     }
 
-    /// Appends bytes that did not come from a socket.
+    /// Appends bytes that the caller has received.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -31,8 +31,8 @@ pub struct Handshake {
     /// Newest zxid that the client has seen. A server with a smaller zxid closes the connection
     /// without an answer.
     pub(crate) last_zxid_seen: Zxid,
-    /// Whether to accept a server without a quorum. `None` omits the byte, like clients before 3.4
-    /// (and the C client before 3.5).
+    /// Whether to accept a server without a quorum. `None` omits this field from the request, like
+    /// clients before 3.4 (and the C client before 3.5).
     pub(crate) read_only: Option<bool>,
     /// Size limit of an incoming frame, in bytes.
     pub(crate) frame_bytes_max: usize,
@@ -84,8 +84,8 @@ impl Handshake {
         self
     }
 
-    /// Sets whether to accept a server without a quorum. `None` omits the byte, like clients before
-    /// 3.4 (and the C client before 3.5).
+    /// Sets whether to accept a server without a quorum. `None` omits this field from the request,
+    /// like clients before 3.4 (and the C client before 3.5).
     pub fn with_read_only(mut self, read_only: Option<bool>) -> Self {
         self.read_only = read_only;
         self
@@ -174,8 +174,8 @@ pub struct Accepted {
 }
 
 /// Connection with a session. Requests and replies are bytes, and the caller may have any number of
-/// requests in flight. The connection does not send pings and does not reconnect. See
-/// [`crate::Client`] for both.
+/// requests in flight. The connection does not send pings and does not reconnect, unlike
+/// [`crate::Client`].
 #[derive(Debug)]
 #[must_use = "dropping it closes the connection"]
 pub struct RawConnection<S = Stream> {
@@ -190,7 +190,8 @@ impl RawConnection {
     ///
     /// # Errors
     /// [`Error::Connect`], [`Error::ConnectTimeout`], [`Error::Handshake`] or [`Error::Login`] if
-    /// that step fails. [`Error::SessionExpired`] if the session to continue has ended.
+    /// the connection, the handshake or the login fails. [`Error::SessionExpired`] if the session
+    /// to continue has ended.
     pub async fn open(server: &Arc<str>, handshake: &Handshake) -> Result<Self> {
         let attempt = async {
             let connect = async {

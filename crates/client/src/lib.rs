@@ -4,10 +4,11 @@
 //!   number of calls in flight, sends pings, and provides a handle for every watch. When a
 //!   connection is lost, it continues the session on another connection.
 //! * [`RawConnection`] is a socket after the handshake, with a buffer in each direction. The caller
-//!   encodes any number of requests and receives replies as slices. It does not allocate and does
-//!   not start a task. One write and one read move all waiting data.
+//!   encodes any number of requests and receives replies as slices. It does not allocate for each
+//!   request and does not start a task. One write sends all waiting requests, and one read receives
+//!   all available data.
 //!
-//! Both support TLS (feature `tls`, `tls::ClientStores`), and log in by SASL (feature `sasl`,
+//! Both support TLS (feature `tls`, `tls::ClientStores`), and log in with SASL (feature `sasl`,
 //! `Login`) on each connection before the first request.
 //!
 //! ```no_run
@@ -41,9 +42,10 @@
 //!
 //! # Dropped futures
 //! The future of a call may be dropped at any time. An unsent request is then never sent. The
-//! server executes a sent request, and the client discards its answer. Only
-//! [`Client::create_protected`] reverts a creation whose answer was lost. Dropping a future that
-//! waits for a watch or a stream loses nothing, and another future can wait again.
+//! server may execute a sent request, and the client discards its answer. Only the methods for
+//! protected creation, such as [`Client::create_protected`], delete a znode whose creation was not
+//! answered. Dropping a future that waits for a watch or a stream loses nothing, and another future
+//! can wait again.
 //!
 //! # Admin servers
 //! With the feature `admin`, `AdminClient` queries the admin servers of members, and `Changes`
@@ -51,8 +53,8 @@
 //!
 //! # Bounds
 //! The client does not trust the server. It checks lengths before it allocates memory ([`limits`]).
-//! Data that does not decode ends the connection with an error that describes the data. Calls,
-//! events and unsent data also have bounds.
+//! Data that does not decode ends the connection with an error that describes the data. The numbers
+//! of calls and events and the size of unsent data are also bounded.
 //!
 //! Source: ZooKeeper, ClientCnxn.
 

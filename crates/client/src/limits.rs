@@ -18,7 +18,7 @@ pub const REQUEST_BYTES_MAX: usize = 0xf_ffff;
 #[cfg(feature = "sasl")]
 pub(crate) const LOGIN_FRAME_BYTES_MAX: usize = 8 << 10;
 
-/// Size limit of an incoming frame during a login with Kerberos.
+/// Size limit of an incoming frame during a login with Kerberos, in bytes.
 #[cfg(feature = "sasl")]
 pub(crate) const TICKET_FRAME_BYTES_MAX: usize = TOKEN_BYTES_MAX + 64;
 

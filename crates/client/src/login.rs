@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A login with a Kerberos ticket uses more tokens (`transport::sasl::gssapi`), and the last answer
-//! contains no token.
+//! does not contain a token.
 //!
 //! Source: ZooKeeperSaslClient, SaslServerCallbackHandler. Unlike Java's client, this client
 //! refuses a server that accepts it without a login, because a configured user must take effect.
@@ -42,7 +42,7 @@ enum Mechanism {
 }
 
 impl Login {
-    /// Creates a login by name and password, with DIGEST-MD5.
+    /// Creates a login with a name and a password (DIGEST-MD5).
     pub fn digest_md5(user: impl Into<String>, password: Secret) -> Self {
         let user = user.into();
         Self(Mechanism::DigestMd5(SaslLogin { user, password }))

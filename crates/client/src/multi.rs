@@ -19,22 +19,22 @@ use crate::error::Result;
 pub struct MultiOp(pub(crate) WriteRequest);
 
 impl MultiOp {
-    /// Creates a znode. With [`Create::with_stat`] the result contains the Stat.
+    /// Describes the creation of a znode. With [`Create::with_stat`] the result contains the Stat.
     pub fn create(path: &str, data: impl Into<Bytes>, create: &Create) -> Self {
         Self(create.request(path, Some(data.into())))
     }
 
-    /// Creates a znode with null data.
+    /// Describes the creation of a znode with null data.
     pub fn create_without_data(path: &str, create: &Create) -> Self {
         Self(create.request(path, None))
     }
 
-    /// Deletes a znode.
+    /// Describes the deletion of a znode.
     pub fn delete(path: &str, version: impl Into<Version>) -> Self {
         Self(WriteRequest::Delete(path_version(path, version)))
     }
 
-    /// Replaces the data.
+    /// Describes the replacement of a znode's data.
     pub fn set_data(path: &str, data: impl Into<Bytes>, version: impl Into<Version>) -> Self {
         Self(WriteRequest::SetData(SetDataRequest {
             path: Some(path.into()),
@@ -43,7 +43,7 @@ impl MultiOp {
         }))
     }
 
-    /// Replaces the data with null.
+    /// Describes the replacement of a znode's data with null.
     pub fn set_data_to_null(path: &str, version: impl Into<Version>) -> Self {
         Self(WriteRequest::SetData(SetDataRequest {
             path: Some(path.into()),
@@ -52,7 +52,7 @@ impl MultiOp {
         }))
     }
 
-    /// Checks the version of a znode. A different version fails the multi.
+    /// Describes a check of a znode's version. A different version fails the multi.
     pub fn check(path: &str, version: impl Into<Version>) -> Self {
         Self(WriteRequest::Check(path_version(path, version)))
     }
@@ -186,8 +186,8 @@ pub fn decode_read_results(input: &mut Reader) -> Result<Vec<MultiReadResult>, D
     })
 }
 
-/// Returns the index and the code of the operation that caused the failure. The other operations
-/// fail because this operation failed.
+/// Returns the index and the code of the operation that caused the failure, or `None` if no
+/// operation failed. The other operations fail because this operation failed.
 pub fn first_failure(results: &[MultiResult]) -> Option<(usize, i32)> {
     results
         .iter()
@@ -202,8 +202,8 @@ fn decode_list<T>(
     input: &mut Reader,
     mut decode: impl FnMut(i32, &mut Reader) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
-    // The encoding contains no count. Each result takes at least the 9 bytes of its header, which
-    // bounds the loop.
+    // The encoding does not contain a count. Each result takes at least the 9 bytes of its header,
+    // which bounds the loop.
     let mut results = Vec::new();
     loop {
         let header = MultiHeader::decode(input)?;

@@ -413,7 +413,7 @@ impl Client {
         }
     }
 
-    /// Removes watches. At least one such watch must exist.
+    /// Removes this connection's watches of a kind on a path. At least one such watch must exist.
     pub async fn remove_watches(&self, path: &str, kind: WatchKind) -> Result<()> {
         let removal = self.registration(path, WatchEffect::Remove(kind))?;
         let path = removal.path.clone();
@@ -424,8 +424,8 @@ impl Client {
 
     /// Adds an identity to the connection. The client adds it again after a reconnect.
     ///
-    /// A client can add any digest identity (`user:password`), so a wrong password does not fail. It
-    /// is just another identity. [`digest_id`](crate::digest_id) returns the identity for an ACL.
+    /// A client can add any digest identity (`user:password`), so a wrong password is not an error,
+    /// but another identity. [`digest_id`](crate::digest_id) returns the identity for an ACL.
     pub async fn add_auth(&self, scheme: &str, auth: impl Into<Bytes>) -> Result<()> {
         let packet = AuthPacket {
             auth_type: 0,

@@ -36,7 +36,7 @@ pub struct Options {
     pub(crate) session: Option<Session>,
     /// Whether to accept a server without a quorum.
     pub(crate) read_only: bool,
-    /// Time limit for the whole handshake with one server.
+    /// Time limit for the connection to one server, including the handshake and the login.
     pub(crate) connect_timeout: Duration,
     /// Time for which [`Client::connect`](crate::Client::connect) keeps trying all servers if none
     /// of them accepts the session. Zero means one attempt for each server.
@@ -163,13 +163,13 @@ impl Options {
         self
     }
 
-    /// Accepts servers without a quorum, which only read.
+    /// Accepts servers without a quorum, which only serve reads.
     pub fn with_read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// Sets the time limit of one server for the whole handshake.
+    /// Sets the time limit for the connection to one server, including the handshake and the login.
     pub fn with_connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.connect_timeout = connect_timeout;
         self
@@ -208,7 +208,7 @@ impl Options {
     }
 
     /// Sets the seed of all random decisions (order of servers, pauses, names of protected znodes),
-    /// for simulations. Two clients with one seed generate equal names.
+    /// for simulations. Two clients with the same seed generate equal names.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self

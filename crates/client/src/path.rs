@@ -36,7 +36,7 @@ pub enum PathFault {
 /// Checks the path of a znode, such as `/app/config`.
 ///
 /// # Errors
-/// If a server would refuse to create the znode.
+/// If a server would refuse the path.
 pub fn check_path(path: &str) -> Result<(), PathFault> {
     if path.len() > 1 && path.starts_with('/') && path.ends_with('/') {
         return Err(PathFault::EndsWithSlash);
@@ -44,7 +44,7 @@ pub fn check_path(path: &str) -> Result<(), PathFault> {
     check_names(path, true)
 }
 
-/// Checks a path to which the server appends a number. The last name in the path may be empty.
+/// Checks a path to which the server appends a number. The last name may be empty, `.` or `..`.
 pub(crate) fn check_prefix(path: &str) -> Result<(), PathFault> {
     check_names(path, false)
 }

@@ -20,7 +20,7 @@ const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// First byte of a TLS alert.
 const TLS_ALERT: u8 = 0x15;
 
-/// Answer of a server that does not serve.
+/// Start of the answer from a server that does not serve clients.
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
 /// Default port of clients.

@@ -4,10 +4,12 @@
 //! name. After a lost connection, the client searches the parent's children for the id.
 //!
 //! A server may execute a request of a lost connection after this search, because the request may
-//! still be unread in the old connection. If a creation was sent twice, the client therefore
-//! deletes other znodes with its id twice: after the creation, and after the deletion of the znode.
+//! still be unread in the old connection. If a creation was sent more than once, the client
+//! therefore deletes other znodes with its id twice: after the creation, and after the deletion of
+//! the znode.
 //!
-//! Source: CreateBuilderImpl.findProtectedNodeInForeground, ProtectedUtils, CURATOR-45, CURATOR-498.
+//! Source: CreateBuilderImpl.findProtectedNodeInForeground, ProtectedUtils, CURATOR-45,
+//! CURATOR-498.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +60,7 @@ pub struct Created {
 
 impl Client {
     /// Creates a znode under a unique name, even when connections fail. After success, exactly one
-    /// such znode exists. After an error, none remains.
+    /// such znode exists. After an error, the client deletes the znode if it exists.
     ///
     /// A sequential `/locks/lock-` is created as `/locks/_c_7f3c1a2e-…-lock-0000000004`. If the
     /// future fails or is dropped, the client searches in the background for a znode that may have
@@ -123,9 +125,9 @@ impl Client {
     /// Replaces the znode `created` with a new znode in one transaction. Other clients always see
     /// exactly one of the two.
     ///
-    /// Returns `None` if the transaction was refused because `created` no longer exists, or
-    /// if its answer was lost. The new znode will then be deleted if it exists. The caller must
-    /// continue with [`delete_created`](Self::delete_created) and
+    /// Returns `None` if the transaction was refused because `created` no longer exists, or if its
+    /// answer was lost. The new znode will then be deleted if it exists. The caller must continue
+    /// with [`delete_created`](Self::delete_created) and
     /// [`create_protected_as`](Self::create_protected_as).
     ///
     /// # Errors
@@ -207,7 +209,7 @@ impl Client {
         }
     }
 
-    /// Returns the first child of `parent` whose name starts with `prefix`.
+    /// Returns a child of `parent` whose name starts with `prefix`, and its Stat.
     async fn find(&self, parent: &str, prefix: &str) -> Result<Option<(Str, Stat)>> {
         loop {
             let names = self.find_names(parent, prefix).await?;
@@ -225,8 +227,8 @@ impl Client {
 
     async fn find_names(&self, parent: &str, prefix: &str) -> Result<Vec<Str>> {
         loop {
-            // The creation may still be in flight through another server. A read after a sync sees
-            // its result.
+            // This server may not have applied the creation yet. A read after a sync sees the new
+            // znode.
             let (synced, children) = tokio::join!(self.sync(parent), self.get_children(parent));
             match synced.and(children) {
                 Ok(mut names) => {
@@ -346,8 +348,8 @@ impl Drop for CreationAttempt<'_> {
     }
 }
 
-/// Number of searches for a znode that may appear late. Successive searches are one ping interval
-/// apart.
+/// Number of searches for a znode that may appear late. Each further search is sent with the next
+/// ping.
 const LOOKS: u32 = 2;
 
 pub(crate) fn below(parent: &str, name: &str) -> Str {

@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 use crate::state::State;
 
 impl Client {
-    /// Repeats `call` until it has an answer: after each lost connection, and with
-    /// [`Options::with_renewal`](crate::Options::with_renewal) even in the next session. Waits
-    /// until the client is connected before each repetition.
+    /// Repeats `call` after each lost connection until a server has answered. With
+    /// [`Options::with_renewal`](crate::Options::with_renewal), also repeats it in the next
+    /// session. Waits until the client is connected before each repetition.
     ///
     /// A server may already have executed a call whose answer was lost. Therefore use this method
     /// only for calls that may be executed twice, such as reads and

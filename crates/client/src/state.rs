@@ -88,8 +88,8 @@ impl State {
         }
     }
 
-    /// Returns the session while there is a connection. During this time, no other client has the
-    /// rights of the session.
+    /// Returns the id of the session while the client is connected, otherwise `None`. During this
+    /// time, no other client has the rights of the session.
     pub fn connected_session(&self) -> Option<SessionId> {
         match self {
             Self::Connected { session, .. } => Some(*session),
@@ -97,7 +97,8 @@ impl State {
         }
     }
 
-    /// Returns whether the session has ended. With renewal, a new session follows.
+    /// Returns whether the client no longer uses the session. With renewal, a new session follows
+    /// [`Expired`](Self::Expired).
     pub fn is_end(&self) -> bool {
         matches!(
             self,

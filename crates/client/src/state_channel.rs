@@ -1,7 +1,8 @@
-//! Notifier of the listeners to a session's state.
+//! Channels that report the state of a session to its listeners.
 //!
-//! Each listener has its own channel, and receives states in the order of subscription. tokio wakes
-//! the receivers of one channel in a random order, which would make simulations unrepeatable.
+//! Each listener has its own channel. A new state is sent to the listeners in the order in which
+//! they subscribed. tokio wakes the receivers of one channel in a random order, which would make
+//! simulations unrepeatable.
 
 use std::sync::{Arc, Weak};
 
@@ -50,9 +51,9 @@ impl StateSender {
         *self.first.borrow() == *state
     }
 
-    /// Sends a state to all listeners, without holding the lock. A listener that borrows its state
-    /// blocks the sender, and may subscribe again meanwhile. A new listener starts with the new
-    /// state.
+    /// Sends a state to all listeners without holding the lock, because a listener that borrows its
+    /// state blocks the sender, and may subscribe again meanwhile. A new listener starts with the
+    /// new state.
     pub(crate) fn send(&self, state: State) {
         let mut senders = {
             let mut listeners = self.listeners.lock();

@@ -15,18 +15,20 @@ use crate::protected::below;
 const READS_MAX: usize = 64;
 /// Maximum number of znodes that one transaction deletes.
 const DELETES_MAX: usize = 128;
-/// Total length of the paths after which a transaction of deletions ends, in bytes. It is far below
-/// the size limit of a request.
+/// Maximum total length of the paths in one transaction of deletions, in bytes. It is far below the
+/// size limit of a request.
 const DELETE_BYTES_MAX: usize = 256 << 10;
 /// Number of attempts while other clients change the same znodes.
 const ATTEMPTS: usize = 16;
 
 impl Client {
-    /// Creates a znode and its missing ancestors: persistent, with null data, and open to
-    /// `world:anyone`. Existing znodes, including those from a concurrent call, are not an error.
-    /// With [`Options::chroot`](crate::Options::chroot), this includes the root directory.
+    /// Creates a znode and its missing ancestors as persistent znodes with null data and all
+    /// permissions for `world:anyone`. Existing znodes, including those from a concurrent call, are
+    /// not an error. With [`Options::chroot`](crate::Options::chroot), the ancestors include the
+    /// root directory.
     ///
-    /// If the future fails or is dropped, some of the ancestors may exist. The call can be repeated.
+    /// If the future fails or is dropped, some of the ancestors may exist. The call can be
+    /// repeated.
     ///
     /// ```no_run
     /// # async fn example(client: &zoarium_client::Client) -> zoarium_client::Result<()> {
@@ -124,7 +126,8 @@ impl Client {
                 });
             }
             while let Some(read) = reads.join_next().await {
-                // The read task can only be cancelled or panic together with its runtime.
+                // The join fails only if the read panics, which is a bug, or if the runtime shuts
+                // down.
                 let Ok((path, names)) = read else { continue };
                 match names {
                     Ok(names) => found.extend(names.iter().map(|name| below(&path, name))),
@@ -137,7 +140,8 @@ impl Client {
         Ok(found)
     }
 
-    /// Deletes znodes, the last path first. Returns the error of a znode that has new children.
+    /// Deletes znodes, the last path first. Returns the first error for a znode with new children,
+    /// or `None`.
     async fn delete_from_below(&self, paths: &[Str]) -> Result<Option<Error>> {
         let mut not_empty = None;
         let mut rest = paths;

@@ -56,7 +56,7 @@ impl Transaction<'_> {
         self.op(MultiOp::delete(path, version))
     }
 
-    /// Adds the replacement of the data.
+    /// Adds the replacement of a znode's data.
     pub fn set_data(self, path: &str, data: impl Into<Bytes>, version: impl Into<Version>) -> Self {
         self.op(MultiOp::set_data(path, data, version))
     }

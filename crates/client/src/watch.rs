@@ -125,7 +125,7 @@ pub enum Change {
 /// Stream of the events of a persistent watch. Dropping the stream removes the watch from the
 /// server unless another handle has an equal watch.
 ///
-/// After 1,024 waiting events, the reader receives [`Change::Missed`] in their place.
+/// If more than 1,024 events wait, the reader receives [`Change::Missed`] in their place.
 #[must_use = "dropping the stream removes the watch"]
 pub struct WatchStream {
     path: Str,

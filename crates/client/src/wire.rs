@@ -30,7 +30,7 @@ pub struct Wire<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// Wraps a stream. Refuses frames of more than `frame_bytes_max` bytes.
+    /// Wraps a stream. Refuses incoming frames of more than `frame_bytes_max` bytes.
     pub fn new(stream: S, frame_bytes_max: usize) -> Self {
         Self {
             stream,
@@ -106,7 +106,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Otherwise the buffer would grow without limit if the peer never reads all of it.
+        // Removes written bytes, because the buffer would grow without limit if the peer never read
+        // all of it.
         if self.written > READ_BYTES && self.written > self.outbound.len() / 2 {
             self.outbound.drain(..self.written);
             self.written = 0;

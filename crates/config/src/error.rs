@@ -27,7 +27,7 @@ pub struct ConfigError {
     more: Box<ErrorDetails>,
 }
 
-/// Kind of the refusal, and earlier results.
+/// Kind of the refusal, the notices, and the settings of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ErrorDetails {
     id: &'static str,

@@ -33,7 +33,7 @@
 //!
 //! Source: Java's QuorumPeerConfig.
 
-// Files of operators may contain any text: none may cause a panic.
+// Files of operators may contain any text, and this text must not cause a panic.
 #![warn(clippy::indexing_slicing)]
 
 mod access;

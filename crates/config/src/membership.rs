@@ -27,7 +27,7 @@ use crate::members::{Member, MemberError, MemberRole};
 pub struct Hierarchy {
     /// Group of each server with a vote.
     pub group_of: BTreeMap<Sid, i64>,
-    /// Weight of each server with a vote. A weight of 0 is ignored.
+    /// Weight of each server with a vote. A server with the weight 0 does not count in a quorum.
     pub weight_of: BTreeMap<Sid, u64>,
 }
 
@@ -81,7 +81,7 @@ pub enum MembershipFault {
     /// The key does not belong to a member list.
     #[error("Unrecognised parameter: {0}")]
     UnknownKey(String),
-    /// The list has no voters, and standalone servers are disabled.
+    /// The list does not contain a voter, and standalone servers are disabled.
     #[error("standaloneEnabled = false then number of participants should be >0")]
     NoParticipant,
     /// There are observers, but no voters.
@@ -296,7 +296,8 @@ impl Membership {
         Ok(())
     }
 
-    /// Checks that every participant belongs to a group. Sets the weights of all servers in groups.
+    /// Checks that every participant belongs to a group, and adds the weight 1 for a participant
+    /// without a weight. Other servers in a group must have a weight.
     fn finish_hierarchy(&mut self) -> Result<(), MembershipFault> {
         let Some(hierarchy) = &mut self.hierarchy else {
             return Ok(());
@@ -338,7 +339,8 @@ fn as_properties(text: &str) -> Vec<u8> {
             Ok(byte) => bytes.push(byte),
             Err(_) => {
                 for unit in character.encode_utf16(&mut [0; 2]) {
-                    // A backslash before a character that does not need one has no effect.
+                    // A backslash that already precedes the character has no effect in Java, and
+                    // becomes part of the escape.
                     let backslash = if is_escaped { "" } else { "\\" };
                     is_escaped = false;
                     bytes.extend_from_slice(format!("{backslash}u{unit:04x}").as_bytes());

@@ -6,8 +6,8 @@
 //! joining                   server.4=a:2888:3888;2181,server.5=...
 //! ```
 //!
-//! Leaving servers are removed first, so that a server can move to an address that becomes free. An
-//! unknown id may leave. A known id may join, and replaces the old server.
+//! Leaving servers are removed first, so that a server can move to an address that becomes free. A
+//! leaving id may be unknown. A joining server with a known id replaces the old server.
 //!
 //! Each fault has the error code of Apache ZooKeeper 3.9.5. An exception that ZooKeeper does not
 //! catch (an invalid number, a port above 65535, a list without voters) becomes `MarshallingError`.
@@ -35,7 +35,8 @@ use crate::membership::{Membership, MembershipError, MembershipFault};
 pub struct Rules {
     /// Whether members may have several addresses.
     pub multi_address_enabled: bool,
-    /// Whether a single participant is a standalone server, so that an ensemble has at least two.
+    /// Whether a single participant is a standalone server, so that an ensemble has at least two
+    /// participants.
     pub standalone_enabled: bool,
 }
 
@@ -46,7 +47,7 @@ pub enum ReconfigFault {
     /// The new list is invalid.
     #[error(transparent)]
     List(#[from] MembershipError),
-    /// There are too many or too few participants or observers.
+    /// The number of participants is too small, or does not permit observers.
     #[error(transparent)]
     Counts(MembershipFault),
     /// Text in place of an id is not a number.
@@ -63,7 +64,7 @@ pub enum ReconfigFault {
         /// Fault in the value.
         reason: MemberError,
     },
-    /// A joining server has no port for clients.
+    /// The entry of a joining server does not contain a port for clients.
     #[error("Wrong format of server string - each server should have 3 ports specified")]
     NoClientPort,
     /// A joining server has the address of another server.
@@ -76,7 +77,7 @@ pub enum ReconfigFault {
         /// Id of the server that already has the address.
         owner: Sid,
     },
-    /// Incremental changes require a list in which each server has one vote.
+    /// An incremental change was requested, but the current list contains groups or weights.
     #[error(
         "Incremental reconfiguration requested but last configuration seen has a non-majority \
          quorum system"
@@ -198,7 +199,7 @@ fn parse_id(text: &str) -> Result<Sid, ReconfigFault> {
         .ok_or_else(|| ReconfigFault::NotAnId(text.to_owned()))
 }
 
-/// Parses `server.4=...`. Like Java, ignores the text before the last dot.
+/// Parses `server.4=...`. Like Java, ignores the text of the key before its last dot.
 fn parse_joiner(text: &str, rules: Rules) -> Result<Member, ReconfigFault> {
     let mut parts = parts(text, '=');
     let (Some(key), Some(value), None) = (parts.next(), parts.next(), parts.next()) else {

@@ -2,7 +2,7 @@
 //!
 //! The precedence of a setting follows from its [`Scope`]. A setting that zoo.cfg's parser does not
 //! know becomes a system property, and so takes precedence over a `-D` flag. For a setting that the
-//! parser knows, the flags are ignored.
+//! parser knows, flags are ignored unless the scope names a property.
 //!
 //! Source: Java's QuorumPeerConfig.parseProperties, which sets an unknown key as a property.
 
@@ -27,7 +27,7 @@ pub(crate) struct WrittenSettings {
     overridden_flags: Vec<(String, Origin)>,
 }
 
-/// Setting that was found.
+/// Setting as written in one of its places.
 pub(crate) struct FoundSetting {
     /// Value, as written.
     pub(crate) text: String,
@@ -115,7 +115,8 @@ impl WrittenSettings {
         ))
     }
 
-    /// Returns the written members of a family, in the order of their names.
+    /// Returns the written members of a family: in the order of their lines if only the file may
+    /// contain them, and otherwise in the order of their names.
     pub(crate) fn find_family(&self, beginning: &str, scope: Scope) -> Vec<FoundSetting> {
         let with_prefix = match scope {
             Scope::File | Scope::Members => {
@@ -154,7 +155,7 @@ impl WrittenSettings {
         })
     }
 
-    /// Returns a whole number. It is `None` only for a setting without a default.
+    /// Returns a whole number. It is `None` only for a setting without a constant default.
     pub(crate) fn number(&mut self, key: &Key) -> Result<Option<i64>, ConfigError> {
         let default = default_text(key).and_then(java::parse_decimal);
         let Some(found) = self.find(key) else {
@@ -270,7 +271,8 @@ impl WrittenSettings {
         }
     }
 
-    /// Returns a boolean. In a setting that becomes a property, every word except `true` is false.
+    /// Returns a boolean. In a setting that becomes a property, every word except `true` means
+    /// false. In the file, other settings accept only `true` and `false`.
     pub(crate) fn flag(&mut self, key: &Key) -> Result<bool, ConfigError> {
         let Some(found) = self.find(key) else {
             return Ok(default_text(key) == Some("true"));

@@ -10,7 +10,8 @@ pub trait Surroundings {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] if the file is missing. A file of more than `limit` bytes must
-    /// be refused, or returned with more than `limit` bytes, before all of it is in memory.
+    /// not be read into memory completely. The result is an error, or a prefix of the file with
+    /// more than `limit` bytes.
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
 
     /// Returns the address of a host name. `host` is never an address.

@@ -17,7 +17,8 @@ pub enum Error {
     /// The files do not match the request. The caller should name other files or another moment.
     #[error("{0}")]
     Usage(String),
-    /// The operation is impossible, or its result is incorrect.
+    /// A file cannot be created, read or written, a request is not permitted, or a check of the
+    /// data failed.
     #[error("{0}")]
     Refused(String),
 }

@@ -73,7 +73,8 @@ pub struct ReadSettings {
     pub on_skipped: fn(&StorageError),
 }
 
-/// Returns the directory that contains the files of a dataDir: its `version-2`, if that exists.
+/// Returns the `version-2` of a dataDir, or the directory itself if it does not contain a
+/// `version-2`.
 pub fn files_dir(dir: &Path) -> PathBuf {
     let versioned = dir.join("version-2");
     if versioned.is_dir() {

@@ -40,7 +40,7 @@ pub struct RestoreRequest {
     pub source: Source,
     /// Path of the dataDir to create. It must not exist, or must be empty except for `myid`.
     pub to: PathBuf,
-    /// Path of the dataLogDir to create, if it differs.
+    /// Path of the dataLogDir to create, if it differs from the dataDir.
     pub to_log: Option<PathBuf>,
     /// Settings for reading the files.
     pub settings: ReadSettings,
@@ -58,7 +58,7 @@ pub struct Restored {
 }
 
 /// Creates a data directory with a past state. The target receives its data only after all of it
-/// has been verified. The target contains no epochs.
+/// has been verified. The target does not contain epoch files.
 ///
 /// # Errors
 /// If the source does not contain the moment, or its files are corrupt; if the target is not empty,
@@ -133,7 +133,8 @@ fn from_files(
     })
 }
 
-/// Restores from a backup directory. `called` is the path of the backup as the user entered it.
+/// Prepares the files of a backup directory. `called` is the path of the backup as the user entered
+/// it.
 fn from_backup(
     dir: &Path,
     called: &Path,
@@ -172,15 +173,16 @@ fn from_backup(
     })
 }
 
-/// Returns the last transaction at the moment, and checks that it exists.
+/// Returns the last transaction up to a moment. A zxid must be in the log or in the name of a
+/// snapshot, and a time must not be before the first transaction of the log.
 fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, Error> {
     let mut last = None;
     let mut newest = None;
     for txn in read_txns_from(&RealDisk, source, Zxid(0), limits)? {
         let header = match txn {
             Ok(txn) => txn.record.header,
-            // Corruption after the moment does no harm. The code below checks where the corruption
-            // is.
+            // Corruption and gaps after a transaction are ignored here. For a zxid, the code below
+            // checks whether the transaction was found.
             Err(error) if newest.is_none() => return Err(error.into()),
             Err(_) => break,
         };

@@ -12,7 +12,7 @@ use crate::{Error, file_error};
 /// Directory in the target in which the files are prepared. No server reads it.
 const STAGING: &str = "zoarium.restoring";
 const VERSION_DIR: &str = "version-2";
-/// Names that a data directory may contain if it has no data.
+/// Names of entries that a directory without data may contain.
 const HARMLESS: [&str; 4] = ["myid", "zoarium.lock", "lost+found", STAGING];
 
 /// Prepared files of a future data directory.
@@ -47,8 +47,8 @@ impl Staging {
         for target in &targets {
             files::create_dir_all(target).map_err(file_error("create", target))?;
             locks.push(lock(target)?);
-            // The check is repeated, because another process may have used the directory until just
-            // now.
+            // The check is repeated, because another process may have used the directory before it
+            // was locked.
             refuse_full(target)?;
             remove_tree(&target.join(STAGING))?;
         }
@@ -83,7 +83,8 @@ impl Staging {
     /// Moves the files to their final place.
     ///
     /// # Errors
-    /// If the files cannot be written. The target then stays empty.
+    /// If the files cannot be synced or moved. A separate dataLogDir may then already contain its
+    /// files.
     pub(crate) fn publish(&self) -> Result<(), Error> {
         for dir in [&self.dirs.snap, &self.dirs.log] {
             for entry in fs::read_dir(dir).map_err(file_error("list", dir))? {

@@ -14,12 +14,12 @@ use tree::TreeSettings;
 /// Contents of a data directory.
 #[derive(Debug)]
 pub struct Survey {
-    /// Source of the data.
+    /// Result of the recovery: the files that were loaded, and the last transaction.
     pub recovered: Recovered,
-    /// Epochs with which a member would start, or the error of their files.
+    /// Current and accepted epoch with which a member would start, or the error of their files.
     pub epochs: Result<(Epoch, Epoch), StorageError>,
-    /// Error in a `currentEpoch` file that the start of a member rewrites, because the epoch is
-    /// certain.
+    /// Error in a `currentEpoch` file that the start of a member rewrites, because the accepted
+    /// epoch and the last transaction determine the current epoch.
     pub repaired_current: Option<StorageError>,
     /// Number of znodes after the last transaction, or in the snapshot if no tree was built.
     pub znodes: u64,
@@ -30,7 +30,7 @@ pub struct Survey {
     /// Number of TTL znodes that the settings treat as ephemerals of dead sessions. If no tree was
     /// built, the number of TTL znodes in the snapshot plus the number that the log creates.
     pub unrecognised_ttls: u64,
-    /// Number of ephemerals' owners that are not sessions. `None` if no tree was built.
+    /// Number of sessions that own ephemerals but do not exist. `None` if no tree was built.
     pub orphan_owners: Option<u64>,
     /// Number of transactions and snapshots whose recorded digest differed from the tree's digest.
     /// `None` if no tree was built.
@@ -75,7 +75,7 @@ pub fn survey<D: Disk>(
     Ok(survey)
 }
 
-/// Counts the contents, and passes them on if a tree is built.
+/// Counter of the contents, which also passes them to a tree if one is built.
 struct Surveyor {
     settings: Arc<TreeSettings>,
     restore: Option<Restore>,

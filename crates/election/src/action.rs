@@ -16,12 +16,13 @@ pub enum Action {
     /// after the notifications that already wait. Only the newest notification to a server matters,
     /// so an older unsent one may be dropped.
     Send {
-        /// Server that receives the notification. It may lack a vote or a connection.
+        /// Receiver of the notification. The server need not be a voter, and need not be connected.
         to: Sid,
         /// Notification to send.
         notification: Notification,
     },
-    /// The election is over. From now on, this vote is the answer to servers that look.
+    /// The election is over. From now on, this vote is the answer to servers that look for a
+    /// leader.
     Elected {
         /// Role of this server: leading, following or observing.
         state: PeerState,
@@ -49,8 +50,8 @@ pub enum Action {
         sid: Sid,
     },
     /// A quorum agrees, but a live leader with a different member list has answered, so there would
-    /// be two leaders. Reported once for each such leader and list. The server continues to look
-    /// for a leader.
+    /// be two leaders. Not reported again while the same leader and list are the reason. The server
+    /// continues to look for a leader.
     Refused {
         /// Server that would lead according to this server's list.
         candidate: Sid,
@@ -59,7 +60,7 @@ pub enum Action {
         /// Server that reported the current leader: the leader itself, or a follower of a leader
         /// outside this server's list.
         witness: Sid,
-        /// List of the current leader.
+        /// Member list in the notification of the witness.
         theirs: MemberList,
         /// List of this server.
         ours: MemberList,

@@ -7,7 +7,7 @@ use proto::Sid;
 use crate::Ballot;
 use crate::limits::{ANSWER_INTERVAL_MS, ANSWERED_MAX};
 
-/// Last answer to each server, kept for as long as it must not be repeated.
+/// Last answer to each server, which is not repeated within [`ANSWER_INTERVAL_MS`].
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     last: BTreeMap<Sid, SentAnswer>,
@@ -20,7 +20,8 @@ struct SentAnswer {
 }
 
 impl Answers {
-    /// Returns whether this answer may be sent. If so, stores it.
+    /// Returns whether this answer may be sent. If it may, stores the answer unless
+    /// [`ANSWERED_MAX`] recent answers are stored.
     pub(crate) fn admit(&mut self, to: Sid, ballot: Ballot, now_ms: i64) -> bool {
         let is_recent = |answer: &SentAnswer| now_ms - answer.at_ms < ANSWER_INTERVAL_MS;
         let last = self.last.get(&to);

@@ -20,7 +20,7 @@ pub enum Role {
     Observer,
 }
 
-/// Settings of an election. `Default` has ZooKeeper's values.
+/// Settings of an election. The defaults are ZooKeeper's, except for the membership guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// First pause before the vote is sent again (`fastleader.minNotificationInterval`), ms.
@@ -28,7 +28,8 @@ pub struct Settings {
     /// Maximum pause before the vote is sent again, ms. The pause doubles each time
     /// (`fastleader.maxNotificationInterval`).
     pub notification_interval_max_ms: i64,
-    /// Time for which a quorum waits for a better vote (`finalizeWait`), ms.
+    /// Time for which a server waits for a better vote after a quorum has agreed (`finalizeWait`),
+    /// ms.
     pub settle_ms: i64,
     /// Whether this server adopts newer member lists of other servers (`reconfigEnabled`).
     pub reconfig_enabled: bool,
@@ -84,10 +85,11 @@ impl From<Notification> for ReceivedNotification {
 ///
 /// Invariants:
 ///
-/// - While the server is looking for a leader, the round never decreases. (When it joins an
-///   ensemble, it adopts the ensemble's round, whatever it is.)
-/// - Within a round, only a better vote replaces the proposal.
-/// - A role needs a quorum of ballots that agree, or a grant of an oracle.
+/// - While the server is looking for a leader, the round never decreases. (When the server joins an
+///   ensemble, it adopts the ensemble's round, even if that round is lower.)
+/// - Within a round, only a better vote replaces the proposal. (A newcomer may also change to a
+///   vote for a shorter log.)
+/// - The result of an election needs a quorum of ballots that agree, or an answer of the oracle.
 #[derive(Debug)]
 pub struct Election {
     pub(crate) me: Sid,
@@ -98,21 +100,23 @@ pub struct Election {
     pub(crate) round: ElectionRound,
     /// State of the round in which the server takes part, if any.
     pub(crate) looking: Option<Looking>,
-    /// Role of the server; `Looking` before the first round.
+    /// Role of the server; `Looking` if it does not have a role.
     pub(crate) state: PeerState,
-    /// Outcome of the last election, which is sent to servers that do not need a vote.
+    /// Outcome of the last election. It is the answer to servers that are not voters and, while
+    /// this server has a role, to voters that look for a leader.
     pub(crate) published: Ballot,
     /// Last ballot of each voter in this round (`recvset`).
     pub(crate) ballots: BTreeMap<Sid, Ballot>,
     /// Last ballot of each voter that follows or leads (`outofelection`).
     pub(crate) settled: BTreeMap<Sid, Ballot>,
-    /// Servers whose votes made this server the leader.
+    /// Servers whose ballots agreed with the outcome of the last election.
     pub(crate) supporters: BTreeSet<Sid>,
     pub(crate) other_leaders: OtherLeaders,
     /// Minimum version of member lists. See [`Election::set_min_config_version`].
     min_config_version: ConfigVersion,
     answers: Answers,
-    /// Notifications from voters before the first round. The voters do not repeat them for a while.
+    /// Notifications that voters sent outside a round, while this server did not have a role. The
+    /// voters do not repeat them for a while.
     early: VecDeque<(Sid, ReceivedNotification)>,
     /// Last notification of each voter that looked for a leader while this server had a role, and
     /// the time of the notification. These voters were the first to notice that the leader had
@@ -133,7 +137,8 @@ enum Presence {
 }
 
 impl Election {
-    /// Creates an election outside a round. It answers servers without a vote.
+    /// Creates an election outside a round. Until [`Election::start`], it answers only servers that
+    /// are not voters.
     pub fn new(
         me: Sid,
         role: Role,
@@ -163,7 +168,7 @@ impl Election {
         }
     }
 
-    /// Begins a round when the server starts and whenever its role has ended.
+    /// Begins a round. Called when the server starts and whenever its role has ended.
     ///
     /// `candidate` must describe the current log, including uncommitted transactions.
     pub fn start(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<Action>) {
@@ -292,13 +297,14 @@ impl Election {
     }
 
     /// Returns the time at which to call [`Election::handle_deadline`] if no event occurs earlier,
-    /// ms.
+    /// ms. Returns `None` outside a round.
     pub fn next_deadline(&self) -> Option<i64> {
         self.looking.as_ref().map(Looking::deadline)
     }
 
-    /// Handles a new connection to a server, which may replace an older connection. Notifications
-    /// on the old connection may be lost, and the peer will not request them again.
+    /// Handles a new connection to a server. During a round, sends the vote to a voter again,
+    /// because notifications on an older connection may be lost, and the peer will not request
+    /// them.
     pub fn handle_peer_up(&mut self, sid: Sid, out: &mut Vec<Action>) {
         self.answers.forget(sid);
         if self.electorate.is_voter(sid) {
@@ -337,8 +343,9 @@ impl Election {
         }
     }
 
-    /// Handles a refused connection, which means that the host responds but the process has
-    /// stopped. If the server was connected before, its vote is not awaited until it has returned.
+    /// Handles a refused connection, which means that the machine responds but the process has
+    /// stopped. If the server was connected before, its vote is not awaited until it connects
+    /// again.
     pub fn handle_peer_refused(&mut self, sid: Sid, now_ms: i64) {
         if let Some(presence @ Presence::Lost) = self.presence.get_mut(&sid) {
             *presence = Presence::Gone;
@@ -380,7 +387,7 @@ impl Election {
 
     /// Ends the role without beginning the next round, because the log may not be on disk yet. As
     /// before the first round, voters receive no answer, so this server does not claim to lead.
-    /// Their notifications are kept for the round.
+    /// Their notifications are kept for the next round.
     pub fn end_role(&mut self) {
         self.looking = None;
         self.state = PeerState::Looking;
@@ -399,9 +406,9 @@ impl Election {
         self.check_votes(now_ms);
     }
 
-    /// Restarts with a different configuration that was installed during the election.
-    /// Notifications under the old configuration are invalid, and rounds are counted from the
-    /// beginning.
+    /// Resets the election to the state before the first round, with a different configuration that
+    /// was installed during the election. Notifications under the old configuration are discarded,
+    /// and rounds are counted from the beginning.
     pub fn reset(&mut self, role: Role, electorate: Electorate, candidate: Candidate) {
         let (me, settings, oracle) = (self.me, self.settings, self.oracle);
         let min_config_version = self.min_config_version;
@@ -426,7 +433,7 @@ impl Election {
         self.round
     }
 
-    /// Returns the current vote; `None` while the server has a role or has not started.
+    /// Returns the current vote; `None` outside a round.
     pub fn proposal(&self) -> Option<Vote> {
         self.looking.as_ref().map(|looking| looking.proposal)
     }
@@ -436,7 +443,7 @@ impl Election {
         self.published.vote
     }
 
-    /// Returns the last ballot of each voter, from this round if there is one.
+    /// Returns the last ballot of each voter, preferably its ballot in this round.
     pub fn votes(&self) -> BTreeMap<Sid, Ballot> {
         let mut all = self.settled.clone();
         all.extend(&self.ballots);
@@ -456,7 +463,7 @@ impl Election {
         Vote { leader, ..own }
     }
 
-    /// Returns the answer to a server without a vote, in any state.
+    /// Returns the answer to a server that is not a voter, in any state of this server.
     fn present_ballot(&self) -> Ballot {
         Ballot {
             round: self.round,
@@ -484,8 +491,8 @@ impl Election {
     }
 
     /// Sends the newer list to a server, even if this server is an observer. If all voters in the
-    /// receiver's own list were replaced, this server may be the only one that can do so. A server
-    /// that has adopted the list does not send an older one again.
+    /// receiver's own list were replaced, this server may be the only one that can send it. A
+    /// server that has adopted the list does not send an older one again.
     fn send_newer_list(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         let ballot = self.present_ballot();
         if self.answers.admit(to, ballot, now_ms) {
@@ -493,7 +500,7 @@ impl Election {
         }
     }
 
-    /// Answers a voter in an earlier round that is looking for a leader.
+    /// Answers a voter that is looking for a leader in an earlier round.
     pub(crate) fn answer_with_proposal(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
         if let Some(looking) = &self.looking {
             let ballot = Ballot::looking(looking.proposal, self.round);

@@ -33,7 +33,8 @@ impl fmt::Display for MemberList {
 /// Source: QuorumOracleMaj.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oracle {
-    /// Whether the oracle is needed. Initially true; a leader updates it whenever a follower joins.
+    /// Whether the oracle is needed. Initially true; a leader updates it when the other voter has
+    /// joined or left.
     pub is_needed: bool,
     /// Whether this server may continue alone, which is the case if the file begins with `1`.
     pub grants: bool,
@@ -71,8 +72,8 @@ impl Electorate {
         }
     }
 
-    /// Adds the last seen configuration if it is newer than the committed one. From then on, a
-    /// decision needs a quorum of each configuration, and the voters of both take part.
+    /// Adds the last seen configuration, which must be newer than the committed one. From then on,
+    /// a decision needs a quorum of each configuration, and the voters of both take part.
     #[must_use]
     pub fn with_proposed(mut self, proposed: impl QuorumVerifier + 'static) -> Self {
         self.voters.extend(proposed.voters());
@@ -99,7 +100,7 @@ impl Electorate {
         &self.config
     }
 
-    /// Returns whether a server may lead, judging by its weight.
+    /// Returns whether a server may lead: its committed weight is above zero, or it is a newcomer.
     pub(crate) fn may_lead(&self, sid: Sid) -> bool {
         self.committed.weight(sid) > 0 || self.is_newcomer(sid)
     }
@@ -124,8 +125,9 @@ impl Electorate {
     }
 
     /// Returns whether the candidate of `ballot` has everything that can be committed. This is the
-    /// case if its voters are a quorum of the committed configuration and the proposed one has no
-    /// quorum without them. Votes of newcomers do not prove anything about their logs.
+    /// case if the committed voters that agree with `ballot` are a quorum of the committed
+    /// configuration, and the proposed one cannot have a quorum without them. Votes of newcomers do
+    /// not prove anything about their logs.
     pub(crate) fn is_covered(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
             let cast = ballots.get(sid);
@@ -138,7 +140,8 @@ impl Electorate {
             })
     }
 
-    /// Returns whether the committed configuration decides and the proposed one does not.
+    /// Returns whether the ballots that agree with `ballot` are a quorum of the committed
+    /// configuration, but not of the proposed one.
     pub(crate) fn is_blocked(
         &self,
         ballots: &BTreeMap<Sid, Ballot>,
@@ -150,10 +153,10 @@ impl Electorate {
         is_enough(self.committed.as_ref()) && !proposed.is_none_or(is_enough)
     }
 
-    /// Returns whether the servers that have a leader already decide that server `me` also follows
-    /// it. A server without a vote in the committed configuration does not add to its quorum. A
-    /// proposed configuration that needs its vote may have been abandoned. The leader then does not
-    /// know that configuration, and the wait for it would never end.
+    /// Returns whether enough servers already follow a leader for server `me` to follow it, too. If
+    /// `me` is not a voter in the committed configuration, only a quorum of that configuration is
+    /// needed. A proposed configuration may have been abandoned. The leader then does not know it,
+    /// and the wait for its quorum would never end.
     pub(crate) fn is_settled(
         &self,
         me: Sid,
@@ -179,7 +182,8 @@ impl Electorate {
     }
 }
 
-/// Returns whether the voters in a configuration that agree with `ballot` decide.
+/// Returns whether a quorum of a configuration agrees with `ballot`. If the oracle grants it, one
+/// of at most two voters is enough.
 fn agree(
     verifier: &dyn QuorumVerifier,
     ballots: &BTreeMap<Sid, Ballot>,

@@ -3,20 +3,20 @@
 //! ZooKeeper does not compare the lists in files. For example, servers 1 and 3 of three can elect
 //! 3, while 2, 4 and 5, started with a list of five, elect 5. Both quorums are correct according to
 //! their own lists, and both leaders accept writes. However, the first leader answers the servers
-//! that would elect the second one, and its list is in the answer. The guard remembers those
-//! answers. Before a server acts on a quorum of looking voters, it queries these witnesses again,
-//! and continues only if none answers. As soon as a quorum agrees, it also queries every server
-//! that has not agreed. That server may have become a leader since it last received this server's
-//! vote.
+//! that would elect the second one, and its list is in the answer. The guard remembers the servers
+//! that answered (the *witnesses*). Before a server acts on a quorum of looking voters, it queries
+//! the witnesses again, and continues only if none of them confirms its answer. As soon as a quorum
+//! agrees, it also queries every server that has not agreed. Such a server may have become a leader
+//! since it last received this server's vote.
 //!
 //! A leader's own answer counts. A follower's answer counts only if its leader is outside this
 //! server's list, because the leader itself is not queried then. Versions order the lists of
-//! reconfigurations: a leader with an older list can no longer commit, and does not keep a server
-//! with the newer list from electing.
+//! reconfigurations: a leader with an older list can no longer commit, and does not prevent a
+//! server with the newer list from electing another leader.
 //!
-//! The guard does not affect the correct procedure for growth. New servers follow the leader that
-//! answers them, by a quorum of *their* list. When that leader stops, other servers do not answer
-//! for it.
+//! The guard does not impede the correct procedure for adding servers. A new server follows the
+//! leader that answers it if that leader has a quorum of the *new* list. After that leader has
+//! stopped, the other servers are not witnesses for it.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ use crate::{Electorate, MemberList};
 #[derive(Debug, Default)]
 pub(crate) struct OtherLeaders {
     by_witness: BTreeMap<Sid, OtherLeader>,
-    /// Last reported leader and list, so that each is reported once.
+    /// Last reported leader and its list, which are not reported again.
     reported: Option<(Sid, MemberList)>,
 }
 
@@ -43,7 +43,8 @@ pub(crate) struct OtherLeader {
 }
 
 impl OtherLeaders {
-    /// Records a server's notification. It may also withdraw an earlier one.
+    /// Records the leader that a server reports if the member list in the notification differs from
+    /// this server's list. Otherwise, removes the server from the witnesses.
     pub(crate) fn record(
         &mut self,
         witness: Sid,
@@ -94,7 +95,8 @@ impl OtherLeaders {
             .retain(|_, other| other.received_at_ms >= received_since_ms);
     }
 
-    /// Returns the next leader to be reported as the reason for a refusal.
+    /// Returns a leader to be reported as the reason for a refusal, with its witness. Returns
+    /// `None` if this leader and its list were the last report.
     pub(crate) fn next_report(&mut self) -> Option<(Sid, OtherLeader)> {
         let (witness, other) = self.by_witness.first_key_value()?;
         let key = (other.leader, other.theirs.clone());

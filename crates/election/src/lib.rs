@@ -31,7 +31,7 @@
 //!
 //! [`Election`] is the machine above. [`links::Links`] decides which connections between servers
 //! are kept and when one is dialled. Both receive time as a number of milliseconds and append
-//! actions as values. They read no clock and no socket.
+//! actions as values. They do not access clocks or sockets.
 //!
 //! # Driving it
 //!
@@ -47,7 +47,7 @@
 //! let mut election = Election::new(Sid(1), Role::Participant, Settings::default(), electorate, candidate);
 //! let mut out = Vec::new();
 //! election.start(candidate, 0, &mut out);
-//! // What a server sends itself comes back like any other message.
+//! // A message of a server to itself arrives like any other message.
 //! let Some(Action::Send { to: Sid(1), notification }) = out.pop() else { panic!() };
 //! election.handle_notification(Sid(1), &notification.into(), 0, &mut out);
 //! assert_eq!(election.next_deadline(), Some(200));

@@ -3,7 +3,7 @@
 /// Minimum time between two equal answers to one server, ms.
 ///
 /// Without it, an observer that looks for a leader and a voter whose round has not begun would
-/// answer each other at wire speed. It is half of the minimum default interval between two
+/// answer each other at wire speed. It is half of the default minimum interval between two
 /// notifications, so a correct peer always receives its answer.
 pub const ANSWER_INTERVAL_MS: i64 = 100;
 
@@ -11,7 +11,7 @@ pub const ANSWER_INTERVAL_MS: i64 = 100;
 /// suppressed.
 pub const ANSWERED_MAX: usize = 256;
 
-/// Maximum number of voters' notifications that are kept until the first round begins. The oldest
+/// Maximum number of voters' notifications that are kept until the next round begins. The oldest
 /// are dropped. The number equals the size of Java's receive queue.
 pub const EARLY_MAX: usize = 100;
 

@@ -167,8 +167,8 @@ impl Links {
         }
     }
 
-    /// Sends a notification, or stores it and dials. A notification for an unconnected server
-    /// outside the list is dropped, because the address is unknown.
+    /// Sends a notification, or stores it and dials. A notification for a server outside the list
+    /// is dropped unless the server is connected or being dialled, because its address is unknown.
     pub fn send(
         &mut self,
         to: Sid,
@@ -209,8 +209,8 @@ impl Links {
         let reason = CloseReason::Knocked;
         out.push(LinkAction::Close { connection, reason });
         if peer.connection.is_none() {
-            // The server should call back. If it does not, the knock was lost, as after a failed
-            // dial.
+            // The server should connect back. In case it does not, the next dial is scheduled, as
+            // after a failed dial.
             peer.pause(now_ms);
         }
         self.forget_stranger(sid);
@@ -279,7 +279,7 @@ impl Links {
         }
     }
 
-    /// Returns the time of the next dial, ms.
+    /// Returns the time of the next scheduled dial, ms.
     pub fn next_deadline(&self) -> Option<i64> {
         self.peers.values().filter_map(Peer::wants_dial).min()
     }
@@ -303,7 +303,7 @@ impl Links {
         sids.filter(|sid| !self.members.contains(sid)).count()
     }
 
-    /// Removes the state of an unconnected server outside the list.
+    /// Removes the state of a server outside the list unless it is connected or being dialled.
     fn forget_stranger(&mut self, sid: Sid) {
         let is_busy = self.peers.get(&sid).is_some_and(Peer::is_busy);
         if !is_busy && !self.members.contains(&sid) {

@@ -34,8 +34,7 @@ pub(crate) struct Looking {
     settling: Option<Settling>,
     /// Time since which the voters agree on a candidate that this newcomer cannot vote for, ms.
     blocked_since_ms: Option<i64>,
-    /// Servers that were sent the vote again after their connection closed, with the number of
-    /// times.
+    /// Number of times that each server was sent the vote again because its connection had closed.
     resends: BTreeMap<Sid, usize>,
 }
 
@@ -49,8 +48,8 @@ struct Settling {
 
 impl Looking {
     /// Returns whether a server whose connection closed is sent the vote immediately, before the
-    /// pause ends. This is permitted [`RESENDS_PER_ROUND_MAX`] times per round, so that a server
-    /// that closes every connection is not dialled constantly.
+    /// pause ends. If so, counts the resend. A resend is permitted [`RESENDS_PER_ROUND_MAX`] times
+    /// per round, so that a server that closes every connection is not dialled constantly.
     pub(crate) fn may_resend_to(&mut self, sid: Sid) -> bool {
         let resent = self.resends.entry(sid).or_default();
         let may = *resent < RESENDS_PER_ROUND_MAX;
@@ -93,7 +92,7 @@ impl Looking {
         }
     }
 
-    /// Ends the wait for witnesses, because none remains.
+    /// Ends the wait for the answers of witnesses. Called when none of the witnesses remains.
     pub(crate) fn end_guard_wait(&mut self, now_ms: i64) {
         if let Some(settling) = &mut self.settling
             && settling.queried_at_ms.is_some()
@@ -140,8 +139,8 @@ impl Election {
     }
 
     /// Adopts the later round of a voter that must not lead according to the committed list and
-    /// does not know a candidate. In its old round, this server's votes would be obsolete for that
-    /// voter, and a proposed list may need its vote. Java keeps its round.
+    /// does not know a candidate. Votes in this server's older round would be obsolete for that
+    /// voter, and a proposed list may need the voter's vote. Java keeps its round.
     fn adopt_later_round(
         &mut self,
         notification: &Notification,
@@ -248,7 +247,8 @@ impl Election {
         }
     }
 
-    /// Checks whether the votes in this round agree. Returns `true` if they did not agree before.
+    /// Checks whether a quorum agrees with this server's vote, and begins or ends the settling
+    /// time. Returns `true` if a quorum agrees now but did not at the last check.
     pub(crate) fn check_votes(&mut self, now_ms: i64) -> bool {
         let Some(looking) = &mut self.looking else {
             return false;
@@ -291,7 +291,7 @@ impl Election {
             && voters().all(|sid| agrees(sid) || self.is_gone(*sid))
     }
 
-    /// Counts the ballot of a server with a role, in this round or in an unknown one.
+    /// Counts the ballot of a server with a role, in this round or in another.
     fn count_settled(
         &mut self,
         from: Sid,
@@ -311,7 +311,7 @@ impl Election {
             );
         }
         if leader == self.me && self.is_guarded() {
-            // Servers without the guard already follow that leader. A second leader would still be
+            // Servers without the guard already follow this server. A second leader would still be
             // wrong.
             return self.check_votes_and_query_others(now_ms, out);
         }
@@ -330,8 +330,8 @@ impl Election {
         }
     }
 
-    /// Returns whether the oracle refuses this server of two, which then follows the other one
-    /// without a quorum.
+    /// Returns whether the oracle does not let this server of an ensemble of two continue alone. It
+    /// then follows the other server, if that is the leader, without a quorum.
     fn is_refused_by_oracle(&self) -> bool {
         let oracle = self.oracle;
         oracle.is_some_and(|oracle| oracle.is_needed && !oracle.grants)

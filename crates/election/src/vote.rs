@@ -28,8 +28,8 @@ impl Vote {
     /// Zxid of a server whose data is not trusted. Such a vote does not count.
     pub const UNTRUSTED: Zxid = Zxid(-1);
 
-    /// Returns whether this vote is better. The newer epoch wins, then the higher zxid, then the
-    /// higher sid, all as signed numbers. The electorate handles weights.
+    /// Returns whether this vote is better than `other`. The newer epoch wins, then the higher
+    /// zxid, then the higher sid, all as signed numbers. The electorate handles weights.
     pub fn is_better_than(&self, other: &Self) -> bool {
         self.rank() > other.rank()
     }
@@ -38,7 +38,7 @@ impl Vote {
         (self.peer_epoch, self.zxid, self.leader)
     }
 
-    /// Returns whether no candidate is known yet.
+    /// Returns whether this vote does not name a candidate.
     pub(crate) fn is_for_nobody(self) -> bool {
         self.leader == Self::NOBODY.leader
     }
@@ -79,7 +79,7 @@ pub struct Ballot {
     pub round: ElectionRound,
     /// State of the server.
     pub state: PeerState,
-    /// Version of the message format; 0 for the oldest format and for messages of the receiver's
+    /// Version of the message format; 0 for the oldest formats and for ballots of the receiver's
     /// own round.
     pub(crate) version: i32,
 }
@@ -103,9 +103,10 @@ impl Ballot {
         }
     }
 
-    /// Returns whether two ballots agree. Ballots of servers that look for a leader must be equal.
-    /// Servers of a settled ensemble have different rounds and zxids, so only the leader and its
-    /// epoch are compared. With the oldest format, only the leader is compared.
+    /// Returns whether two ballots agree. If one of the servers looks for a leader, vote and round
+    /// must be equal. Servers of a settled ensemble have different rounds and zxids, so only the
+    /// leader and its epoch are compared. If only one of the ballots has version 0, only the leader
+    /// is compared.
     ///
     /// Source: Vote.equals, ZOOKEEPER-1732, 1805.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
@@ -192,7 +193,7 @@ mod tests {
         assert!(ballot.agrees_with(&settled(vote(1, 9, 3), 7, 2)));
         assert!(!ballot.agrees_with(&settled(vote(2, 2, 3), 4, 2)));
         assert!(!ballot.agrees_with(&settled(vote(1, 2, 1), 4, 2)));
-        // The oldest format does not contain the epoch.
+        // The epoch is ignored if only one of the ballots has version 0.
         assert!(ballot.agrees_with(&settled(vote(0, 2, 3), 4, 0)));
         assert!(!settled(vote(1, 2, 3), 4, 0).agrees_with(&settled(vote(0, 2, 3), 4, 0)));
     }

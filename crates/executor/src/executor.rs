@@ -43,7 +43,8 @@ pub struct Settings {
     pub now_ms: fn() -> i64,
 }
 
-/// A machine, from before it begins until after it has ended.
+/// Inbox and lock of a machine. Messages may arrive before the machine begins and after it has
+/// ended.
 pub struct Executor<M: Machine, P: Primitives = Threads> {
     settings: Settings,
     inbox: P::Queue<M::Message>,
@@ -78,7 +79,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         &self.inbox
     }
 
-    /// Begins with this machine. [`Executor::run`] must follow.
+    /// Installs the machine. [`Executor::run`] must follow.
     pub fn begin(&self, machine: M) {
         *self.machine.lock() = Some(machine);
     }
@@ -94,17 +95,18 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// same thread.
     pub fn put(&self, message: M::Message) {
         self.inbox.push(message);
-        // Either the thread that releases the machine sees the message, or this thread sees that
-        // the machine is free (`release`). Either the end drops the message, or this thread sees
-        // the end (`run`).
+        // With the fence in `release`, either the thread that releases the machine sees the
+        // message, or this thread sees that the machine is free. With the fence in `run`, either
+        // `run` drops the message at its end, or this thread sees that the machine has ended.
         P::fence();
         if self.has_ended.load(Ordering::Relaxed) {
             self.drain();
         }
     }
 
-    /// Runs the machine on this thread for the waiting messages, or wakes its own thread if the
-    /// machine does not permit that. The caller must not hold a lock that the machine acquires.
+    /// Runs the machine on this thread for the waiting messages, or wakes the machine's own thread
+    /// if the machine does not permit inline runs. The caller must not hold a lock that the machine
+    /// acquires.
     pub fn run_inline(&self, visitor: M::Visitor) {
         if self.allows_inline.load(Ordering::Relaxed) {
             self.run_inline_always(visitor);
@@ -113,8 +115,8 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         }
     }
 
-    /// As [`Executor::run_inline`], whatever the machine allows: for a thread that would otherwise
-    /// wait for the next action of the machine.
+    /// Runs the machine like [`Executor::run_inline`], even if the machine does not permit inline
+    /// runs. Intended for a thread that would otherwise wait for the machine's next action.
     pub fn run_inline_always(&self, visitor: M::Visitor) {
         for _ in 0..self.settings.inline_turns_max {
             if self.inbox.is_empty() {
@@ -139,7 +141,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
                 return;
             }
         }
-        // Others continue to send: this thread has its own work to do as well.
+        // Other threads continue to send messages. This thread stops, because it has its own work.
         if !self.inbox.is_empty() {
             self.parker.unpark();
         }
@@ -195,9 +197,9 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
         Duration::from_millis(left_ms.unsigned_abs())
     }
 
-    /// Releases the machine. The caller must then check the inbox. A thread that has sent a message
-    /// and found the lock held relies on this. Either that thread sees that the lock is free, or
-    /// this one sees the message, as the two fences guarantee.
+    /// Releases the machine. The caller must then check the inbox, because a thread that has sent a
+    /// message and found the lock held relies on this check. The fences here and in `put` guarantee
+    /// that either that thread sees the free lock, or this thread sees the message.
     fn release(&self, held: MachineGuard<'_, M, P>) {
         let allows_inline = held.as_ref().is_some_and(M::allows_inline);
         self.allows_inline.store(allows_inline, Ordering::Relaxed);

@@ -25,12 +25,13 @@ fn executor() -> Executor<Bench> {
 }
 
 enum Message {
-    /// Next message from this thread.
+    /// Message `number`, counted from 0, of thread `of`.
     Next {
         of: usize,
         number: usize,
     },
-    /// Sends a signal, and continues when the other end is dropped.
+    /// Sends a signal through the sender. The machine then waits until the other end of the
+    /// receiver is dropped.
     Wait(mpsc::Sender<()>, mpsc::Receiver<()>),
     /// Requests a turn after this number of ms.
     Remind(i64),
@@ -38,7 +39,7 @@ enum Message {
     End,
 }
 
-/// A message that the machine has handled.
+/// A message or a deadline that the machine has handled.
 enum Seen {
     Next { of: usize, number: usize },
     Reminded,
@@ -142,7 +143,7 @@ impl Shop {
     }
 
     fn is_asleep(&self) -> bool {
-        // From here on, the thread only releases the machine and sleeps.
+        // Once the thread has set this time, it only releases the machine and sleeps.
         let until_ms = self.executor.parked_until_ms.load(Ordering::SeqCst);
         let stat = std::fs::read_to_string(self.task.join("stat")).unwrap();
         until_ms == i64::MAX && stat.contains(") S ")
@@ -218,7 +219,7 @@ fn a_visiting_thread_runs_the_machine_for_its_message() {
     let shop = Shop::open_and_asleep(true);
     shop.executor.put(number(0));
     shop.executor.run_inline(());
-    // The message is handled when this call returns.
+    // `run_inline` has handled the message when it returns.
     let (_, on) = shop.seen.try_recv().expect("it is handled");
     assert_eq!(on, thread::current().id());
     shop.executor.send(number(1));

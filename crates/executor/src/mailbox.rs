@@ -6,7 +6,8 @@ use crate::primitives::{Lock, Parker, Primitives};
 use crate::threads::Threads;
 
 /// A value with room for every pending request. A sender changes the value and never waits for the
-/// receiver, because a request that arrives while an equal one is pending uses the same slot.
+/// receiver, because a request that arrives while a request of the same kind is pending uses the
+/// same slot.
 #[derive(Debug)]
 pub struct Mailbox<S: Send, P: Primitives = Threads> {
     slots: P::Lock<Slots<S>>,
@@ -72,7 +73,7 @@ impl<S: Send, P: Primitives> Mailbox<S, P> {
         self.parker.unpark();
     }
 
-    /// Closes the mailbox and returns its slots. Later requests find it closed.
+    /// Closes the mailbox and returns its slots, or `None` if the mailbox was already closed.
     pub fn close(&self) -> Option<S> {
         let slots = self.slots.lock().open.take();
         self.parker.unpark();

@@ -74,7 +74,7 @@ pub trait Parker: Send + Sync {
     /// Registers the calling thread. Before that, `unpark` does nothing.
     fn register(&self);
     /// Sleeps until a wake-up, but at most for `timeout`. Returns immediately if `unpark` has been
-    /// called since the last call. May return spuriously.
+    /// called since the last call of `park`. May return spuriously.
     fn park(&self, timeout: Option<Duration>);
     /// Wakes the registered thread, now or at its next call to `park`.
     fn unpark(&self);

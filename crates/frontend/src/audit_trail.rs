@@ -93,7 +93,8 @@ impl AuditTrail {
         }
     }
 
-    /// Queues the lines after the tree is unlocked, and before clients receive the results.
+    /// Passes the created lines to the audit log. Called after the tree is unlocked, and before
+    /// clients receive the results.
     pub fn released(&mut self) {
         if !self.lines.is_empty() {
             self.log.write(self.lines.drain(..));
@@ -107,8 +108,8 @@ impl AuditTrail {
     }
 }
 
-/// Audits a request of this connection that is refused because its record cannot be decoded. Such a
-/// request never becomes a transaction in Zoarium. Java creates an error transaction and audits it.
+/// Audits a refused request of this connection if its record could not be decoded. Such a request
+/// never becomes a transaction in Zoarium. Java creates an error transaction and audits it.
 pub(crate) fn audit_refusal(
     audit: Option<&AuditLog>,
     connection: &Connection,

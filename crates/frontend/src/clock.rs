@@ -5,17 +5,17 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Returns the monotonic time since the process started, in ms.
+/// Returns the monotonic time since the first use of this clock, in ms.
 pub fn monotonic_ms() -> u64 {
     u64::try_from(ORIGIN.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the monotonic time since the process started.
+/// Returns the monotonic time since the first use of this clock.
 pub(crate) fn monotonic() -> std::time::Duration {
     ORIGIN.elapsed()
 }
 
-/// Returns the monotonic time in the type of the session tracker, in ms.
+/// Returns the monotonic time in ms, as the signed integer that the session tracker uses.
 pub fn session_ms() -> i64 {
     monotonic_ms().cast_signed()
 }
@@ -36,7 +36,7 @@ pub fn wall_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the wall-clock time that corresponds to a monotonic time, in ns.
+/// Returns the wall-clock time in ns that corresponds to a monotonic time in ms.
 pub(crate) fn wall_ns_at(monotonic_ms: u64) -> u64 {
     let elapsed = monotonic().saturating_sub(std::time::Duration::from_millis(monotonic_ms));
     let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);

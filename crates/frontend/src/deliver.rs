@@ -48,7 +48,7 @@ pub struct Delivery {
     begun: Option<Timestamps>,
     /// Start of the turn that may apply transactions, in monotonic ms.
     turn_since_ms: u64,
-    /// Transactions of the group.
+    /// Counts for the group of transactions.
     group: GroupApplied,
     /// Request that was just answered, if it is traced.
     traced: Option<TracedRequest>,
@@ -101,20 +101,20 @@ impl Delivery {
         }
     }
 
-    /// Releases the permits and reservations of requests that are dropped.
+    /// Releases the permits of `requests` requests, and reservations for large requests.
     pub fn release(&self, requests: usize, large_bytes: LargeBytes) {
         let ledger = &self.context.ledger;
         ledger.permits.release(requests);
         ledger.large_requests.release(large_bytes);
     }
 
-    /// Delivers the results of an applied transaction: events, its reply, and the reads that waited
-    /// for it.
+    /// Delivers the results of an applied transaction: events, its reply, and the replies to the
+    /// reads that waited for it.
     ///
-    /// The last transaction of a group settles the group before its reply becomes visible. Thus,
-    /// when a client has received its answer, its request has been counted, and nothing of the
-    /// request is outstanding. Earlier transactions are settled together with the last, because
-    /// counting each separately costs more than the detail is worth.
+    /// The answers to a group of transactions are counted, and the permits of the group are
+    /// released, before the reply to the last transaction becomes visible. Thus, when the client
+    /// has received this reply, its request has been counted and is not outstanding. The group is
+    /// counted together, because counting each transaction separately would cost too much.
     pub fn applied(&mut self, tree: &Tree, applied: Applied<'_>, origin: Option<&Arc<Connection>>) {
         let DeliveryContext {
             metrics, traces, ..
@@ -172,7 +172,7 @@ impl Delivery {
         self.context.answers.slow.write();
     }
 
-    /// Counts the answers since the last call, and returns their permits.
+    /// Counts the answers since the last call, and releases their permits.
     pub fn count_answers(&mut self) {
         let DeliveryContext {
             registry,
@@ -233,7 +233,7 @@ impl Delivery {
         answer_sync(&mut answering, tree, connection);
     }
 
-    /// Answers the client that renews a session, as soon as the leader has checked the session.
+    /// Answers the client that renews a session. Called when the leader has checked the session.
     pub fn answer_renewal(&self, renewal: &Renewal, is_valid: bool) {
         let context = &self.context;
         let answered = host::answer_renewal(&context.registry, renewal, is_valid);
@@ -262,7 +262,7 @@ struct Answering<'a> {
 }
 
 impl Answering<'_> {
-    /// Copies a long frame once for all consecutive watchers.
+    /// Returns an event with this frame. Copies a long frame once for all consecutive watchers.
     fn shared<'f>(&mut self, frame: &'f [u8]) -> EventFrame<'f> {
         if frame.len() < LONG_EVENT_BYTES {
             return EventFrame::Short(frame);
@@ -365,7 +365,7 @@ impl Answering<'_> {
     }
 }
 
-/// Records a slow write.
+/// Records a write if it was slow.
 fn note_if_slow(served: LockedConnection<'_>, applied: &Applied<'_>, answer: &WriteAnswer) {
     let WriteAnswer::Replied { head, .. } = answer else {
         return;
@@ -401,7 +401,7 @@ fn traced_request(
         })
 }
 
-/// Logs the result for a connection.
+/// Logs a new session, or an answer that arrived in the wrong order.
 fn log_answer(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
     match answer {
         WriteAnswer::Session {

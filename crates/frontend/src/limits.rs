@@ -9,8 +9,8 @@ use std::time::Duration;
 pub const UNREAD_EVENT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of replies above which the existing replies are written before more are produced. The
-/// replies to pipelined reads must not all be held at once, and a client that does not read must
-/// not use more memory.
+/// replies to pipelined reads must not all be held at the same time, and a client that does not
+/// read must not use more memory.
 pub const OUTBOX_BYTES_SOFT: usize = 256 << 10;
 
 /// Maximum size in bytes of a reply that is produced immediately. A longer reply must reserve
@@ -25,10 +25,10 @@ pub const LONG_WORDS_AT_A_TIME: usize = 1;
 /// argument that arrives together with the word (NIOServerCnxn.checkFourLetterWord).
 pub const ARGUMENT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Number of unanswered requests above which the server does not read from the connection.
+/// Number of unanswered requests at which the server stops reading from the connection.
 pub const UNANSWERED_MAX: usize = 1024;
 
-/// Total size in bytes of unanswered requests above which the server does not read from the
+/// Total size in bytes of unanswered requests at which the server stops reading from the
 /// connection.
 pub const UNANSWERED_BYTES_MAX: usize = 4 << 20;
 
@@ -40,20 +40,20 @@ pub const FRAME_BYTES_SMALL: usize = READ_CHUNK_BYTES;
 /// exclusively. The connection's task produces the other replies.
 pub const CORE_REPLY_BYTES: usize = 64 << 10;
 
-/// Number of reads after a write that the core answers. They take about 50 us.
+/// Maximum number of reads after a write that the core answers. The answers take about 50 us.
 pub const CORE_REPLIES: usize = 64;
 
 /// Bytes in the outbox up to which the core answers reads before a write, if the task has not
-/// answered them. Above this size, these reads are refused, because their znodes have grown since
-/// the requests arrived.
+/// answered them. A read whose reply would make the outbox larger is refused. This occurs only if
+/// its znode has grown since the request arrived.
 pub const OUTBOX_BYTES_HARD: usize = 1 << 20;
 
 /// Number of watches of an ended connection that are removed together. The removal takes about 100
 /// us.
 pub const WATCHES_REMOVED_AT_ONCE: usize = 500;
 
-/// Number of bytes requested from the socket in one read. They can hold 256 small requests, and
-/// limit the memory that stays allocated while a connection is idle.
+/// Number of bytes requested from the socket in one read. This suffices for 256 small requests, and
+/// limits the memory that stays allocated while a connection is idle.
 pub const READ_CHUNK_BYTES: usize = 16 << 10;
 
 /// Maximum number of requests decoded before they are answered. It limits the time for which the

@@ -28,8 +28,8 @@ pub struct Settings {
     pub(crate) sessionless_timeout: Duration,
     pub(crate) min_session_timeout_ms: i32,
     pub(crate) max_session_timeout_ms: i32,
-    /// Whether only this server knows new sessions (`localSessionsEnabled`). A standalone server
-    /// has no local sessions.
+    /// Whether only this server knows new sessions (`localSessionsEnabled`). Always false on a
+    /// standalone server.
     pub(crate) local_sessions: bool,
     /// Whether local sessions become global when necessary (`localSessionsUpgradingEnabled`).
     pub(crate) upgrades_sessions: bool,
@@ -45,7 +45,7 @@ pub struct Settings {
     pub(crate) batch_requests_max: usize,
     /// Time after which waiting requests are refused (`throttled_op_wait_time`).
     pub(crate) throttled_after: Option<Duration>,
-    /// Time for waiting requests to complete when the server stops
+    /// Maximum time for which a stopping server lets requests wait for permits
     /// (`request_throttler.shutdownTimeout`).
     pub throttle_shutdown_timeout: Duration,
     /// Rules for the identities of client certificates.

@@ -51,13 +51,13 @@ pub struct FrontendParts {
     pub tls_handshakes: Arc<Gate>,
 }
 
-/// Parts of a server that serve clients. Each has its own user.
+/// Parts of a server that serve clients, for the different components that use them.
 pub struct Frontend {
     /// Values that the tasks of connections use.
     pub context: Arc<ConnectionContext>,
     /// View of the server for operators.
     pub view: Arc<LiveView>,
-    /// Service, which the core changes.
+    /// Current service, which the core changes.
     pub service: Arc<CurrentService>,
     /// All connections.
     pub registry: Arc<Registry>,

@@ -1,12 +1,13 @@
 //! Fuzzing of all code that reads bytes from outside.
 //!
 //! A [`Target`] is a plain function that receives bytes. It must return quickly, without a panic
-//! and within its memory limit. Some targets also check properties of the decoded data (data that
-//! decodes must encode to bytes that decode to equal data).
+//! and within its memory limit. Some targets also check properties of the decoded data (for
+//! example, that it is equal after it has been encoded and decoded again).
 //!
 //! Inputs are mutants (`mutate`) of valid inputs: encodings by Zoarium's own encoders and, if they
-//! are available, bytes recorded from Apache ZooKeeper. The number of the case determines
-//! everything, so every failure can be reproduced.
+//! are available, bytes recorded from Apache ZooKeeper. The number of the case determines the
+//! input, so a failure can be reproduced. Only the keys and certificates of the TLS targets differ
+//! in each process.
 //!
 //! `cargo test -p zoarium-fuzz` runs each target for a bounded time; see `tests/bounded`:
 //!
@@ -41,7 +42,7 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Function that returns valid inputs, from which the mutants are made.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Keywords of the input format, which mutants contain more often.
+    /// Keywords of the input format, which are inserted into mutants.
     pub words: &'static [&'static str],
     /// Function that corrects checksums, so that mutants pass the checks.
     pub repair: Option<fn(&mut [u8])>,

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use crate::Target;
 
-/// Maximum length of an input.
+/// Maximum length of an input, bytes.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
 
 /// Lengths and counts that have caused faults before: null, other negative numbers, the boundaries
@@ -36,7 +36,7 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Collects the target's seeds.
+    /// Collects the target's seeds, except for seeds that are too long.
     ///
     /// # Panics
     /// If there are none, because there would be nothing to mutate.
@@ -147,7 +147,7 @@ fn index(input: &[u8], rng: &mut Rng) -> Option<usize> {
     (!input.is_empty()).then(|| rng.usize(0..input.len()))
 }
 
-/// Overwrites four bytes with an invalid or extreme length.
+/// Overwrites four bytes with an unusual length, or changes their number by up to 2.
 fn set_length(input: &mut [u8], rng: &mut Rng) {
     let Some(last) = input.len().checked_sub(4) else {
         return;

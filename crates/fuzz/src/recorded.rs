@@ -49,8 +49,8 @@ fn message(line: &str) -> Option<Vec<u8>> {
     pairs.map(byte).collect()
 }
 
-/// Returns the files of the recorded data directories whose names satisfy `wanted`, without the
-/// zeros of preallocated space.
+/// Returns the files of the recorded data directories whose names satisfy `wanted`. Most of the
+/// zeros of preallocated space are removed.
 pub(crate) fn files(wanted: impl Fn(&str) -> bool) -> Vec<Vec<u8>> {
     let mut paths = recordings("vectors/storage");
     paths.retain(|path| {
@@ -70,7 +70,8 @@ fn without_padding(mut content: Vec<u8>) -> Vec<u8> {
     content
 }
 
-/// Selects inputs evenly.
+/// Selects at most [`INPUTS_MAX`] of the inputs evenly. Omits duplicates and inputs that are too
+/// long.
 fn some_of(mut all: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     all.retain(|one| one.len() <= INPUT_BYTES_MAX);
     all.sort();

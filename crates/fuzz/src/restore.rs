@@ -5,7 +5,7 @@ use std::sync::Arc;
 use recovery::Restore;
 use tree::TreeSettings;
 
-/// Returns an empty database.
+/// Returns an empty tree for recovery.
 pub(crate) fn restore() -> Restore {
     Restore::new(settings())
 }

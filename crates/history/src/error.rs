@@ -45,7 +45,7 @@ pub enum HistoryError {
         /// Patterns with which the history was recorded.
         found: String,
     },
-    /// The history contains a transaction that is not in the log, so it belongs to another
+    /// The history contains a transaction that is not in the log, so the history belongs to another
     /// ensemble.
     #[error(
         "the history belongs to another ensemble: the log does not contain its transaction {zxid}"
@@ -54,10 +54,10 @@ pub enum HistoryError {
         /// Zxid of the transaction.
         zxid: Zxid,
     },
-    /// The directory contains no history.
+    /// The directory does not contain a history.
     #[error("{path} does not contain a change history")]
     Missing {
-        /// Directory that contains no history.
+        /// Directory without a history.
         path: PathBuf,
     },
     /// The moment is later than the last recorded transaction.
@@ -117,7 +117,7 @@ pub enum HistoryError {
     /// The client no longer waits for the answer.
     #[error("the query was cancelled because its client disconnected")]
     Abandoned,
-    /// A transaction does not follow the last recorded one.
+    /// The zxid of a transaction is not above the zxid of the last recorded transaction.
     #[error("transaction {got} does not follow {head}")]
     OutOfTurn {
         /// Zxid of the transaction.
@@ -131,8 +131,8 @@ pub enum HistoryError {
 pub type Result<T, E = HistoryError> = std::result::Result<T, E>;
 
 impl HistoryError {
-    /// Returns whether the files are unusable. After they have been moved aside, they can be
-    /// rebuilt from snapshot and log.
+    /// Returns whether the files are unusable. After they have been moved aside, the history can be
+    /// rebuilt from a snapshot and the log.
     pub fn is_unusable(&self) -> bool {
         matches!(
             self,

@@ -1,31 +1,31 @@
 //! The change history: all changes with their origin and time, and the tree at past moments.
 //!
-//! Committed transactions are passed to it in order ([`Index::append`]). The history is *derived*:
-//! it can be rebuilt from a snapshot and the log, whatever happens to its files. No server
-//! operation waits for it.
+//! Committed transactions are passed to the history in order ([`Index::append`]). The history is
+//! *derived*: it can be rebuilt from a snapshot and the log if its files are lost. No server
+//! operation waits for the history.
 //!
-//! * [`Index`] writes. Changes are collected in blocks and blocks in files, and small rows in sled
-//!   contain their positions. [`Index::checkpoint`] makes them durable. [`Index::step`] does the
-//!   background work: merging and dropping.
+//! * [`Index`] writes the history. Changes are collected in blocks and blocks in files, and small
+//!   rows in sled contain the positions of the blocks. [`Index::checkpoint`] makes the changes
+//!   durable. [`Index::step`] does the background work: merging and dropping.
 //! * [`Baseline`] collects the initial znodes of a history from a snapshot.
 //! * [`Reader`] answers queries: [`history`](Reader::history), [`blame`](Reader::blame),
-//!   [`znode_at`](Reader::znode_at), [`tree_at`](Reader::tree_at) and [`diff`](Reader::diff). All
-//!   answers are pages and are limited to what their [`Viewer`] may see. [`feed`](Reader::feed)
-//!   returns all changes in order, from a [`Position`] on. [`ask`] parses queries of commands, and
-//!   [`json`] formats answers.
+//!   [`znode_at`](Reader::znode_at), [`tree_at`](Reader::tree_at) and [`diff`](Reader::diff). Long
+//!   answers are divided into pages. An answer contains only data that its [`Viewer`] may see.
+//!   [`feed`](Reader::feed) returns all changes in order, from a [`Position`] on. [`ask`] parses
+//!   queries of commands, and [`json`] formats answers.
 //!
 //! ```text
-//! <dir>/index/          rows in sled: where blocks, runs and eras are, and how far they are valid
+//! <dir>/index/          rows in sled: positions of blocks, runs and eras; end of valid data
 //! <dir>/changes.<n>     blocks of changes and long contents
-//! <dir>/run.<n>         which blocks hold a path, a session, an identity
-//! <dir>/base.<n>        znodes that an era begins with
+//! <dir>/run.<n>         blocks with changes to a path, in a session or by an identity
+//! <dir>/base.<n>        initial znodes of an era
 //! ```
 //!
 //! An *era* is a range without a gap. If transactions were missed because a snapshot from the
 //! leader replaced the log, the next era begins, and answers show the hole ([`Extent`]).
 //!
-//! The records are defined in `proto/history.proto` ([`record::DEFINITION`]). The crate uses files,
-//! but no clocks, threads or sockets; the time is an argument.
+//! The records are defined in `proto/history.proto` ([`record::DEFINITION`]). The crate uses files
+//! but does not use clocks, threads or sockets. The time is an argument.
 
 mod answers;
 mod error;

@@ -15,14 +15,14 @@ pub(crate) const POSTINGS_CHUNK: usize = 2048;
 
 /// Size of a page in a sorted file, before compression, bytes.
 pub(crate) const PAGE_BYTES: usize = 8 << 10;
-/// Maximum accepted size of a frame, bytes: a block, or a page with one entry of the maximum size.
+/// Maximum accepted size of a frame, bytes. A longer frame is treated as corrupted.
 pub(crate) const FRAME_BYTES_MAX: usize = 256 << 20;
-/// Size of znodes that are sorted in memory before they are written to a file, bytes.
+/// Size of entries that a sorter collects in memory before it writes them to a file, bytes.
 pub(crate) const SORT_BYTES: usize = 8 << 20;
 
 /// Number of decoded blocks that readers cache.
 pub(crate) const CACHED_BLOCKS: usize = 64;
-/// Number of pages that one step of a merge reads.
+/// Number of pages that one step of a merge or a trim reads.
 pub(crate) const STEP_PAGES: usize = 16;
 
 /// Number of keys of a run that are written before the thread yields. Writing them takes tens of
@@ -49,8 +49,8 @@ pub(crate) const FEED_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of blocks that one page of a feed reads.
 pub(crate) const FEED_BLOCKS_MAX: usize = 64;
 
-/// Number of znodes for which the permissions of a feed's reader are remembered, both at the change
-/// and now.
+/// Maximum number of znodes for which the permissions of a feed's reader are remembered. The limit
+/// applies separately to past and to current permissions.
 pub(crate) const MEMORY_PATHS_MAX: usize = 4096;
 /// Maximum number of new blocks that are read to check which remembered permissions are still
 /// valid.
@@ -62,9 +62,9 @@ pub(crate) const MEMORY_BLOCKS_MAX: u64 = 16;
 pub struct Shape {
     /// Number of changes in a block, which is read as a whole.
     pub block_changes: usize,
-    /// Number of closed blocks whose keys are in memory before they become a run.
+    /// Number of closed blocks whose keys are in memory before the keys are written to a run.
     pub run_blocks: u64,
-    /// Number of runs on one level that are merged into one on the next level.
+    /// Number of runs on one level that are merged into one run on the next level.
     pub runs_merged: usize,
     /// Size after which the next file of changes begins, bytes. Old changes are dropped as whole
     /// files, and equal contents are stored once per file.

@@ -14,7 +14,8 @@
 //! - `Recorder`: input of the change history (feature `history`).
 //! - [`Schedule`]: the thread and the time for each piece of work.
 //!
-//! These functions wait only for short locks. Time is an argument.
+//! Apart from file operations, this crate waits only for locks that are held briefly. The current
+//! time is passed as an argument.
 
 mod clients;
 mod disk;

@@ -63,7 +63,7 @@ pub struct Started<D: Disk> {
 }
 
 impl<D: Disk> StartFiles<D> {
-    /// Loads the files without changing them.
+    /// Recovers the tree from the files with `recover`, which may remove or rename files.
     ///
     /// # Errors
     /// If `recover` fails.
@@ -72,7 +72,7 @@ impl<D: Disk> StartFiles<D> {
         recover(&self.disk, &self.dirs, recovery, tree)
     }
 
-    /// Begins with the recovered tree. Records that an earlier process wrote without a sync are
+    /// Starts with the recovered tree. Records that an earlier process wrote without a sync are
     /// valid from here on, so they are made durable first.
     ///
     /// # Errors
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(write_all(&mut started), [Zxid::ZERO]);
     }
 
-    /// Otherwise a power failure could leave a log with a gap that only this snapshot bridges.
+    /// If the snapshot got its name earlier, a power failure could leave a log with a gap.
     #[test]
     fn a_snapshot_gets_its_name_after_everything_in_it_is_in_the_log() {
         let dir = tempfile::tempdir().unwrap();
@@ -296,13 +296,13 @@ mod tests {
         started.snapshots.request_snapshot(SnapshotReason::Operator);
         until_whole(&mut started);
         append(&mut started.history, SessionId(7), Zxid(1));
-        // Still not on disk.
+        // The transaction is still not on disk.
         let step = started.snapshots.step(&*started.state, 1, || 0, || ());
         assert!(step.unwrap().is_none() && started.snapshots.waits_for_log() && !named(1));
         started.history.commit().unwrap();
         assert_eq!(write_all(&mut started), [Zxid(1)]);
         assert!(named(1));
-        // A snapshot that waits ends with its role.
+        // A snapshot that waits for the log is abandoned when its role ends.
         started.state.tree_mut().raise_last_zxid(Zxid(2));
         started.snapshots.request_snapshot(SnapshotReason::Operator);
         until_whole(&mut started);

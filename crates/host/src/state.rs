@@ -43,7 +43,7 @@ impl ServerState {
         }
     }
 
-    /// Creates a new session with its id and starts its clock.
+    /// Creates a session with a new id, whose timeout starts at `now_ms`.
     pub fn new_session(&self, new: NewSession, now_ms: i64) -> SessionId {
         let next_id = || self.session_ids.lock().next();
         new.begin(self, now_ms, next_id)
@@ -62,9 +62,9 @@ impl ServerState {
         self.sessions.lock().touch_here(session, timeout_ms, now_ms)
     }
 
-    /// Handles requests of a connection during one shared hold of the tree. Returns `None` if the
-    /// connection has ended. In that case its server's role may be over, and the tree may contain
-    /// data that was never committed.
+    /// Calls `take` to handle requests of a connection while the tree is locked for reading.
+    /// Returns `None` if the connection has ended. In that case its server's role may be over, and
+    /// the tree may contain data that was never committed.
     pub fn take_requests(
         &self,
         connection: &impl SharedConnection,
@@ -141,7 +141,7 @@ impl State for ServerState {
     }
 }
 
-/// An exclusive hold of the tree that lets waiting readers run first when it ends.
+/// Exclusive lock of the tree. When it is dropped, the lock is handed to a waiting thread.
 struct FairGuard<'a>(Option<RwLockWriteGuard<'a, Tree>>);
 
 impl Deref for FairGuard<'_> {

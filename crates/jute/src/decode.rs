@@ -6,13 +6,14 @@ use crate::{DecodeError, Reader, Str};
 
 /// Value that can be decoded from its jute encoding.
 pub trait Decode: Sized {
-    /// Length of the shortest value of this type. It limits the memory that a vector reserves.
+    /// Length of the shortest encoding of this type, in bytes. A vector reserves memory only for as
+    /// many elements of this length as the remaining bytes can contain.
     const MIN_BYTES: usize;
 
     /// Decodes one value. Further bytes remain in the reader.
     ///
     /// # Errors
-    /// If the bytes end early, or a length or value is out of range.
+    /// If the bytes end early, a length or value is out of range, or a null is not permitted.
     fn decode(input: &mut Reader) -> Result<Self, DecodeError>;
 }
 

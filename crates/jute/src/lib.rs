@@ -26,7 +26,7 @@
 //!
 //! Source: BinaryInputArchive, BinaryOutputArchive.
 
-// These bytes come from outside: no length of theirs may cause a panic.
+// The bytes come from other processes and from files, so no length in them may cause a panic.
 #![warn(clippy::indexing_slicing)]
 
 mod decode;

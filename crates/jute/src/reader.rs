@@ -13,7 +13,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits for a value of `jute.maxbuffer` and an extra size.
+    /// Returns the limits for a value of `jute.maxbuffer` and an extra size, both in bytes.
     ///
     /// The sum saturates at 2^31-1. Source: BinaryInputArchive.checkLength.
     pub fn from_max_buffer(max_buffer: usize, extra: usize) -> Self {
@@ -73,7 +73,7 @@ impl Reader {
         self.remaining() == 0
     }
 
-    /// Returns all bytes that have not been read, shared.
+    /// Returns all bytes that have not been read, without copying them.
     pub fn rest(&self) -> Bytes {
         self.bytes.slice(self.at..)
     }
@@ -120,7 +120,7 @@ impl Reader {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// Reads the next `len` bytes, shared.
+    /// Reads the next `len` bytes without copying them.
     pub fn take(&mut self, len: usize) -> Result<Bytes, DecodeError> {
         if len > self.remaining() {
             return Err(self.truncated(len));
@@ -149,8 +149,8 @@ impl Reader {
         Ok(self.buffer()?.map(text::decode))
     }
 
-    /// Works like [`Self::string`], for a string that is likely to be `expected`. If it is, the
-    /// result does not share the bytes.
+    /// Works like [`Self::string`], for a string that is likely to be `expected`. If the string is
+    /// `expected`, the result is the static text and does not share the bytes.
     pub fn string_likely(&mut self, expected: &'static str) -> Result<Option<Str>, DecodeError> {
         let is_expected = expected.len() <= self.limits.field_bytes_max
             && self

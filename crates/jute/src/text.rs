@@ -16,8 +16,8 @@ pub fn decode(bytes: Bytes) -> Str {
 
 /// Decodes malformed UTF-8. Java replaces an encoded surrogate (`ED A0..BF xx`) with one U+FFFD,
 /// and Rust with three. The server itself writes encoded surrogate pairs for characters above
-/// U+FFFF, which must be decoded to the two characters that Java would see. A surrogate that is
-/// truncated after two bytes also becomes one U+FFFD.
+/// U+FFFF, which must be decoded to two U+FFFD, as in Java. A surrogate that is truncated after two
+/// bytes also becomes one U+FFFD.
 fn decode_lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -33,7 +33,8 @@ fn decode_lossy(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns the bytes before the first encoded surrogate, and those from its start on.
+/// Splits the bytes at the start of the first encoded surrogate. Returns `None` without a
+/// surrogate.
 fn split_at_surrogate(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = bytes.windows(2).position(begins_surrogate)?;
     bytes.split_at_checked(at)

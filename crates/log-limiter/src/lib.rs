@@ -1,8 +1,9 @@
 //! Limits for log lines that any peer can cause.
 //!
-//! Every log line that a peer can cause without a proven identity passes through a [`LogLimiter`],
-//! with [`limited`]. The next line of the same limiter contains the number of suppressed lines. If
-//! there is no such line, [`report_suppressed`] logs the number after the minute has ended.
+//! Every log line that a peer can cause without a proven identity is logged with [`limited`], which
+//! passes it through a [`LogLimiter`]. The next admitted line of the limiter contains the number of
+//! suppressed lines. If there is no such line, [`report_suppressed`] logs the number after the
+//! minute has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,10 +14,10 @@ use parking_lot::Mutex;
 /// Period for which a limiter counts lines.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Limiter that admits a number of lines per minute and counts the others.
+/// Limiter that admits at most [`LogLimiter::LINES_MAX`] lines per minute and counts the others.
 #[derive(Debug)]
 pub struct LogLimiter {
-    /// Name of the limited lines.
+    /// Name of the place that logs the limited lines.
     place: &'static str,
     window: Mutex<Window>,
 }
@@ -28,7 +29,8 @@ struct Window {
     suppressed: Option<Arc<AtomicU64>>,
 }
 
-/// Number of lines that a limiter has suppressed and that have not been reported yet.
+/// Lines that a limiter has suppressed within one minute. `count` is the number of lines that have
+/// not been reported yet.
 #[derive(Debug, Clone)]
 struct Suppressed {
     place: &'static str,
@@ -36,13 +38,13 @@ struct Suppressed {
     count: Arc<AtomicU64>,
 }
 
-/// Suppressed lines of all limiters, at most one entry per limiter.
+/// Suppressed lines of all limiters, at most one entry per limiter and minute.
 static SUPPRESSED: Mutex<Vec<Suppressed>> = Mutex::new(Vec::new());
 
 /// Logs a line that any peer can cause: `limited!(warn, %peer, "no handshake")`. Each place in the
 /// code has a separate limiter. `limited!(in limiter => warn, ...)` uses the given limiter instead.
-/// The limiter suppresses lines above [`LogLimiter::LINES_MAX`] per minute, and the field
-/// `left_out` contains their number.
+/// The limiter suppresses lines above [`LogLimiter::LINES_MAX`] per minute. The field `left_out` of
+/// the next admitted line contains the number of suppressed lines.
 #[macro_export]
 macro_rules! limited {
     (in $limiter:expr => $level:ident, $($line:tt)+) => {
@@ -58,15 +60,16 @@ macro_rules! limited {
     }};
 }
 
-/// Reports the lines that were suppressed in minutes that have ended, with one line per limiter. A
-/// server calls this function every few seconds.
+/// Logs the number of lines that were suppressed in minutes that have ended, with one line per
+/// limiter. A server calls this function every few seconds.
 pub fn report_suppressed() {
     report(due(&mut SUPPRESSED.lock(), Instant::now()));
 }
 
-/// Reports all lines that have been suppressed so far. A server calls this function when it stops.
+/// Logs the number of all lines that have been suppressed so far and not reported yet. A server
+/// calls this function when it stops.
 pub fn report_all_suppressed() {
-    // The limiters may still be counting.
+    // The entries stay in the list, because their limiters may still be counting.
     let all = SUPPRESSED.lock().clone();
     report(all);
 }
@@ -77,8 +80,8 @@ fn due(suppressed: &mut Vec<Suppressed>, now: Instant) -> Vec<Suppressed> {
     suppressed.extract_if(.., is_over).collect()
 }
 
-/// Reports the suppressed lines. The list must not be locked, because the reader of the log may be
-/// slow.
+/// Logs the number of suppressed lines of each entry. The caller must not hold the lock of
+/// [`SUPPRESSED`], because a slow reader of the log can block this call.
 fn report(suppressed: Vec<Suppressed>) {
     for Suppressed { place, count, .. } in suppressed {
         let left_out = count.swap(0, Ordering::Relaxed);
@@ -96,7 +99,8 @@ impl LogLimiter {
     /// Maximum number of lines admitted per minute.
     pub const LINES_MAX: u32 = 10;
 
-    /// Creates a limiter for this place in the code, which the report of suppressed lines names.
+    /// Creates a limiter. `place` names the code that logs the lines, for the report of suppressed
+    /// lines.
     pub const fn of(place: &'static str) -> Self {
         let window = Window {
             began: None,
@@ -109,8 +113,8 @@ impl LogLimiter {
         }
     }
 
-    /// Returns the number of lines suppressed since the last admitted line, or `None` if this line
-    /// must be suppressed.
+    /// Counts a line. Returns `None` if the line must be suppressed, otherwise the number of
+    /// suppressed lines that have not been reported yet.
     pub fn admit(&self) -> Option<u64> {
         self.admit_at(Instant::now(), &SUPPRESSED)
     }

@@ -10,7 +10,8 @@ pub struct LocalDates {
 }
 
 impl LocalDates {
-    /// Creates a formatter for the time zone in `TZ` or of this machine. The fallback is UTC.
+    /// Creates a formatter for the time zone in `TZ` or, if `TZ` is not set, for the time zone of
+    /// this machine. The fallback is UTC.
     pub fn of_this_machine() -> Self {
         Self {
             zone: TimeZone::try_system().unwrap_or(TimeZone::UTC),

@@ -3,15 +3,16 @@
 //! * [`Metrics`] counts and measures. One table contains every metric.
 //! * [`audit`] creates the lines of the audit log.
 //! * [`log_levels`] contains the levels of the log, which can change at runtime.
-//! * [`role`] is the role of a member in its ensemble. The code that drives the role updates it.
+//! * [`role`] contains the role of a member in its ensemble. The code that runs the member updates
+//!   the role.
 //! * [`view`] is the interface to the server. The server implements [`view::View`].
 //! * [`fourlw`] answers the four-letter words from such a view.
 //! * [`threads`] lists the threads of the process.
 //! * [`traces`] records the stages of sampled writes.
 //! * [`usage`] sums up the requests of clients. [`slow`] keeps slow requests.
 //!
-//! This crate does not influence the behaviour of a server. It reads no clocks and receives the
-//! time from its callers.
+//! This crate does not influence the behaviour of a server. It does not read clocks but receives
+//! the time from its callers.
 
 pub mod audit;
 mod counters;

@@ -21,7 +21,7 @@ pub struct Flags {
     pub properties: SystemProperties,
     /// Findings about the shell files.
     pub findings: Vec<Finding>,
-    /// Lines with flags, so that a finding can name the file and the line.
+    /// Places of the flags, so that a finding can name the file and the line.
     places: Vec<Origin>,
 }
 
@@ -120,7 +120,7 @@ fn command(path: &Path, line: u32) -> Finding {
         )
 }
 
-/// Reads a file if it exists.
+/// Reads a regular file. Returns `None` if the file does not exist.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => {

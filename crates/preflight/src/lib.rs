@@ -104,7 +104,8 @@ pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> 
     }
 }
 
-/// Reports a directory or a pipe in the place of zoo.cfg. Opening a pipe could block indefinitely.
+/// Returns a finding if zoo.cfg is not a regular file. Opening a pipe, for example, could block
+/// indefinitely.
 fn not_a_file(path: &Path) -> Option<Finding> {
     let metadata = path.metadata().ok()?;
     let fault = Finding::new(

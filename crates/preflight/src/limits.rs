@@ -12,7 +12,7 @@ use storage::{Compression, SnapshotFile};
 use crate::data::DataSummary;
 use crate::finding;
 
-/// Limit of file descriptors below which no capacity remains for clients.
+/// Minimum limit of file descriptors that is accepted without a warning.
 const FILES_FEW: u64 = 4096;
 /// Number of file descriptors that a server needs for members and files, in addition to its
 /// clients.
@@ -52,7 +52,7 @@ pub(crate) fn examine(
     findings
 }
 
-/// Checks the limit of file descriptors. The server raises it as far as the system permits.
+/// Checks the hard limit of file descriptors, to which the server raises its limit.
 fn files(config: &Config) -> Option<Finding> {
     let (_, most) = Resource::NOFILE.get().ok()?;
     let limits = &config.limits;
@@ -116,7 +116,8 @@ pub(crate) fn available_memory() -> Option<u64> {
     Some(of_group().map_or(of_machine, |of_group| of_group.min(of_machine)))
 }
 
-/// Returns the available memory of a control group that has its own limit.
+/// Returns the available memory of the control group, in bytes. Returns `None` if the group does
+/// not have a limit.
 fn of_group() -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         let path = Path::new("/sys/fs/cgroup").join(name);

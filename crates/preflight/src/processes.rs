@@ -43,13 +43,13 @@ const LISTEN: &str = "0A";
 /// Running processes that use the data or the ports.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
-    /// Processes that have opened a file below the directories for writing.
+    /// Processes that have opened a file in the data directories for writing.
     pub(crate) holders: Vec<Process>,
     /// Servers that were started with the checked zoo.cfg.
     pub(crate) own: Vec<Process>,
-    /// Whether there is a server that is in neither list.
+    /// Whether a server uses a data directory although both lists are empty.
     pub(crate) has_hidden_holder: bool,
-    /// Process of each socket.
+    /// Process of each socket, by the socket's inode.
     sockets: BTreeMap<u64, Process>,
     /// Addresses, ports and inodes of the listening sockets.
     listening: Vec<(IpAddr, u16, u64)>,
@@ -117,7 +117,7 @@ impl Processes {
         known.ok_or(is_taken)
     }
 
-    /// Returns whether any server is running.
+    /// Returns whether a server that uses the data or the checked zoo.cfg is running.
     pub(crate) fn has_server(&self) -> bool {
         !self.holders.is_empty() || !self.own.is_empty() || self.has_hidden_holder
     }
@@ -184,8 +184,7 @@ fn serves(process: &Path, config: &Path) -> bool {
         })
 }
 
-/// Returns whether the command is `java ... org.apache.zookeeper.server.quorum.QuorumPeerMain FILE`
-/// or `zoarium server ... FILE`.
+/// Returns whether the command is `zoarium server ...` or contains one of [`JAVA_CLASSES`].
 fn is_command_of_server(words: &[&str]) -> bool {
     let program = words
         .first()
@@ -224,8 +223,8 @@ fn name_of(id: u32) -> String {
 
 /// Returns whether a Zoarium server holds the lock, or a pid file names a running server.
 fn is_held(dir: &Path) -> bool {
-    // The shared lock is held only briefly. It creates no file, and two concurrent checks do not
-    // disturb each other.
+    // The shared lock is held only briefly. The check does not create a file, and two concurrent
+    // checks do not disturb each other.
     let is_locked = File::open(dir.join(LOCK_FILE))
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
     let id = fs::read_to_string(dir.join(PID_FILE)).unwrap_or_default();

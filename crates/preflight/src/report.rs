@@ -46,7 +46,8 @@ pub struct Report {
     pub config: PathBuf,
     /// Verdict on the findings.
     pub verdict: Verdict,
-    /// Findings, most severe first. Findings of zoo.cfg are in the order of its lines.
+    /// Findings, most severe first. Within a severity, findings of zoo.cfg come first, in the order
+    /// of its lines.
     pub findings: Vec<Finding>,
     /// Points of the security checklist. Empty unless the caller requested it.
     pub security: Vec<ChecklistItem>,

@@ -9,11 +9,12 @@ use config::finding::{Finding, Severity};
 use crate::data::number;
 use crate::finding;
 
-/// Number of days before its expiry from which on a certificate is reported.
+/// Remaining validity, in days, below which a certificate is reported.
 const DAYS_AHEAD: i64 = 30;
 const DAY_S: i64 = 86_400;
 
-/// Loads all stores as a start does.
+/// Loads all stores as a start does. Reports an unusable store, and certificates that have expired
+/// or expire soon.
 pub(crate) fn examine(config: &Config, now: SystemTime) -> Vec<Finding> {
     let ends = match server::start_checks::check_stores(config) {
         Ok(ends) => ends,

@@ -54,7 +54,8 @@ pub mod perms {
     pub const ALL: i32 = 31;
 }
 
-/// An ACL entry as a client sent it, in which any part may be null. It is encoded like [`Acl`].
+/// An ACL entry as a client sent it, in which scheme and id may be null. It is encoded like
+/// [`Acl`].
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord)]
 pub struct RequestAcl {
     /// Permissions, as bits of [`perms`].
@@ -133,7 +134,7 @@ pub struct StatPersisted {
     pub cversion: i32,
     /// Number of ACL changes.
     pub aversion: i32,
-    /// Session id, the mark of a container or TTL znode, or 0.
+    /// Id of the session that owns the znode, the mark of a container or TTL znode, or 0.
     pub ephemeral_owner: i64,
     /// Zxid of the last creation or deletion of a child.
     pub pzxid: i64,

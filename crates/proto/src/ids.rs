@@ -53,8 +53,8 @@ impl Zxid {
         Self(self.0.wrapping_add(1))
     }
 
-    /// Returns whether a log that begins with `next` is complete after a snapshot that ends with
-    /// this zxid. Recovery uses the same rule.
+    /// Returns whether a log that begins with `next` continues a snapshot that ends with this zxid
+    /// without a gap. Recovery uses the same rule.
     pub fn is_followed_by(self, next: Self) -> bool {
         next == self.next() || (next.epoch() > self.epoch() && next.counter() == 1)
     }
@@ -71,8 +71,8 @@ impl fmt::Display for Zxid {
 pub struct Epoch(pub i64);
 
 impl Epoch {
-    /// Returns the epoch for packets with 32 bits, which is the lower half. It suffices for every
-    /// epoch in a zxid. Source: Learner.registerWithLeader (`putInt((int) epoch)`).
+    /// Returns the lower 32 bits, for packets whose epoch has 32 bits. They suffice for every epoch
+    /// in a zxid. Source: Learner.registerWithLeader (`putInt((int) epoch)`).
     pub fn lower_half(self) -> i32 {
         ((self.0.cast_unsigned() & 0xffff_ffff) as u32).cast_signed()
     }
@@ -141,7 +141,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Number that a client gives a request. Values up to 0 are reserved.
+/// Number that a client assigns to a request. Values up to 0 are reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Xid(pub i32);
 

@@ -1,7 +1,7 @@
 //! ZooKeeper's records, ids, opcodes and error codes, without any behaviour.
 //!
-//! * [`OpCode`] is the single table of operations with the columns of [`op`], [`ErrorCode`] the single
-//!   table of errors.
+//! * [`OpCode`] is the only table of operations, with the columns of [`op`]. [`ErrorCode`] is the
+//!   only table of errors.
 //! * [`request`] and [`response`] contain the requests of clients and the replies, [`watch`] the
 //!   events.
 //! * [`txn`] contains transactions, which are proposed, logged and applied.
@@ -9,13 +9,13 @@
 //!   and [`notification`] the messages of an election connection.
 //! * [`quorum`] decides which sets of servers are quorums.
 //! * [`health`] decides whether an ensemble is healthy.
-//! * [`data`] contains shared data: ACLs, Stat.
+//! * [`data`] contains data structures that several records share, such as ACLs and `Stat`.
 //! * [`position`] contains positions of changes for readers of the change history.
 //! * [`Secret`] and [`Hidden`] contain data that must not be logged.
 //!
 //! Source: zookeeper.jute, and the classes that each module names.
 
-// These bytes come from outside: no length of theirs may cause a panic.
+// The bytes come from other processes, so a wrong length in them must not cause a panic.
 #![warn(clippy::indexing_slicing)]
 
 mod client;

@@ -9,7 +9,8 @@ use crate::Zxid;
 pub struct Position {
     /// Zxid of the transaction.
     pub zxid: Zxid,
-    /// Index of the change in the transaction; `u32::MAX` for the last change.
+    /// Index of the change that the position follows; `u32::MAX` if it is the transaction's last
+    /// change.
     pub index: u32,
 }
 

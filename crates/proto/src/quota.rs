@@ -44,7 +44,7 @@ impl QuotaText {
         let mut found = Self::new(Self::NONE, Self::NONE);
         for pair in text.split([',', ';']).filter(|pair| !pair.is_empty()) {
             let (key, rest) = pair.split_once('=')?;
-            // The value ends at a second `=`, which makes old readers fail on purpose.
+            // The value ends at a second `=`, which writers add so that old readers fail.
             let value = match rest.split('=').next() {
                 None | Some("") => Self::NONE,
                 Some(value) => value.parse().ok()?,

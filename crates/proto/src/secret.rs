@@ -18,8 +18,8 @@ const HIDDEN: &str = "(hidden)";
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
-/// A field of a record that contains a password, credentials or a token. It shares the bytes of its
-/// frame, so it is not overwritten.
+/// A field of a record that contains a password, credentials or a token. It shares the bytes of the
+/// received frame, so the bytes are not overwritten when it is dropped.
 #[derive(Clone)]
 pub struct Hidden<T>(T);
 
@@ -59,7 +59,7 @@ impl fmt::Debug for Secret {
 pub struct LateSecret(Arc<RwLock<Option<Secret>>>);
 
 impl LateSecret {
-    /// Replaces the secret.
+    /// Sets the secret, or removes it if `secret` is `None`.
     pub fn set(&self, secret: Option<Secret>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secret;
     }
@@ -85,7 +85,7 @@ impl<T> Hidden<T> {
         &self.0
     }
 
-    /// Returns the field by value, to be passed on.
+    /// Returns the field by value. Do not log it.
     pub fn into_exposed(self) -> T {
         self.0
     }

@@ -8,7 +8,8 @@
 //!            <--------   success, and a proof that this side knows the password, too
 //! ```
 //!
-//! With Kerberos (`kerberos`), the tokens are GSSAPI tokens, and the success contains no token.
+//! With Kerberos (`kerberos`), the tokens are GSSAPI tokens, and the packet that reports success
+//! does not contain a token.
 //!
 //! On the quorum port, the login comes first. On the election port, it comes after the hello. Each
 //! token is in a packet: magic i64, status i32, token (length i32, bytes). Bytes that do not begin
@@ -36,12 +37,12 @@ use self::packet::{
     ERROR, IN_PROGRESS, MAGIC, MAGIC_BYTES, ReceivedBytes, SUCCESS, expect_magic, read_rest, write,
 };
 
-/// Maximum length of a token. It exceeds the limits of both sides of DIGEST-MD5.
+/// Maximum length of a token, bytes. Neither side of DIGEST-MD5 accepts longer tokens.
 const TOKEN_BYTES_MAX: usize = 4096;
 
-/// Time within which a login must begin. A peer that logs in begins immediately after its hello. If
-/// logins are optional, a peer that is silent for this time is treated as a peer that does not log
-/// in. Java waits for the duration of `syncLimit`.
+/// Time for a login to begin if logins are optional. A peer that is silent for this time is treated
+/// as a peer that does not log in. A peer that logs in begins without delay. Java waits for the
+/// duration of `syncLimit`.
 const LOGIN_BEGINS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Rules for logins between members.
@@ -148,10 +149,11 @@ impl QuorumAuth {
     }
 
     /// Accepts the login on an incoming connection, from which `ahead` has already been read.
-    /// Returns the bytes that follow the login.
+    /// Returns the bytes that were read but do not belong to a login.
     ///
     /// # Errors
-    /// If the login fails, or a required login is missing. The connection must then be closed.
+    /// If a required login fails or is missing, or if the connection breaks before the login. The
+    /// connection must then be closed.
     pub(crate) async fn admit<S>(
         &self,
         stream: &mut S,
@@ -244,7 +246,8 @@ where
     }
 }
 
-/// Runs the exchange after the first magic. Returns the authenticated user.
+/// Runs the exchange on the listening side, after the magic of the first packet has been read.
+/// Returns the authenticated user.
 async fn exchange<R, W>(
     input: &mut R,
     output: &mut W,

@@ -1,5 +1,5 @@
-//! Connections between the members of an ensemble: elections (`mesh`), both sides of the quorum
-//! port (`peer`), and the logins on both (`auth`).
+//! Connections between the members of an ensemble: for elections (`mesh`) and on both sides of the
+//! quorum port (`peer`), and the logins on all of them (`auth`).
 //!
 //! ```text
 //!  core thread:  replica --Effect--> MemberPorts --orders--> tasks of mesh and peer

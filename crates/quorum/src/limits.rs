@@ -23,17 +23,17 @@ pub(crate) const PEER_READ_BYTES: usize = 64 << 10;
 /// learner in 20 bytes.
 pub const INTRODUCTION_BYTES_MAX: usize = 4 << 10;
 
-/// Number of bytes of packets that are combined in one write to another member.
+/// Maximum number of bytes of packets that are combined in one write to another member.
 pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
 
-/// Number of bytes that may wait for a slow member. Above this number, the member is disconnected,
-/// and starts again with the data that it has. The log with which it is synchronised is not
-/// included, because its size depends on the missing transactions, and the leader has it in memory
-/// anyway. While a snapshot is sent, the size of the tree is not included either, because new
-/// proposals wait after it. Both allowances shrink as the data is written.
+/// Number of bytes that may wait for a slow member. Above this number, the member is disconnected
+/// and must synchronise again. The packets that synchronise the member are not counted, because
+/// their size depends on the transactions that it lacks. For a snapshot, the limit is also raised
+/// by the size of the tree, because new proposals wait until the snapshot is written. Both
+/// allowances shrink as the data is written.
 pub const PEER_QUEUE_BYTES_MAX: usize = 32 << 20;
 
-/// Maximum number of concurrent connections from learners. Ensembles have dozens of them. Each
+/// Maximum number of concurrent connections from learners. Ensembles have dozens of learners. Each
 /// connection needs memory for its buffers.
 pub const LEARNER_LINKS_MAX: usize = 1024;
 

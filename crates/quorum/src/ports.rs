@@ -47,7 +47,7 @@ pub struct MemberPorts {
 }
 
 impl MemberPorts {
-    /// Returns the ports whose peers operators can list.
+    /// Returns the connected learners of each port, for operators.
     pub fn links(&self) -> Vec<LearnerLinks> {
         let observers = self.observers.iter().map(LearnerPort::links);
         observers.chain([self.learners.links()]).collect()
@@ -58,7 +58,8 @@ impl MemberPorts {
         self.elections_ahead.clear();
     }
 
-    /// Releases the permits of handled packets.
+    /// Releases the permits of handled packets. Keeps the permits of observers while many bytes
+    /// wait for the leader.
     pub fn release_read_ahead(&mut self) {
         self.read_ahead.clear();
         let leader = self.leader.as_ref();
@@ -89,7 +90,8 @@ impl MemberPorts {
         }
     }
 
-    /// Converts an event of a connection between members to an input.
+    /// Converts an event of a connection between members to an input. Returns `None` for an event
+    /// of an earlier attempt to reach a leader.
     pub fn translate(&mut self, event: PeerEvent) -> Option<Input> {
         let PeerEvent {
             input,
@@ -254,8 +256,8 @@ fn log_leader_end(event: &LeaderEvent, reason: &PeerError) {
 
 /// Oracle of an ensemble of two.
 ///
-/// A separate task reads the file, so a disk that hangs delays only the oracle's answer, which then
-/// counts as a refusal.
+/// A separate task reads the file, so a disk that hangs delays only the oracle's answer, which is
+/// then treated as a refusal.
 pub(crate) struct OracleWatch {
     pub(crate) runtime: Handle,
     pub(crate) file: Arc<Mutex<OracleFile>>,

@@ -19,7 +19,7 @@ const TREES: &[(usize, Duration)] = &[
 ];
 /// Number of starts of each cache.
 const STARTS: usize = 7;
-/// Number of znodes in each directory, and in each transaction.
+/// Maximum number of files in each directory. One transaction creates a directory and its files.
 const FILES: usize = 999;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -113,8 +113,8 @@ async fn take_turns(
     Ok(format!("{taken} {}", elapsed.as_secs_f64()))
 }
 
-/// Runs two candidates. The leader closes its candidate and starts it again when the other
-/// candidate leads.
+/// Measures changes of leader between two clients. In each round, the other client starts a
+/// candidate, and the leader is closed.
 async fn change_leaders(servers: &str, path: &str, rounds: usize) -> Result<String, Failure> {
     let clients = [connect(servers).await?, connect(servers).await?];
     let mut leader = LeaderLatch::start(&clients[0], path, "")?;

@@ -30,7 +30,7 @@ const CACHED: usize = 500;
 /// Time without a change of the members of a set.
 const QUIET_TIME: Duration = Duration::from_millis(50);
 
-/// Number of uses, and their time.
+/// Number of uses, and the elapsed time.
 type Counted = (u64, Duration);
 
 #[tokio::main(flavor = "current_thread")]
@@ -221,7 +221,7 @@ impl Uses<'_> {
         let scope = match name {
             "cache" => CacheScope::Subtree,
             "node-cache" => CacheScope::Node,
-            // Like the other program, this one reads only the names.
+            // Like kazoo's ChildrenWatch, this use reads only the names.
             _ => {
                 return self
                     .repeat(async |_| {

@@ -133,7 +133,7 @@ impl DoubleBarrier {
         format!("{}/{READY}", self.queue.directory)
     }
 
-    /// Waits until there are enough members.
+    /// Joins as a member, and waits until there are enough members.
     ///
     /// # Errors
     /// If the session has ended, or a server refuses a request.
@@ -174,8 +174,8 @@ impl DoubleBarrier {
         }
     }
 
-    /// Opens the barrier. Returns `None` if the barrier is already open, or if its directory is
-    /// missing.
+    /// Opens the barrier, and returns the zxid of the opening. Returns `None` if the barrier is
+    /// already open, or if its directory is missing.
     async fn open(&self) -> Result<Option<i64>> {
         let (client, ready) = (&self.queue.client, self.ready());
         let kind = Create::persistent();
@@ -188,7 +188,7 @@ impl DoubleBarrier {
         }
     }
 
-    /// Removes the last member, and closes the barrier if it is still open since `opened`.
+    /// Removes the last member, and closes the barrier if the transaction `opened` opened it.
     ///
     /// One transaction does both. A new member would otherwise find the barrier open.
     async fn close_with(&self, entry: QueueEntry, opened: i64) -> Result<()> {
@@ -207,8 +207,8 @@ impl DoubleBarrier {
         Ok(stat.is_some_and(|stat| stat.czxid == opened))
     }
 
-    /// Closes the barrier if it is still open since `opened`. The next round may already have
-    /// opened it again.
+    /// Closes the barrier if the transaction `opened` opened it. The next round may already have
+    /// closed it and opened it again.
     ///
     /// The write makes the version unique to this caller, so the deletion cannot affect a later
     /// znode.
@@ -243,7 +243,7 @@ impl DoubleBarrier {
 pub struct Inside {
     barrier: DoubleBarrier,
     entry: QueueEntry,
-    /// Transaction that opened the barrier for this round.
+    /// Zxid of the transaction that opened the barrier for this round.
     opened: i64,
 }
 
@@ -300,7 +300,7 @@ impl Inside {
 const READY: &str = "ready";
 const MEMBER: &str = "member";
 
-/// Waits until a znode changes or is deleted. A missing znode is not watched.
+/// Waits until a znode changes or is deleted. Returns immediately if the znode is missing.
 async fn wait_for_change(client: &Client, path: &str) -> Result<WatchEnd> {
     connected(client).await?;
     watch_ended(client, client.watch_data(path).await).await

@@ -109,7 +109,7 @@ impl Counter {
             .await
     }
 
-    /// Replaces the number with the result of a function. `shown` describes a change in errors.
+    /// Replaces the number with the result of a function. `shown` formats the change for errors.
     async fn change(
         &self,
         result: impl Fn(i64) -> Option<i64>,

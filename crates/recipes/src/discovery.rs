@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::node::{NodeLife, PersistentNode};
 use crate::session::{check_path, child, children_of, data_of};
 
-/// Directory of service instances: `<base>/<name>/<id>`. Each znode exists while the process of its
-/// instance runs.
+/// Directory of service instances: `<base>/<name>/<id>`. The znode of a dynamic instance exists
+/// while the process of the instance runs.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -100,7 +100,7 @@ impl Instance {
         self
     }
 
-    /// Makes the znode remain until it is unregistered.
+    /// Sets the lifetime of the znode.
     #[must_use]
     pub fn with_type(mut self, service_type: ServiceType) -> Self {
         self.service_type = service_type;
@@ -227,7 +227,8 @@ impl ServiceDiscovery {
         children_of(&self.client, &self.base).await
     }
 
-    /// Returns the instances of a service, sorted by id. Skips unreadable instances with a warning.
+    /// Returns the instances of a service, sorted by id. Skips instances that cannot be decoded,
+    /// with a warning.
     ///
     /// # Errors
     /// If the name is invalid, or a server refuses the read.

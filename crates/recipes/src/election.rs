@@ -78,7 +78,7 @@ impl Election {
     }
 }
 
-/// Returns the first candidates in a queue.
+/// Returns the first `max` candidates in a queue, or all of them if there are fewer.
 pub(crate) async fn participants(queue: &Queue, max: usize) -> Result<Vec<Participant>> {
     loop {
         let names = queue.list().await?.unwrap_or_default();

@@ -12,7 +12,7 @@ const END: u8 = 2;
 const ITEM_WORD: &str = "queue-";
 /// Character before and after a due time or an id.
 const SEPARATOR: char = '|';
-/// Length of a priority: a sign and eight digits.
+/// Length of a priority: a sign and eight hexadecimal digits.
 const PRIORITY_LEN: usize = 9;
 
 /// Encodes the contents of one znode. A consumer takes all items of one znode together.
@@ -21,7 +21,7 @@ fn encode(items: &[Bytes]) -> Bytes {
     out.put_u32(VERSION);
     for item in items {
         out.put_u8(ITEM);
-        // A request cannot contain an item of this size.
+        // A request cannot contain an item of 4 GiB or more.
         out.put_u32(u32::try_from(item.len()).unwrap_or(u32::MAX));
         out.put_slice(item);
     }
@@ -105,7 +105,7 @@ impl Naming {
     }
 }
 
-/// Name of an item without its number, and the meaning of its parts.
+/// Parts of an item's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ItemName<'a> {
     /// Name without its number.

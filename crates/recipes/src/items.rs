@@ -20,7 +20,7 @@ use crate::taken_items::{TakenItems, take};
 use crate::wall_clock::now_ms;
 use crate::watched::watch_ended;
 
-/// State that is common to all kinds of queues whose items are locked.
+/// State that all kinds of queues have in common.
 #[derive(Debug)]
 pub(crate) struct Items {
     pub(crate) client: Client,
@@ -103,7 +103,8 @@ impl Items {
         Ok(in_order(&self.list().await?, self.naming).len())
     }
 
-    /// Returns the free items in the order of the queue, and the time until the next item is due.
+    /// Returns the free items that are due, in the order of the queue, and the time until the next
+    /// item is due, if any.
     fn free<'a>(&self, items: &'a [String], locks: &[String]) -> (Vec<&'a str>, Option<Duration>) {
         let locks: HashSet<&str> = locks.iter().map(String::as_str).collect();
         let items = in_order(items, self.naming);
@@ -199,9 +200,10 @@ impl Items {
         }
     }
 
-    /// Waits until there may be a free item because an item was added or a consumer released one.
+    /// Waits until there may be a free item, because an item was added, was released, or became
+    /// due.
     async fn changed(&self) -> Result<()> {
-        // The directory exists as long as this znode does.
+        // The directory of the locks exists as long as this marker.
         let marker = self.markers.get().await?;
         let pass = |error: ClientError| {
             if is_transient(&self.client, &error) {

@@ -49,13 +49,14 @@ pub struct DelayQueue {
 const NANOS_PER_MS: u128 = 1_000_000;
 
 impl DelayQueue {
-    /// Adds an item that consumers can take after this delay, rounded up to ms. With a delay of zero
-    /// they can take it at once.
+    /// Adds an item that consumers can take after this delay, rounded up to ms. With a delay of
+    /// zero, they can take it immediately.
     ///
     /// # Errors
     /// See [`Queue::put`](crate::Queue::put).
     pub async fn put(&self, delay: Duration, item: impl Into<Bytes>) -> Result<()> {
-        // Consumers round their clock down, too. An item without a delay must not wait for the next ms.
+        // The current time is rounded down, as consumers do. Otherwise, an item without a delay
+        // would wait for the next ms.
         let due_ms = now_ms(&self.items.client).saturating_add(ms_rounded_up(delay));
         self.items.put(&due_stem(due_ms), &[item.into()]).await
     }
@@ -168,7 +169,8 @@ impl LockingQueue {
     /// 999.
     ///
     /// # Errors
-    /// See [`Queue::put`](crate::Queue::put). [`Error::Argument`] if the number is greater.
+    /// See [`Queue::put`](crate::Queue::put). [`Error::Argument`] if `priority` is greater than
+    /// 999.
     pub async fn put_first(&self, priority: u16, item: impl Into<Bytes>) -> Result<()> {
         if priority > PRIORITY_MAX {
             let reason = format!("the priority {priority} is greater than {PRIORITY_MAX}");

@@ -15,7 +15,7 @@ use crate::selector::Leadership;
 use crate::session::{check_path, connected, wait_for_either, wait_until_changed};
 
 /// Candidate for leadership, from its start until it is closed or dropped. Once it has become the
-/// leader, it leads until then or until the end of its session.
+/// leader, it leads until it is closed or dropped, or until its session ends.
 ///
 /// When the connection is lost, the candidate immediately stops being the leader. If the session
 /// survives, the candidate keeps its place in the queue and leads again without an election.
@@ -43,8 +43,8 @@ use crate::session::{check_path, connected, wait_for_either, wait_until_changed}
 /// | candidate | create, getChildren, getData | 0 |
 /// | change of leader | delete, getChildren, getData | 1 |
 ///
-/// Source: LeaderLatch. Unlike it, this recipe watches its own znode while it leads, and therefore
-/// detects when an operator deletes the znode.
+/// Source: LeaderLatch. Unlike Curator, this recipe watches its own znode while it leads, and
+/// therefore detects when an operator deletes the znode.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the election"]
 pub struct LeaderLatch {

@@ -163,7 +163,8 @@ impl MultiNonBlockingLease {
         Ok(Self { leases })
     }
 
-    /// Obtains the first free lease, and returns its number, starting at 0.
+    /// Obtains the first free lease, and returns its number, starting at 0. Returns `None` if no
+    /// lease is free.
     ///
     /// # Errors
     /// See [`NonBlockingLease::obtain`].

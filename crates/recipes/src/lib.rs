@@ -18,9 +18,9 @@
 //! | follow a subtree, a znode or its children | [`TreeCache`] |
 //! | find services by name | [`ServiceDiscovery`], [`ServiceProvider`] |
 //! | be visible while alive | [`PersistentNode`], [`GroupMember`], [`Party`] |
-//! | be visible for a while longer | [`PersistentTtlNode`] |
+//! | stay visible for a TTL after the process ends | [`PersistentTtlNode`] |
 //! | see the candidates of an election | [`Election`] |
-//! | do something once in a while | [`NonBlockingLease`], [`MultiNonBlockingLease`] |
+//! | hold a right for a fixed time | [`NonBlockingLease`], [`MultiNonBlockingLease`] |
 //!
 //! Directories and names are compatible with Apache Curator ([`Layout::Curator`]) and, for locks,
 //! with kazoo ([`Layout::Kazoo`]). Programs in other languages can therefore join the same queues.
@@ -42,15 +42,15 @@
 //!   then continues in the next session, as a new contender at the end of the queue. Without
 //!   renewal, a recipe fails at the end of the session.
 //! * [`client::Client::create_protected`] creates the contenders, so a lost answer does not leave
-//!   orphans.
+//!   orphaned znodes.
 //! * A waiter watches only its predecessor. It uses getData, which does not leave a watch on a
 //!   deleted znode.
 //! * Every lock, lease and leadership has a [`Token`] that increases from holder to holder. Only a
 //!   token protects a resource outside of ZooKeeper from a holder that was stopped for longer than
-//!   its session timeout. The resource must refuse a token that is less than the greatest one it
+//!   its session timeout. The resource must refuse a token that is less than the greatest token it
 //!   has seen.
-//! * After a lost connection, nothing is held from that moment on. The place in the queue remains
-//!   while the session lives.
+//! * While the connection is lost, no lock, lease or leadership is certainly held. The place in the
+//!   queue remains while the session lives.
 //! * Every future may be dropped. Dropping a wait or a guard removes the contender from the queue
 //!   in the background.
 //! * The caller sets time limits: `tokio::time::timeout(limit, mutex.acquire())`.

@@ -50,7 +50,7 @@ impl MultiLock {
         Ok(Self { locks })
     }
 
-    /// Waits for each lock in turn.
+    /// Acquires the locks one after the other, and waits for each of them.
     ///
     /// # Errors
     /// See [`Mutex::acquire`]. Locks that were already acquired are released in the background, in

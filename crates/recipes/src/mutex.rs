@@ -12,12 +12,12 @@ use crate::names::{LOCKS, Layout, curator_blockers, ordered};
 use crate::queue_entry::{Queue, QueueEntry, Token, UncertaintyCause};
 use crate::session::{check_path, connected, retry};
 
-/// Data that requests the holder to release the lock.
+/// Data of the holder's znode that requests the release of the lock.
 ///
 /// Source: Curator's Revoker.
 const REVOCATION: &[u8] = b"__REVOKE__";
 
-/// Lock on a directory. Clones share the ownership of locks.
+/// Lock on a directory. Clones share the owners of [`acquire_as`](Self::acquire_as).
 ///
 /// Curator's InterProcessMutex and LeaderSelector and kazoo's Lock can use the same queue if their
 /// names have the same layout.
@@ -75,7 +75,7 @@ impl Mutex {
         })
     }
 
-    /// Sets the layout of the names, for other libraries.
+    /// Sets the layout of the names, for compatibility with other libraries.
     ///
     /// ```
     /// # tests::documented(async |client| {
@@ -124,8 +124,8 @@ impl Mutex {
     /// clients that take turns.
     ///
     /// One transaction releases the lock and enters the queue, so a turn needs one request fewer.
-    /// If the owner has further guards, the lock stays held and the guard is returned. The owner
-    /// stays the owner.
+    /// If the owner has further guards, the lock stays held and the guard is returned. The returned
+    /// guard has the same owner as `guard`.
     ///
     /// # Errors
     /// See [`acquire`](Self::acquire).
@@ -144,7 +144,7 @@ impl Mutex {
         Ok(LockGuard { entry })
     }
 
-    /// Acquires the lock only if it has no holder or waiters.
+    /// Acquires the lock only if no other contender holds it or waits for it.
     ///
     /// # Errors
     /// See [`acquire`](Self::acquire).
@@ -159,8 +159,8 @@ impl Mutex {
     }
 
     /// Works like [`acquire`](Self::acquire), but succeeds immediately if `owner` already holds the
-    /// lock. The last guard of the owner releases the lock. This `Mutex` and its clones share their
-    /// owners.
+    /// lock. The last guard of the owner releases the lock. Only this `Mutex` and its clones know
+    /// its owners.
     ///
     /// # Errors
     /// See [`acquire`](Self::acquire).
@@ -265,7 +265,8 @@ impl LockGuard {
     }
 
     /// Returns whether the client is connected, in the session that holds the lock. Only
-    /// [`wait_until_uncertain`](Self::wait_until_uncertain) detects that an operator deleted the znode.
+    /// [`wait_until_uncertain`](Self::wait_until_uncertain) detects that an operator deleted the
+    /// znode.
     pub fn is_certain(&self) -> bool {
         self.entry.is_certain()
     }

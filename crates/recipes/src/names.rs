@@ -2,7 +2,7 @@
 //!
 //! A name ends with a word and the number from the server: `_c_…-lock-0000000004`. The number is
 //! signed, has 32 bits, and continues after 2147483647 with -2147483648. This module compares
-//! numbers by their distance from its own number, so the order remains correct at that point.
+//! numbers by their distance from an existing number, so the order remains correct at that point.
 //! Curator and kazoo compare text and fail there, so replace a shared directory before its numbers
 //! reach that point.
 //!

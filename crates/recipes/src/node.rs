@@ -56,8 +56,7 @@ pub(crate) enum NodeLife {
 #[derive(Debug, Clone)]
 enum NodeState {
     Missing,
-    /// The znode exists with this data. This session has created it, unless the znode may belong to
-    /// any client.
+    /// The znode exists with this data. With [`NodeLife::Session`], it belongs to this session.
     There {
         data: Bytes,
         session: SessionId,
@@ -175,13 +174,13 @@ impl Drop for PersistentNode {
     }
 }
 
-/// Znode at the path of a node.
+/// Outcome of an attempt to create the znode of a node.
 enum Found {
-    /// This task has created it with this data.
+    /// This task has created the znode with this data.
     Created(Bytes),
-    /// It existed and is the node's own.
+    /// The znode existed. It belongs to this session, or it may belong to any client.
     Own,
-    /// It belongs to another session.
+    /// The znode belongs to another session.
     Foreign,
 }
 
@@ -254,7 +253,8 @@ impl NodeTask {
         }
     }
 
-    /// Waits until the znode is deleted or its data must change.
+    /// Writes the current data to an own znode if necessary. Then waits until the znode is deleted,
+    /// has another owner, or needs other data.
     async fn watch_znode(&mut self, found: Found, client: &Client, path: &str) -> Result<()> {
         let session = self.client.session_id();
         let data = self.data.borrow_and_update().clone();
@@ -288,7 +288,8 @@ impl NodeTask {
             NodeLife::Session => {
                 let owner = self.client.session_id();
                 let is_own = |_: Option<&Bytes>, stat: &Stat| stat.ephemeral_owner == owner.0;
-                // The watch has not reported a deletion.
+                // If this session created the znode and is connected, the watch would have reported
+                // a deletion.
                 let is_there = matches!(
                     *self.standing.borrow(),
                     NodeState::There { session, .. } if session == owner

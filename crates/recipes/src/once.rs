@@ -27,7 +27,8 @@ pub(crate) enum TxnOutcome {
     /// The transaction was not executed and never will be, because a server refused the operation
     /// with this index, from 0.
     Refused { index: usize, error: ClientError },
-    /// The marker is deleted, usually because its session ended.
+    /// The marker is deleted, usually because its session ended. If `is_known` is true, the
+    /// transaction was not executed. Otherwise, this is unknown.
     Gone { is_known: bool },
 }
 
@@ -205,7 +206,7 @@ impl Markers {
         })
     }
 
-    /// Returns a marker to the unused ones for later use.
+    /// Keeps a marker for later use, unless it is unsettled or must be replaced.
     pub(crate) fn put_back(&self, marker: Marker) {
         if !marker.is_asked && marker.version < VERSION_MAX {
             self.free.lock().push(marker);

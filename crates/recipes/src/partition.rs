@@ -44,7 +44,8 @@ const QUIET_TIME: Duration = Duration::from_secs(30);
 /// After a change of the members, the set is divided again once the members have not changed for a
 /// while. A member receives an item only after its last owner has released it.
 ///
-/// Source: kazoo's SetPartitioner. Unlike it, a member continues in the next session.
+/// Source: kazoo's SetPartitioner. Unlike kazoo's members, this member continues in the next
+/// session.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the pool"]
 pub struct SetPartitioner {
@@ -57,8 +58,8 @@ pub struct SetPartitioner {
 }
 
 impl SetPartitioner {
-    /// Joins the pool in the directory `path`. A background task does the work, so the call requires
-    /// a tokio runtime.
+    /// Joins the pool in the directory `path`. A background task does the work, so the call
+    /// requires a tokio runtime.
     ///
     /// # Errors
     /// If the path is invalid, or an item or the identifier cannot be part of a znode's name.
@@ -80,7 +81,7 @@ impl SetPartitioner {
         })
     }
 
-    /// Sets the time without a change of members after which they divide the set.
+    /// Sets the time without a change of members after which the members divide the set.
     pub fn with_quiet_time(mut self, quiet_time: Duration) -> Self {
         self.quiet_time = quiet_time;
         self
@@ -166,7 +167,7 @@ impl SetPartitioner {
     }
 }
 
-/// Returns the items of one member, or `None` if it is not a member.
+/// Returns the items of the member `own`, or `None` if `members` does not contain `own`.
 fn items_of_member(items: &BTreeSet<String>, members: &[String], own: &str) -> Option<Vec<String>> {
     let first = members.iter().position(|member| member == own)?;
     let share = items.iter().skip(first).step_by(members.len());
@@ -199,8 +200,8 @@ impl Share<'_> {
         self.guards.iter().all(LockGuard::is_certain)
     }
 
-    /// Waits until the members have changed or the holding of an item is uncertain. Work on the items must then
-    /// stop, and the share must be released.
+    /// Waits until the members have changed, or until it is uncertain whether an item is held. Work
+    /// on the items must then stop, and the share must be released.
     pub async fn is_outdated(&self) {
         let waits = self
             .guards

@@ -29,7 +29,8 @@ const WORD: &str = "__party__";
 /// | identifier | data of the znode | part of its name |
 /// | requests of `members` | getChildren, getData for each member | getChildren |
 ///
-/// Source: kazoo's Party and ShallowParty. Unlike these, a member returns in the next session.
+/// Source: kazoo's Party and ShallowParty. Unlike kazoo's members, this member joins again in the
+/// next session.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the pool"]
 pub struct Party {

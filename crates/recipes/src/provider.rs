@@ -24,9 +24,9 @@ pub enum Strategy {
 /// Condition for temporarily not choosing an instance after the application has reported errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DownPolicy {
-    /// Number of errors at which an instance counts as down.
+    /// Number of errors at which an instance is down.
     pub errors: usize,
-    /// Time after the first error at which an instance counts as up again.
+    /// Time after the first error at which the instance is up again.
     pub time: Duration,
 }
 
@@ -60,7 +60,7 @@ impl Default for DownPolicy {
 /// # });
 /// ```
 ///
-/// Cost: see [`TreeCache`]. A choice needs no request.
+/// Cost: see [`TreeCache`]. A choice does not need a request.
 ///
 /// Source: ServiceCache, ServiceProvider, RoundRobinStrategy, RandomStrategy, StickyStrategy,
 /// DownInstancePolicy.
@@ -79,7 +79,7 @@ struct Choices {
     count: usize,
     /// Id of the instance that was chosen last.
     last: Option<String>,
-    /// Number of errors of an instance, and the time of the first one.
+    /// Number of errors of each instance, by id, and the time of its first error.
     errors: HashMap<String, (usize, Instant)>,
 }
 
@@ -137,7 +137,7 @@ impl ServiceProvider {
         self.cache.revisions()
     }
 
-    /// Chooses an instance. Returns `None` if all instances are missing or down.
+    /// Chooses an instance. Returns `None` if there are no instances, or if all of them are down.
     pub fn choose(&self) -> Option<Instance> {
         let mut instances = self.instances();
         let now = Instant::now();

@@ -93,9 +93,9 @@ taken_by_consumers!(PriorityQueue);
 /// ```
 ///
 /// An item is added exactly once, or the call reports that the result is unknown. It is *taken at
-/// least once*: the item stays until its consumer [confirms](TakenItems::confirm) it, and is free again
-/// when the consumer releases it or its session ends. A consumer must therefore tolerate
-/// repetitions, for example by storing the [`Token`](crate::Token).
+/// least once*: the item stays until its consumer [confirms](TakenItems::confirm) it, and is free
+/// again when the consumer releases it or its session ends. A consumer must therefore tolerate
+/// repetitions. The [`Token`](crate::Token) of a later consumer of the item is greater.
 ///
 /// | | requests | notifications |
 /// |---|---|---|

@@ -14,11 +14,11 @@ use crate::watched::{WatchEnd, watch_ended};
 /// Number that increases from holder to holder of a lock or leadership, across sessions, restarts
 /// and elections of the ensemble. It is the czxid of the contender's znode.
 ///
-/// A resource outside ZooKeeper can refuse a token that is less than the greatest one it has seen.
-/// This protects the resource from a holder that was stopped for too long. Inside ZooKeeper, a
-/// transaction that checks the holder's znode has this effect (`LockGuard::check`).
+/// A resource outside ZooKeeper can refuse a token that is less than the greatest token it has
+/// seen. This protects the resource from a holder that was stopped for too long. Inside ZooKeeper,
+/// a transaction that checks the holder's znode has this effect (`LockGuard::check`).
 ///
-/// Tokens repeat after an ensemble is restored from a backup.
+/// Tokens may repeat after an ensemble is restored from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub i64);
 
@@ -75,7 +75,7 @@ impl Queue {
             .await
     }
 
-    /// Joins with a znode of another name and kind.
+    /// Joins with a znode of this name and kind.
     pub(crate) async fn join_as(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl QueueEntry {
         SessionId(self.created.stat.ephemeral_owner)
     }
 
-    /// Returns why this entry is uncertain in a state of the client, or `None` if it is certain.
+    /// Returns the cause of the entry's uncertainty in this state of the client, if any.
     pub(crate) fn uncertainty_in(&self, state: &State) -> Option<UncertaintyCause> {
         uncertainty_of(state, self.owner(), self.queue.client.session_id())
     }
@@ -254,8 +254,8 @@ impl QueueEntry {
         }
     }
 
-    /// Waits until the znode has data for which `is_expected` returns true, and returns true. Returns
-    /// false if the znode is deleted first. Continues after lost connections.
+    /// Waits until the znode has data for which `is_expected` returns true, and returns true.
+    /// Returns false if the znode is deleted first. Continues after lost connections.
     pub(crate) async fn wait_for_data(&self, is_expected: impl Fn(&Bytes) -> bool) -> bool {
         let client = &self.queue.client;
         loop {
@@ -366,8 +366,8 @@ impl Drop for QueueEntry {
     }
 }
 
-/// Returns why a znode of the session `owner` is uncertain in `state`, or `None` if it is certain. `current` is the session
-/// of the client.
+/// Returns the cause of uncertainty in `state` for a znode of the session `owner`, or `None` if it
+/// is certain. `current` is the session of the client.
 fn uncertainty_of(state: &State, owner: SessionId, current: SessionId) -> Option<UncertaintyCause> {
     match state {
         State::Connected { session, .. } if *session == owner => None,

@@ -14,9 +14,9 @@ use crate::session::{check_path, retry};
 /// Lock with readers, which share it, and writers, which hold it alone. The order of arrival
 /// applies to both, so writers do not starve.
 ///
-/// A reader waits for the nearest writer ahead, and a writer waits for the nearest contender ahead.
-/// When a writer releases the lock, all readers up to the next writer are notified. All of them can
-/// proceed, so this is not a herd effect. A reader must release its lock before it requests the
+/// A reader waits for the last writer before it, and a writer waits for the last contender before
+/// it. When a writer releases the lock, all readers up to the next writer are notified. All of them
+/// can proceed, so this is not a herd effect. A reader must release its lock before it requests the
 /// write lock, because it would otherwise wait for itself.
 ///
 /// ```
@@ -58,7 +58,7 @@ impl ReadWriteLock {
         Ok(Self { queue, data })
     }
 
-    /// Sets the layout of the names, for other libraries.
+    /// Sets the layout of the names, for compatibility with other libraries.
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.queue.layout = layout;
         self
@@ -119,7 +119,8 @@ impl WriteGuard {
         self.entry.is_certain()
     }
 
-    /// Waits until the holding of the lock is uncertain. See [`LockGuard::wait_until_uncertain`].
+    /// Waits until it is uncertain whether the lock is held. See
+    /// [`LockGuard::wait_until_uncertain`].
     pub async fn wait_until_uncertain(&self) -> UncertaintyCause {
         self.entry.wait_until_uncertain().await
     }
@@ -139,7 +140,7 @@ impl WriteGuard {
     ///
     /// # Errors
     /// If a server refuses the creation of the reader's znode. The lock is then released.
-    /// [`Error::NotHeld`] if the lock was already lost, because another client may hold it.
+    /// [`Error::NotHeld`] if the lock was already lost. Another client may then hold it.
     pub async fn downgrade(self) -> Result<LockGuard> {
         let queue = self.entry.queue();
         let name = format!("{}{}", words(queue.layout).0, self.entry.digits());

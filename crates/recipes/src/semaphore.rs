@@ -12,7 +12,7 @@ use crate::watched::watch_ended;
 /// Set of leases with a maximum number of holders. Waiters are served in the order of arrival.
 ///
 /// Every process must use the same maximum and the same layout. Every child of the directory of
-/// leases counts, regardless of its creator.
+/// leases is counted as a lease, regardless of its creator.
 ///
 /// ```
 /// # tests::documented(async |client| {
@@ -25,8 +25,8 @@ use crate::watched::watch_ended;
 /// # });
 /// ```
 ///
-/// The waiter that holds the gate watches the leases. Each other waiter waits for its predecessor
-/// in the queue of the gate. A returned lease therefore causes one notification.
+/// The waiter that holds the gate, which is a lock, watches the leases. Each other waiter waits for
+/// its predecessor in the queue of the gate. A released lease therefore causes one notification.
 ///
 /// | | leases | gate |
 /// |---|---|---|
@@ -75,7 +75,7 @@ impl Semaphore {
         })
     }
 
-    /// Sets the layout of the directories and names, for other libraries.
+    /// Sets the layout of the directories and names, for compatibility with other libraries.
     ///
     /// ```
     /// # tests::documented(async |client| {
@@ -104,7 +104,7 @@ impl Semaphore {
     }
 
     /// Waits for a lease. If the future is dropped, a lease that it has already acquired is
-    /// returned.
+    /// released.
     ///
     /// # Errors
     /// See [`Mutex::acquire`](crate::Mutex::acquire).
@@ -177,7 +177,7 @@ impl Semaphore {
     }
 }
 
-/// Guards of several leases. Dropping it returns the leases in the background.
+/// Guards of several leases. Dropping this value releases the leases in the background.
 #[derive(Debug)]
 #[must_use = "dropping it returns the leases"]
 pub struct Leases(Vec<Lease>);
@@ -193,10 +193,10 @@ impl Leases {
         self.0
     }
 
-    /// Returns all leases.
+    /// Releases all leases.
     ///
     /// # Errors
-    /// See [`crate::LockGuard::release`]. The other leases are returned in the background.
+    /// See [`crate::LockGuard::release`]. The other leases are released in the background.
     pub async fn release(self) -> Result<()> {
         for lease in self.0 {
             lease.release().await?;
@@ -205,7 +205,7 @@ impl Leases {
     }
 }
 
-/// Guard of a lease. Dropping it returns the lease in the background.
+/// Guard of a lease. Dropping the guard releases the lease in the background.
 #[derive(Debug)]
 #[must_use = "dropping it returns the lease"]
 pub struct Lease {
@@ -228,7 +228,8 @@ impl Lease {
         self.entry.is_certain()
     }
 
-    /// Waits until the holding of the lease is uncertain. See [`crate::LockGuard::wait_until_uncertain`].
+    /// Waits until it is uncertain whether the lease is held. See
+    /// [`crate::LockGuard::wait_until_uncertain`].
     pub async fn wait_until_uncertain(&self) -> UncertaintyCause {
         self.entry.wait_until_uncertain().await
     }
@@ -239,7 +240,7 @@ impl Lease {
         MultiOp::check(self.path(), -1)
     }
 
-    /// Returns the lease.
+    /// Releases the lease.
     ///
     /// # Errors
     /// See [`crate::LockGuard::release`].

@@ -105,8 +105,8 @@ pub(crate) async fn data_of(client: &Client, path: &str) -> Result<Option<Bytes>
     }
 }
 
-/// Creates a directory and its parents as containers. A server deletes a container after its last
-/// child.
+/// Creates a directory and its parents as containers. A server deletes a container after the
+/// deletion of its last child.
 ///
 /// Source: CreateBuilderImpl.creatingParentContainersIfNeeded.
 pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
@@ -172,8 +172,8 @@ pub(crate) async fn delete_own(
 
 /// Waits until either channel changes. Returns false if `standing` will never change again.
 ///
-/// The standing of a recipe is valid only together with the state of the client, and either of them
-/// may be the last to change.
+/// The standing of a recipe is valid only while the client is connected in the same session, so the
+/// caller must check it after a change of either channel.
 pub(crate) async fn wait_for_either<T>(
     standing: &mut watch::Receiver<T>,
     state: &mut watch::Receiver<State>,

@@ -28,7 +28,7 @@ pub(crate) const PRIORITY: u16 = 100;
 /// ```
 ///
 /// A put or take is executed only once, even after a lost answer. For this purpose, each client has
-/// an ephemeral znode in the directory `<path>-locks`.
+/// ephemeral znodes in the directory `<path>-locks`.
 ///
 /// | | requests | notifications |
 /// |---|---|---|
@@ -52,8 +52,8 @@ impl SimpleQueue {
         Self::with_layout(client, path, Layout::Curator)
     }
 
-    /// Creates a handle for a queue that uses the names of a library. The two layouts cannot share
-    /// a directory.
+    /// Creates a handle for a queue whose names have this layout. The two layouts cannot share a
+    /// directory.
     ///
     /// # Errors
     /// If the path is invalid.

@@ -1,4 +1,4 @@
-//! Item that a consumer has taken.
+//! Items that a consumer has taken.
 
 use std::sync::Arc;
 
@@ -172,7 +172,7 @@ pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<TakenI
     }
 }
 
-/// Lock of an item, from the time of its request on. Dropping it releases the lock in the
+/// Lock of an item that has been requested or is held. Dropping it releases the lock in the
 /// background.
 #[derive(Debug)]
 struct ItemLock {
@@ -196,7 +196,7 @@ impl ItemLock {
         }
     }
 
-    /// Ends the guard if there is no lock to release.
+    /// Ends the guard without unlocking the item, and makes the marker available again.
     fn release(&mut self) {
         self.is_locked = false;
         if let Some(marker) = self.marker.take() {
@@ -204,8 +204,8 @@ impl ItemLock {
         }
     }
 
-    /// Returns the Stat of the lock once lock and marker belong to the same session, or `None` if
-    /// they never will.
+    /// Ensures that the marker belongs to the same session as the lock, and returns the Stat of the
+    /// lock. Returns `None` if this is impossible.
     async fn stat_of_lock(&mut self, results: &[MultiResult]) -> Result<Option<Stat>> {
         let (queue, lock) = (Arc::clone(&self.queue), self.queue.lock(&self.name));
         let known = results.iter().find_map(|result| match result {

@@ -48,7 +48,7 @@ pub struct PersistentTtlNode {
     touching: Touching,
 }
 
-/// Task that writes the child until this handle is dropped.
+/// Task that writes to the child until this handle is dropped.
 #[derive(Debug)]
 struct Touching(JoinHandle<()>);
 

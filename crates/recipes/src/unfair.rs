@@ -228,8 +228,8 @@ impl ElectionTask {
                 if stat.ephemeral_owner == self.client.session_id().0 {
                     return Ok(LeadAttempt::Leads(stat));
                 }
-                // The znode belongs to an expired session, and is deleted with it. Followers watch
-                // it like any other znode.
+                // The znode belongs to an expired session and will be deleted. This candidate waits
+                // for the deletion, as it does for any other leader's znode.
                 Ok(LeadAttempt::Behind)
             }
             Ok(_) => Ok(LeadAttempt::Behind),
@@ -238,7 +238,8 @@ impl ElectionTask {
         }
     }
 
-    /// Waits until the znode is deleted. Returns immediately if it is missing.
+    /// Waits until the znode is deleted. Returns immediately if the znode is missing or belongs to
+    /// this candidate.
     async fn wait_for_deletion(&self) -> Result<()> {
         loop {
             connected(&self.client).await?;
@@ -278,7 +279,7 @@ impl ElectionTask {
         }
     }
 
-    /// Waits until the znode of session `owner` is deleted.
+    /// Waits until the znode of session `owner` is deleted or this session has ended.
     async fn wait_until_deleted(&self, owner: SessionId) {
         let mut state = self.client.state();
         let is_over = |state: &State| {

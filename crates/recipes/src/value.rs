@@ -34,15 +34,15 @@ pub struct SharedValue {
     seed: Bytes,
 }
 
-/// Value that was read at one time.
+/// Value that was read or written at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned {
     /// Data of the znode.
     pub data: Bytes,
     /// Version of the znode's data.
     pub version: i32,
-    /// Zxid of the transaction that wrote the value. It distinguishes a znode from an earlier one
-    /// that was deleted.
+    /// Zxid of the transaction that wrote the value. It distinguishes a znode from an earlier znode
+    /// at the same path.
     pub mzxid: i64,
 }
 

@@ -24,8 +24,8 @@ pub(crate) enum WatchEnd {
     ReadAgain,
 }
 
-/// Waits for the end of a one-shot watch. The argument is the result of the read that set the
-/// watch. After a lost connection, waits for the next connection.
+/// Waits for the end of a one-shot watch. `read` is the result of the read that set the watch.
+/// After a lost connection, waits for the next connection.
 ///
 /// # Errors
 /// If the session has ended, or a server refused the read.
@@ -42,7 +42,7 @@ pub(crate) async fn watch_ended<A, B>(
         Ok(_) | Err(ClientError::WatchRemoved { .. }) => Ok(WatchEnd::ReadAgain),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(WatchEnd::Deleted),
         Err(error) if is_transient(client, &error) => {
-            // The state of the client may change slightly later.
+            // The state of the client may change slightly after this error.
             connected(client).await?;
             Ok(WatchEnd::ReadAgain)
         }
@@ -59,7 +59,7 @@ pub(crate) enum StreamChange {
     Written(String),
     /// The recipe must read everything again.
     Missed,
-    /// The stream has ended. The recipe must start another one.
+    /// The stream has ended. The recipe must start a new stream.
     Ended,
 }
 

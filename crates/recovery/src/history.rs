@@ -34,7 +34,7 @@ pub struct DurableLog<D: Disk> {
     settings: DurableLogSettings,
     writer: LogWriter<D>,
     trigger: SnapTrigger,
-    /// Last appended transaction, which counts only after it is durable.
+    /// Last appended transaction, which may not be durable yet.
     appended: Zxid,
     end: Arc<LogEnd>,
 }
@@ -115,7 +115,7 @@ impl<D: Disk> DurableLog<D> {
         self.appended
     }
 
-    /// Makes the group durable. Only then may it be acknowledged.
+    /// Makes the group durable. The group must not be acknowledged earlier.
     ///
     /// # Errors
     /// If [`LogWriter::commit`] fails. The content of the disk is then unknown, and the process
@@ -142,13 +142,13 @@ impl<D: Disk> DurableLog<D> {
         Epochs::store_current(&*self.disk, &self.dirs, epoch)
     }
 
-    /// Reloads the tree. If `keep` is set, first truncates the log after it. No snapshot may
-    /// receive its name in the meantime.
+    /// Reloads the tree. If `keep` is set, first truncates the log after that transaction.
+    /// Meanwhile, no snapshot may receive its final name.
     ///
     /// # Errors
     /// If the files cannot be loaded, or if a truncation was begun and not finished. The content of
-    /// the disk is then unknown, and the process must exit. A log that cannot be truncated is not
-    /// an error.
+    /// the disk is then unknown, and the process must exit. If a truncation cannot begin, the
+    /// result is [`Reloaded::NotCut`] instead.
     pub fn reload(&mut self, keep: Option<Zxid>) -> Result<Reloaded, StorageError> {
         self.renew_writer();
         if let Some(keep) = keep {
@@ -167,9 +167,9 @@ impl<D: Disk> DurableLog<D> {
         Ok(Reloaded::Loaded { found, end })
     }
 
-    /// Prepares for a leader's history that replaces this one and whose snapshot is about to be
-    /// written. Removes the log after `last`, and makes the next record begin a new file. No
-    /// snapshot may receive its name in the meantime.
+    /// Removes the log after `last`, and makes the next record begin a new file. Called before the
+    /// snapshot of a leader's history, which replaces this history, is written. Meanwhile, no
+    /// snapshot may receive its final name.
     ///
     /// # Errors
     /// If the log cannot be read or truncated.
@@ -184,7 +184,8 @@ impl<D: Disk> DurableLog<D> {
             return Ok(());
         }
         match storage::truncate(disk, dirs, last, limits) {
-            // Until the leader's snapshot is written, only snapshots after `last` can be loaded.
+            // Snapshots after `last` may be the only ones that can be loaded, so they must stay
+            // until the leader's snapshot is written.
             Err(StorageError::Truncate { .. }) => {
                 storage::cut_log(disk, dirs, last, limits).map(drop)
             }

@@ -75,8 +75,8 @@ pub fn recover_tree<D: Disk>(
 /// are moved aside. The result is the empty tree of an
 /// [`Untrusted`](storage::EmptyDirectory::Untrusted) database. All further starts have this result
 /// until a leader's snapshot has replaced the files. A power failure during which the sectors of
-/// the last group were written out of order also counts as corruption. Its bytes are identical to
-/// those of an acknowledged group that lost its sectors later, so the two cases cannot be
+/// the last group were written out of order also counts as corruption. The log then has the same
+/// bytes as after an acknowledged group has lost its sectors later, so the two cases cannot be
 /// distinguished.
 ///
 /// # Errors
@@ -108,9 +108,9 @@ pub fn recover_member<D: Disk>(
 /// Completes a start after the files are recovered and [durable](storage::make_durable), before
 /// anything is appended. A log without a snapshot cannot be recovered, so `write_first` writes the
 /// first snapshot if there is none, unless the data is
-/// [`Untrusted`](storage::EmptyDirectory::Untrusted). A snapshot that could not be loaded is
-/// protected from being overwritten. Returns whether a snapshot is due, which makes the next start
-/// shorter.
+/// [`Untrusted`](storage::EmptyDirectory::Untrusted). A corrupted snapshot whose name the next
+/// snapshot would receive is renamed first. Returns whether a snapshot is due, which makes the next
+/// start shorter.
 ///
 /// # Errors
 /// If files cannot be written, moved or removed.
@@ -136,8 +136,9 @@ pub fn complete_start<D: Disk>(
     Ok(is_due)
 }
 
-/// Removes seams after `end`. The server itself does not need this. However, the change history
-/// would otherwise wait for a seam that was never completed, or would contain an unnecessary hole.
+/// Removes the seams after `end`, at which a leader's snapshot was to replace the log. Recovery
+/// does not need this removal, but the change history would otherwise wait for a seam whose
+/// snapshot was never completed, or would contain an unnecessary hole.
 pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
     if let Err(error) = forget_seams_after(disk, dirs, end) {
         tracing::warn!(err = %error, "cannot update the file of history boundaries");
@@ -154,7 +155,8 @@ pub struct OwnLog {
     /// Zxid from which on the log files are without a gap. The loaded snapshot may contain
     /// transactions that were never logged here.
     pub log_whole_from: Zxid,
-    /// Whether the member may vote. False for a data directory that is empty for an unknown reason.
+    /// Whether the member may vote. False if the data is
+    /// [`Untrusted`](storage::EmptyDirectory::Untrusted).
     pub is_trusted: bool,
 }
 
@@ -182,10 +184,11 @@ impl OwnLog {
 pub struct Restore {
     settings: Arc<TreeSettings>,
     stage: Stage,
-    /// Digest in the snapshot, compared after its transaction has been replayed.
+    /// Digest in the trailer of a fuzzy snapshot, compared after the transaction with the trailer's
+    /// zxid has been replayed.
     expected_digest: Option<SnapshotDigest>,
-    /// Whether the tree may be newer than the log although its snapshot does not show this. Digests
-    /// differ until the log has caught up.
+    /// Whether the tree may be newer than the replayed transactions although the snapshot's trailer
+    /// does not show this. Digests may differ until the replay has caught up.
     may_be_ahead: bool,
     digest_mismatches: u64,
     /// Number of digests that differed while the tree may have been newer; 0 after a digest was
@@ -205,7 +208,7 @@ enum Stage {
 }
 
 impl Restore {
-    /// Creates an empty database.
+    /// Creates a builder that has not received any data.
     pub fn new(settings: Arc<TreeSettings>) -> Self {
         let stage = Stage::Loading(Box::new(TreeLoader::new(settings.clone())));
         Self {
@@ -220,8 +223,8 @@ impl Restore {
         }
     }
 
-    /// Finishes after [`storage::read_body`] and returns the tree. The body of a snapshot contains
-    /// neither its zxid nor a mark that it is complete.
+    /// Completes the tree after [`storage::read_body`] and returns it. The body of a snapshot does
+    /// not contain the snapshot's zxid or a mark of its end, so the caller provides `zxid`.
     ///
     /// # Errors
     /// If the parts do not form a database.
@@ -258,9 +261,9 @@ impl Restore {
         }
     }
 
-    /// Compares digests, starting at the zxid in a fuzzy snapshot's trailer or, if there is none,
-    /// after a digest was equal. Before that, the tree is newer than the log. Source:
-    /// DataTree.compareDigest.
+    /// Compares the tree's digest with the digest in the transaction or, at the zxid in a fuzzy
+    /// snapshot's trailer, with the digest in the trailer. Skips transactions before that zxid,
+    /// because the tree is newer. Source: DataTree.compareDigest.
     fn check_digest(&mut self, record: &TxnRecord) {
         let zxid = record.header.zxid;
         let (digest, enabled) = {

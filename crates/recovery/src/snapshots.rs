@@ -80,12 +80,12 @@ impl TreeReader {
 #[error("this member is not in a quorum, so its data may be uncommitted")]
 pub struct NotEstablished;
 
-/// A tree that may become durable. A snapshot on disk can only be written from this type.
+/// Reader of a tree that may become durable. A snapshot on disk can only be written from this type.
 #[derive(Debug)]
 pub struct DurableReader(TreeReader);
 
 impl DurableReader {
-    /// Begins with an established tree. Transactions may be applied while the tree is read.
+    /// Begins to read an established tree. Transactions may be applied while the tree is read.
     ///
     /// # Errors
     /// If the tree is not established.
@@ -97,8 +97,8 @@ impl DurableReader {
         }
     }
 
-    /// Begins with a history that replaces this server's own, as the replica ordered in generation
-    /// `ordered`. Nothing is applied until its snapshot is on disk.
+    /// Begins to read a tree whose history replaces this server's own history. The replica ordered
+    /// this in generation `ordered`. No transaction is applied until the snapshot is on disk.
     ///
     /// # Errors
     /// If the generation has changed.
@@ -112,8 +112,8 @@ impl DurableReader {
         Ok(Self(reader))
     }
 
-    /// Begins with a tree that does not change before its snapshot has its name. The snapshot
-    /// therefore contains no later transactions.
+    /// Begins to read a tree that does not change before its snapshot has its final name. The
+    /// snapshot therefore contains no later transactions.
     pub fn still(tree: &Tree, generation: Generation) -> Self {
         Self(TreeReader::new(tree, generation))
     }
@@ -176,7 +176,8 @@ impl<D: Disk> NewSnapshot<D> {
         })
     }
 
-    /// Returns the last transaction that it contains completely, which is the zxid in its name.
+    /// Returns the last transaction that the snapshot contains completely. The file is named after
+    /// it.
     pub fn zxid(&self) -> Zxid {
         self.reader.zxid()
     }
@@ -236,8 +237,8 @@ impl<D: Disk> NewSnapshot<D> {
 
     /// Writes the trailer and renames the snapshot to its final name. The trailer contains the zxid
     /// from which digests can be compared, and the last transaction of which the snapshot may
-    /// contain a part. If `takes_over` is set, it is a leader's history
-    /// that replaces this server's own, whose snapshots are removed.
+    /// contain a part. If `takes_over` is set, the snapshot contains a history that replaces this
+    /// server's own history, and all other snapshots are removed.
     ///
     /// # Errors
     /// If the snapshot cannot be written, or if other snapshots cannot be removed.

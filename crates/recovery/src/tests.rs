@@ -297,8 +297,8 @@ fn a_snapshot_in_progress_is_abandoned_when_its_history_may_change() {
     assert_eq!(found.tree.digest(), tree.digest());
 }
 
-/// A leader's history replaces one that ends at a later zxid. The transactions after its end are
-/// removed, and the previous writer writes nothing more.
+/// A leader's history replaces a history that ends at a later zxid. The transactions after the end
+/// of the leader's history are removed, and the previous writer writes nothing more.
 #[test]
 fn the_log_is_cut_for_the_snapshot_that_replaces_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -325,7 +325,7 @@ fn the_log_is_cut_for_the_snapshot_that_replaces_it() {
         panic!("nothing was to be cut")
     };
     assert_eq!((found.recovered.last_zxid, end), (Zxid(4), Zxid(4)));
-    // The server's own snapshot is after that end. The log is truncated nevertheless, and the
+    // The zxid of the server's own snapshot is above 1. The log is truncated nevertheless, and the
     // snapshot is kept until the leader's snapshot exists.
     history.cut_for_snapshot(Zxid(1)).unwrap();
     assert!(storage::list_logs(&RealDisk, &dirs.log).unwrap().is_empty());
@@ -360,7 +360,7 @@ fn a_cut_that_cannot_be_made_durable_ends_the_process() {
         history.append(Zxid(zxid), &record, || 0).unwrap();
     }
     history.commit().unwrap();
-    // Nothing has been changed yet.
+    // This read fails before any file has been changed.
     disk.fail_next_reads(1);
     let kept = history.reload(Some(Zxid(4)));
     assert!(matches!(kept, Ok(Reloaded::NotCut(_))), "{kept:?}");

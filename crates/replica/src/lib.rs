@@ -19,13 +19,13 @@
 //! effect, and its end is an input. The crate contains no thread, socket, file, clock, channel or
 //! async code. Time and randomness are arguments.
 //!
-//! There are two hosts: `server` with threads, sockets and files, and `simulator` with a queue and
+//! There are two hosts: `server` with threads, sockets and files, and `simulation` with a queue and
 //! a seed. A host does not make decisions.
 //!
-//! Connections also read the tree, the watches and the table of sessions, to answer reads
-//! themselves. These belong to the host, which lends them through [`State`]. The server guards them
-//! by locks. The replica holds the tree shared while it prepares and exclusively while it applies,
-//! so it blocks readers only while it applies.
+//! Connections answer reads themselves, so they also read the tree, the watches and the table of
+//! sessions. All three belong to the host, which lends them to the replica through [`State`]. The
+//! server guards them with locks. The replica holds the tree shared while it prepares and
+//! exclusively while it applies, so it blocks readers only while it applies.
 //!
 //! A standalone server is a leader of one and uses the same code path as every leader.
 

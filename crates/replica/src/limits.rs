@@ -1,21 +1,21 @@
-//! Bounds on memory and time that others could otherwise use up, each with its unit and reason.
+//! Bounds on memory and time that clients and other servers could otherwise use up, each with its
+//! unit and reason.
 
 /// Number of transactions applied during one exclusive hold of the tree, so that readers can run
 /// between groups.
 pub(crate) const APPLY_GROUP_MAX: usize = 128;
 
-/// Capacity that the buffer for the next encoded record retains, bytes: enough for thousands of
-/// small records.
+/// Maximum capacity that the buffer for encoding records retains between two records, bytes.
 pub(crate) const SCRATCH_BYTES_KEPT: usize = 64 << 10;
 
-/// Maximum size of the transactions that wait for a learner's log, bytes. Above it, the learner
-/// reads no more packets. They wait at its leader, which drops a learner that does not answer
-/// because its disk hangs.
+/// Total size of the transactions that wait for a learner's log, above which the learner stops
+/// reading packets, bytes. The packets then wait at its leader, which drops a learner that does not
+/// answer because its disk hangs.
 pub(crate) const LEARNER_BACKLOG_BYTES: usize = 24 << 20;
 
-/// Maximum size of the transactions that wait for a leader's log, bytes. The followers' disks
-/// suffice to commit, so only this bound limits the amount. Long requests wait for the log, so the
-/// bound is not reached merely because the disk is slow.
+/// Total size of the transactions that wait for a leader's log, above which the leader steps down,
+/// bytes. The followers' disks suffice to commit, so only this bound limits the amount. Long
+/// requests wait for the log, so the bound is not reached merely because the disk is slow.
 pub(crate) const LEADER_BACKLOG_BYTES: usize = 32 << 20;
 
 /// Maximum size of a request that a leader orders immediately, bytes.
@@ -23,7 +23,8 @@ pub(crate) const LONG_REQUEST_BYTES: usize = 4 << 10;
 
 /// Maximum total size of requests above [`LONG_REQUEST_BYTES`] that are proposed, but not yet both
 /// committed and in the leader's log, bytes. A leader has about six copies of each: for its log,
-/// for its learners and for its tree. Later short requests are committed after them.
+/// for its learners and for its tree. They delay later short requests, which are committed after
+/// them.
 pub(crate) const LONG_BYTES_UNDER_WAY: usize = 2 << 20;
 
 /// Maximum total size of requests above [`LONG_REQUEST_BYTES`] that are proposed but not yet in the
@@ -34,7 +35,7 @@ pub(crate) const LONG_BYTES_AHEAD_OF_FOLLOWERS: usize = 4 << 20;
 pub(crate) const FOLLOWER_PATIENCE_MS: i64 = 2000;
 
 /// Maximum total size of learners' requests that wait to be proposed, bytes. Further requests are
-/// refused unless the next bound permits them.
+/// refused unless [`LONG_BYTES_WAITING_OF_LINK`] permits them.
 pub(crate) const LONG_BYTES_WAITING: usize = 6 << 20;
 
 /// Total size of one learner's requests that may always wait, whatever other learners use, bytes.

@@ -47,9 +47,10 @@ pub struct Replica<H: Host> {
     pub(crate) member: Option<Box<MemberState>>,
     pub(crate) service: Service,
     pub(crate) overlay: Overlay,
-    /// Newest assigned zxid, or the end of the log.
+    /// Newest zxid that this server has assigned as leader, or the last zxid of the tree when the
+    /// tree was last loaded or replaced. Not updated by a learner's transactions.
     pub(crate) last_zxid: Zxid,
-    /// Last record passed to the log.
+    /// Zxid of the last record that was passed to the log.
     pub(crate) appended: Zxid,
     /// Zxid up to which the log is on disk.
     pub(crate) synced: Zxid,
@@ -61,7 +62,7 @@ pub struct Replica<H: Host> {
     pub(crate) committed: usize,
     /// A learner's committed records that are not decoded yet.
     pub(crate) delivered: Vec<Record>,
-    /// A learner's records that are appended and not committed.
+    /// A learner's records that are appended and not known to be committed.
     pub(crate) undelivered: VecDeque<Record>,
     /// Requests from learners and from this leader itself.
     pub(crate) incoming: Vec<OrderItem>,
@@ -86,7 +87,7 @@ pub struct Replica<H: Host> {
     pub(crate) restoring: Option<Restoring>,
     /// Number of restores so far.
     pub(crate) restorations: u64,
-    /// Whether the disk has failed. The replica then stops.
+    /// Whether the disk has failed, or the server must stop because its data is wrong.
     pub(crate) is_failed: bool,
     host: PhantomData<fn(&mut H)>,
 }
@@ -157,8 +158,8 @@ impl<H: Host> Replica<H> {
         self.publish_view(turn);
     }
 
-    /// Handles an event. A finished replica ignores events: for example, an election decided after
-    /// the end sets no role.
+    /// Handles an event. A finished replica ignores events. For example, an election that is
+    /// decided after the end does not set a role.
     pub fn handle(&mut self, input: Input, turn: &mut Turn<'_, H>) {
         if self.is_over() {
             return;
@@ -242,8 +243,8 @@ impl<H: Host> Replica<H> {
         self.publish_view_if_stale(turn);
     }
 
-    /// Returns whether the replica has finished. It finishes when the disk has failed, or when the
-    /// server was stopped and every proposal has been applied.
+    /// Returns whether the replica has finished. It finishes when the disk has failed or the
+    /// server's data is wrong, or when the server was stopped and every proposal has been applied.
     pub fn is_over(&self) -> bool {
         let is_done = match self.role {
             Role::Leading(_) if self.is_alone() => self.in_flight.is_empty(),
@@ -263,7 +264,8 @@ impl<H: Host> Replica<H> {
         matches!(self.role, Role::Leading(_))
     }
 
-    /// Returns whether a client of this server waits for the next transaction to be committed.
+    /// Returns whether a client of this server waits for the oldest transaction that is not applied
+    /// yet.
     pub fn answers_next(&self) -> bool {
         let next = self.in_flight.front();
         next.is_some_and(|next| next.origin.is_some())
@@ -290,7 +292,8 @@ impl<H: Host> Replica<H> {
         matches!(&self.role, Role::Learning(learning) if !learning.waiting.is_empty())
     }
 
-    /// Returns the log's last zxid.
+    /// Returns the newest zxid that this server has assigned as leader, or the last zxid of the
+    /// tree when the tree was last loaded or replaced.
     pub fn last_zxid(&self) -> Zxid {
         self.last_zxid
     }

@@ -11,8 +11,7 @@ use storage::StorageError;
 /// ExitCode.UNABLE_TO_BIND_QUORUM_PORT.
 pub const EXIT_ELECTION_PORT: u8 = 14;
 
-/// Error that prevents a server from starting. Its exit code is the one that operators' scripts
-/// know.
+/// Error that prevents a server from starting. Operators' scripts depend on its exit code.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -44,7 +43,7 @@ pub enum StartError {
     /// A key store, a trust store or a TLS rule is invalid.
     #[error(transparent)]
     Tls(#[from] transport::tls::TlsError),
-    /// The key for Kerberos logins is missing.
+    /// A key for Kerberos logins is missing or unusable.
     #[error(
         "cannot accept Kerberos logins of clients as {principal} with the key tab {}: {refusal} (check keyTab and principal in the JAAS file)", key_tab.display()
     )]
@@ -96,7 +95,7 @@ pub enum StartError {
         /// File that marks an empty directory as a new database.
         marker: PathBuf,
     },
-    /// No server can be elected by the member list.
+    /// With the member list, no server can be elected.
     #[error("{0}: correct the server.N, group.N and weight.N lines")]
     Members(String),
     /// zoo.cfg cannot be backed up before reconfigurations change the file.
@@ -147,7 +146,8 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Returns the address on which the server cannot listen.
+    /// Returns the address on which the server cannot listen. Returns `None` for other errors, and
+    /// for a host name.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Bind { address, .. } => Some(*address),

@@ -19,7 +19,8 @@ struct Inner {
 }
 
 impl Failure {
-    /// Ends the server with `exit_code`, unless an earlier failure is already ending it.
+    /// Reports a failure that ends the server with `exit_code`, but at least 1. Only the first
+    /// report counts.
     pub(crate) fn report(&self, exit_code: u8) {
         let code = i32::from(exit_code.max(1));
         let _ = self
@@ -37,7 +38,7 @@ impl Failure {
         }
     }
 
-    /// Waits for a failure.
+    /// Waits for a failure. Returns its exit code.
     pub(crate) async fn reported(&self) -> u8 {
         loop {
             if let Some(code) = self.get() {

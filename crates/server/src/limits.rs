@@ -24,7 +24,8 @@ pub(crate) const HISTORY_GROUPS_MAX: usize = 4096;
 /// transactions are shared.
 pub(crate) const HISTORY_COPIED_MAX: usize = 4 << 10;
 
-/// Maximum number of transactions in a group. The tree is unlocked at least every 128 transactions.
+/// Maximum number of transactions in a group. A group is sent when the tree is unlocked, which
+/// happens at least every 128 transactions.
 pub(crate) const HISTORY_GROUP_MAX: usize = 4096;
 
 /// Number of turns of the core that a thread with a message runs before it leaves the rest to the
@@ -38,7 +39,8 @@ pub(crate) const YIELDS_BEFORE_PARK: usize = 8;
 /// Maximum number of requests that the core prepares before it passes them to the log.
 pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 
-/// Maximum number of messages between the core and the log thread, each of them a whole group.
+/// Capacity of the channel from the core to the log thread. Each message is a whole group or an
+/// order.
 pub(crate) const LOG_GROUPS_MAX: usize = 8;
 
 /// Number of written groups that are kept for reuse, because one is being filled while another is
@@ -49,10 +51,10 @@ pub(crate) const LOG_GROUPS_KEPT: usize = 1;
 /// and service managers and container runtimes wait longer.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 
-/// Interval at which the log reports the lines that were suppressed in the previous minute.
+/// Interval between reports about log lines that were suppressed in minutes that have ended.
 pub(crate) const SUPPRESSED_LINES_EVERY: Duration = Duration::from_secs(5);
 
-// The requests that one connection may have in progress must fit into its leader's queue.
+// The identities of one connection's requests in progress must fit into its leader's queue.
 const _: () = assert!(UNANSWERED_MAX * IDENTITY_BYTES_MAX <= PEER_QUEUE_BYTES_MAX / 2);
 
 // A connection must always be able to acquire the permits for a whole batch.

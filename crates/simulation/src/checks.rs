@@ -1,4 +1,4 @@
-//! Checks of a simulation. They see each step of each server and can end the run.
+//! Checks of a simulation. They observe each step of each server and record violations of rules.
 
 use host::AnswerOutcome;
 use proto::{SessionId, Sid, Zxid};
@@ -12,31 +12,31 @@ use crate::server::Server;
 use crate::settings::EnsembleSettings;
 use crate::world::{Event, World};
 
-/// Amounts of data that a server holds in memory for peers or for its disk.
+/// Amounts of unfinished work and data that a server holds in memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeldBack {
     /// Number of records that are not synced yet.
     pub unsynced: usize,
-    /// Number of pending inputs of the replica.
+    /// Number of inputs that wait for the replica; 0 while the core is busy or being woken.
     pub inputs: usize,
     /// Number of packets and records that wait for a flush although no flush is scheduled.
     pub unflushed: usize,
-    /// Number of requests from the clients of this server without a reply.
+    /// Number of unanswered requests from the clients of this server.
     pub requests: usize,
 }
 
-/// Checks of a simulation. Every method except [`StepChecks::blank`] and [`StepChecks::fail`]
-/// reports a step.
+/// Checks of a simulation. Every method reports a step, except [`StepChecks::blank`],
+/// [`StepChecks::of_process`] and [`StepChecks::fail`].
 pub trait StepChecks: Sized + 'static {
     /// Event that the owner of the simulation handles, for example the beginning of a fault.
     type OwnEvent;
     /// Checks of one process of a server.
     type OfProcess: ProcessChecks<Self>;
 
-    /// Returns the value that a server holds while no world is lent to it.
+    /// Returns the checks of the blank world that a server holds while no world is lent to it.
     fn blank() -> Self;
 
-    /// Returns the checks of a process. The server's tree ends at `end`.
+    /// Creates the checks of a process. `end` is the last transaction in the server's log.
     fn of_process(server: usize, end: Zxid, settings: &EnsembleSettings) -> Self::OfProcess;
 
     /// Records the violation of a rule.
@@ -57,18 +57,18 @@ pub trait StepChecks: Sized + 'static {
     /// Called when a server has completed a step.
     fn stepped(_world: &mut World<Self>, _server: usize) {}
 
-    /// Called when a server holds back this data after a turn.
+    /// Called after each step of a server, with the amounts that the server holds in memory.
     fn holds_back(&mut self, _sid: Sid, _held_back: HeldBack) {}
 
     /// Called when a server has begun a snapshot that is named after `zxid`.
     fn begins_snapshot(&mut self, _sid: Sid, _zxid: Zxid) {}
 
-    /// Called when a server has written a snapshot that is named after `zxid`. Its tree ends at
-    /// `last`.
+    /// Called when a server has written a snapshot that is named after `zxid`. `last` is the last
+    /// transaction in the server's tree at that time.
     fn writes_snapshot(&mut self, _sid: Sid, _zxid: Zxid, _last: Zxid) {}
 }
 
-/// Checks of one process of a server, which report its steps to the world.
+/// Checks of one process of a server. Each method reports a step of the process.
 pub trait ProcessChecks<C: StepChecks> {
     /// Called when the replica is about to handle an input.
     fn input(&mut self, _input: &Input, _world: &mut World<C>) {}

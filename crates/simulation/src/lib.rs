@@ -5,10 +5,10 @@
 //! The rest of the crate is for Zoarium's own tests and changes with them. Each server runs the
 //! real [`Replica`](replica::Replica) with the real `tree` and `storage`. The host of a replica
 //! ([`server`]) executes the effects of the replica, as the real server does, and decides nothing
-//! itself. It has no threads, no sockets and no real time.
+//! itself. It works without threads, sockets and real time.
 //!
 //! * [`world`] contains the time, the network, the random numbers and the checks.
-//! * [`servers`] contains the machines. Their owner takes the events from the queue.
+//! * [`servers`] contains the machines. The owner of the servers removes events from the queue.
 //! * [`checks`] observe each step of each server.
 //! * [`application`] runs processes with the shipped client.
 

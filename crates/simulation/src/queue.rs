@@ -27,7 +27,7 @@ impl<E> PartialEq for QueuedEvent<E> {
 impl<E> Eq for QueuedEvent<E> {}
 
 impl<E> Ord for QueuedEvent<E> {
-    /// The order is reversed, because the heap returns the greatest element first.
+    /// Compares in reverse order, because the heap returns the greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
@@ -46,7 +46,7 @@ pub struct Queue<E> {
     number: u64,
     /// Current time.
     pub now: Micros,
-    /// Number of events so far.
+    /// Number of events removed so far.
     pub taken: u64,
 }
 
@@ -79,8 +79,8 @@ impl<E> Queue<E> {
         self.entries.iter().map(|entry| &entry.event)
     }
 
-    /// Returns the earliest wanted event if it happens by `end`. Advances the time to the event,
-    /// although earlier events may remain. They are then late.
+    /// Removes and returns the earliest wanted event if its time is at most `end`. Advances the
+    /// time to the event. Earlier events may remain, and happen late.
     pub fn take(&mut self, end: Micros, is_wanted: impl Fn(&E) -> bool) -> Option<E> {
         let mut entries = std::mem::take(&mut self.entries).into_vec();
         let wanted = entries.iter().enumerate();
@@ -95,7 +95,8 @@ impl<E> Queue<E> {
         Some(taken.event)
     }
 
-    /// Returns the next event if it happens by `end`. Advances the time to the event or to `end`.
+    /// Removes and returns the next event if its time is at most `end`, and advances the time to
+    /// the event. Otherwise advances the time to `end`.
     pub fn next(&mut self, end: Micros) -> Option<E> {
         match self.entries.peek() {
             Some(entry) if entry.at <= end => {}

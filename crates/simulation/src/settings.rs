@@ -18,27 +18,27 @@ pub struct EnsembleSettings {
     pub voters: usize,
     /// Number of observers.
     pub observers: usize,
-    /// Maximum delay of a message. On a slow connection it is up to four times longer.
+    /// Maximum delay of a message. On a slow connection, the maximum is up to three times as long.
     pub delay: Micros,
-    /// Maximum duration of a sync.
+    /// Usual maximum duration of a read or sync. A few syncs take 5 to 39 times as long.
     pub sync: Micros,
-    /// Number of transactions kept in memory.
+    /// Number of committed transactions that a server keeps in memory for learners.
     pub committed_len: usize,
-    /// Number of transactions between two snapshots.
+    /// Maximum number of transactions after which a snapshot is due (`snapCount`).
     pub snap_count: u64,
-    /// Number of bytes per step of a snapshot.
+    /// Approximate size of a piece of a tree, for a snapshot or for a learner, bytes.
     pub chunk_bytes: usize,
     /// Whether a leader sends its tree to every learner.
     pub force_snapshot: bool,
     /// Whether a leader reads its log for learners.
     pub use_disk_log: bool,
-    /// Number of bytes that a learner may hold back during its synchronisation.
+    /// Maximum size of the transactions that a learner holds back during synchronisation, bytes.
     pub held_back_bytes_max: usize,
     /// Whether a power failure may keep any subset of the unsynced sectors.
     pub loses_sectors: bool,
     /// Whether the log has a separate directory.
     pub has_log_dir: bool,
-    /// Whether disks stall at syncs of visiting threads.
+    /// Whether the disk sometimes stalls while a visiting thread syncs the log.
     pub has_stalls: bool,
     /// Length of a tick (`tickTime`), ms.
     pub tick_ms: i64,
@@ -51,7 +51,7 @@ pub struct EnsembleSettings {
 /// Optional features in the configuration of the servers.
 #[derive(Debug, Clone, Copy)]
 pub struct Features {
-    /// Whether sessions are local at first (`localSessionsEnabled`), with the upgrade to global
+    /// Whether new sessions are local (`localSessionsEnabled`) and can be upgraded to global
     /// sessions.
     pub local_sessions: bool,
     /// Time without a leader after which reads are served, ms; `None` to disable this.
@@ -60,10 +60,10 @@ pub struct Features {
     pub enforces_quota: bool,
     /// Maximum length of a transaction, bytes.
     pub record_bytes_max: usize,
-    /// Whether an operator changes the members.
+    /// Whether reconfigurations are enabled (`reconfigEnabled`).
     pub reconfigures: bool,
-    /// Whether the first member lists of the other servers omit the servers without an initial
-    /// vote.
+    /// Whether the first member list of a server contains only the servers with an initial vote and
+    /// the server itself.
     pub grows: bool,
     /// Whether observers learn from followers.
     pub has_observer_masters: bool,

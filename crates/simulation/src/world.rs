@@ -12,13 +12,13 @@ use crate::queue::{Micros, Queue};
 use crate::server::{Answers, SimHost};
 use crate::settings::EnsembleSettings;
 
-/// Start time of every simulation.
+/// Wall-clock time at which every simulation starts, ms since 1970.
 pub const BEGIN_MS: i64 = 1_700_000_000_000;
 
-/// One in this number of syncs by visiting threads stalls, if disks stall.
+/// If disks stall, about one in this number of syncs by visiting threads stalls.
 const VISITS_TO_STALL: usize = 25;
 
-/// Continuation of a process after an operation that took time.
+/// Function that continues the work of a process after an operation that took time.
 pub type Continuation<C> = Box<dyn FnOnce(&mut SimHost<C>)>;
 
 /// Thread that continues after an operation of a disk.
@@ -34,11 +34,11 @@ pub enum DiskThread {
 
 /// An event at a point in time.
 pub enum Event<C: StepChecks> {
-    /// The oldest message of a lane may have arrived.
+    /// The oldest message that one end of a connection has sent may have arrived.
     Arrival {
         /// Number of the connection.
         connection: u64,
-        /// End of the connection that has sent the message.
+        /// End of the connection that has sent the message, 0 or 1.
         lane: usize,
     },
     /// A dial has succeeded or failed.
@@ -65,7 +65,7 @@ pub enum Event<C: StepChecks> {
         /// Next step of the operation.
         then: Continuation<C>,
     },
-    /// An operation of its disk has made progress.
+    /// An operation of a server's disk has made progress.
     DiskDone {
         /// Process of the server.
         process: Process,
@@ -74,7 +74,7 @@ pub enum Event<C: StepChecks> {
         /// Next step of the operation.
         then: Continuation<C>,
     },
-    /// A server queries the oracle.
+    /// The oracle's answer to a server's query arrives.
     Oracle {
         /// Process of the server.
         process: Process,
@@ -91,7 +91,7 @@ pub enum Event<C: StepChecks> {
 /// Error of a server's wall clock. The clock for its deadlines is correct.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock {
-    /// Difference from the correct time.
+    /// Difference from the correct time at the start, positive if the clock is fast.
     pub ahead_ms: i64,
     /// Additional speed, percent.
     pub drift_percent: i64,
@@ -106,7 +106,7 @@ pub enum HeldWork {
     SaveCurrent,
     /// Truncation of the log, after which the tree is loaded again.
     Truncate,
-    /// Snapshot that a learner receives from a leader.
+    /// Snapshot of a tree that this server has received from its leader.
     AdoptSnapshot,
     /// Snapshot that is due, or that an operator requested.
     DueSnapshot,
@@ -138,9 +138,9 @@ pub struct World<C: StepChecks> {
     pub checks: C,
     /// Counts of the answers that the servers' schedules gave.
     pub answers: Answers,
-    /// Whether each step is printed as a sentence.
+    /// Whether the lines of the trace are printed.
     pub prints: bool,
-    /// Kinds of work that disks hold back, in scripts.
+    /// Work that a script holds back, as pairs of a server's index and a kind of work.
     pub held: BTreeSet<(usize, HeldWork)>,
     /// Wall clock of each server.
     pub clocks: Vec<Clock>,
@@ -195,7 +195,7 @@ impl<C: StepChecks> World<C> {
         }
     }
 
-    /// Prints one line of the trace.
+    /// Prints one line of the trace if [`World::prints`] is set.
     pub fn say(&self, who: impl std::fmt::Display, line: impl FnOnce() -> String) {
         if self.prints {
             let (seconds, micros) = (self.now() / 1_000_000, self.now() % 1_000_000);
@@ -215,7 +215,7 @@ impl<C: StepChecks> World<C> {
         self.held.contains(&(process.server, work))
     }
 
-    /// Starts an operation of a process that takes this time.
+    /// Starts an operation of a process, which ends after `delay` and then calls `then`.
     pub(crate) fn start(
         &mut self,
         process: Process,
@@ -226,7 +226,7 @@ impl<C: StepChecks> World<C> {
         self.queue.after(delay, Event::JobDone { process, then });
     }
 
-    /// Starts an operation of a disk that takes this time.
+    /// Starts an operation of a disk, which ends after `delay` and then calls `then`.
     pub(crate) fn start_on_disk(
         &mut self,
         process: Process,
@@ -270,8 +270,8 @@ impl<C: StepChecks> World<C> {
         self.read_delay()
     }
 
-    /// Returns whether the disk stalls at the sync of a visiting thread. Without this draw, few
-    /// seeds would have such a stall, because after one stall the log thread syncs for a long time.
+    /// Draws whether the disk stalls at the sync of a visiting thread. Without this draw, few seeds
+    /// would have such a stall, because after each stall the log thread syncs the next groups.
     pub(crate) fn stalls_visit(&mut self) -> bool {
         !self.is_healed && self.settings.has_stalls && self.random.below(VISITS_TO_STALL) == 0
     }

@@ -1,6 +1,6 @@
 //! Simulation of whole ensembles in one thread, from one seed.
 //!
-//! An ensemble has three to seven servers, or one standalone server. Each server runs the real
+//! An ensemble has two to seven servers, or one standalone server. Each server runs the real
 //! [`Replica`](replica::Replica) with the real `tree` and `storage`, on a simulated disk, network
 //! and clock. Clients write, read, watch, lose their connections and reconnect to other servers.
 //! Machines lose power in the middle of a write, processes are killed, paths are cut (in one or
@@ -11,11 +11,11 @@
 //! * `invariants` are the conditions that must always hold, one file each. `history` contains the
 //!   committed transactions, as an omniscient observer sees them.
 //! * `history::check` records the change history of every member and compares it with `history`.
-//! * `contenders` are processes with the shipped recipes and client, on simulated sockets and
-//!   time: [`run_recipes`].
+//! * `contenders` are processes that run the shipped recipes and client on simulated sockets and
+//!   time. [`run_recipes`] runs them.
 //! * Mutants are deliberate bugs in the shipped code: patches in the folder `mutants`. The
 //!   invariants must catch each of them, because otherwise the invariants would prove nothing.
-//! * [`Explorer`] goes through all schedules within bounds.
+//! * [`Explorer`] explores all schedules within bounds.
 //! * [`scenarios`] reproduce ordering bugs of Apache ZooKeeper step by step, each with its mutant.
 //!
 //! The crate `simulation` contains the host of a replica, the disk, the network and the clock. This
@@ -59,7 +59,7 @@ pub struct Report {
     pub events: u64,
     /// Number of successful requests from clients, by operation.
     pub succeeded: BTreeMap<OpCode, usize>,
-    /// Number of abandoned searches for an order of calls.
+    /// Number of linearizability searches that reached the step limit.
     pub undecided: usize,
     /// Number of transactions in the change histories at the end, and number of transactions in
     /// their gaps.
@@ -92,7 +92,7 @@ pub fn run(seed: u64, trace: Trace) -> Report {
 /// A trace for the formal model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelTrace {
-    /// The events, as a sequence of TLA+.
+    /// The events, as a TLA+ sequence.
     pub text: String,
     /// Number of events.
     pub events: usize,
@@ -115,7 +115,7 @@ pub fn record(seed: u64, servers: usize, events_max: usize) -> ModelTrace {
 }
 
 impl Ensemble {
-    /// Begins to record actions for the formal model. No server has started.
+    /// Begins to record actions for the formal model. Called before the first server starts.
     fn recorded(mut self) -> Self {
         let servers = self.servers.machines.len();
         self.servers.world.checks.actions.begin(servers);
@@ -137,7 +137,7 @@ impl Ensemble {
 pub struct RecipesReport {
     /// Results that every run has.
     pub report: Report,
-    /// Number of grants, puts or takes of each recipe.
+    /// Number of grants, puts, takes and other completed steps of each recipe.
     pub done: Vec<(Recipe, usize)>,
 }
 

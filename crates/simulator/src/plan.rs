@@ -13,15 +13,15 @@ pub(crate) struct Plan {
     pub(crate) voters: usize,
     pub(crate) observers: usize,
     pub(crate) clients: usize,
-    /// Maximum delay of a message. On a slow connection it is up to four times longer.
+    /// Maximum delay of a message. On a slow connection, the delay is up to three times as long.
     pub(crate) delay: Micros,
-    /// Maximum duration of a sync.
+    /// Maximum duration of a sync, except for a few syncs that take 5 to 39 times as long.
     pub(crate) sync: Micros,
-    /// Duration of the storm.
+    /// Duration of the storm, in which faults occur.
     pub(crate) storm: Micros,
-    /// Average time between two faults.
+    /// Approximate average time between two faults.
     pub(crate) pause: Micros,
-    /// Number of transactions kept in memory.
+    /// Number of committed transactions that a server keeps in memory for learners.
     pub(crate) committed_len: usize,
     /// Number of transactions between two snapshots.
     pub(crate) snap_count: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     pub(crate) chunk_bytes: usize,
     pub(crate) force_snapshot: bool,
     pub(crate) use_disk_log: bool,
-    /// Number of bytes that a learner may hold back during its synchronisation.
+    /// Maximum size of the transactions that a learner holds back during synchronisation, bytes.
     pub(crate) held_back_bytes_max: usize,
     /// Whether disks may corrupt data, fail, stall and fill up.
     pub(crate) has_bad_disks: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Plan {
     pub(crate) ends_early: bool,
     /// Whether wall clocks are set and drift.
     pub(crate) has_wrong_clocks: bool,
-    /// Pause between two requests of a client.
+    /// Approximate average pause between two requests of a client.
     pub(crate) think: Micros,
     pub(crate) tick_ms: i64,
     pub(crate) features: Features,
@@ -76,7 +76,8 @@ impl Plan {
         let voters = random.pick(&[3, 3, 3, 3, 4, 5, 5, 6, 7]).unwrap_or(3);
         let observers = random.pick(&[0, 0, 1, 1, 2]).unwrap_or(0).min(7 - voters);
         let (voters, observers) = if features.reconfigures {
-            // The members change from three to five and back.
+            // Three of five servers vote at the beginning and at the end. Meanwhile, an operator
+            // changes the members.
             (3, 2)
         } else {
             (voters, observers)
@@ -95,7 +96,8 @@ impl Plan {
             force_snapshot: random.percent(10),
             use_disk_log: random.percent(90),
             held_back_bytes_max: random.pick(&[1, 500, 16 << 20, 16 << 20]).unwrap_or(1),
-            // The number of disks that may lose data depends on the voters.
+            // The number of disks that may lose data depends on the number of voters, which an
+            // operator changes.
             has_bad_disks: random.percent(40) && !features.reconfigures,
             loses_sectors: random.percent(50),
             lists_rot: false,
@@ -107,7 +109,7 @@ impl Plan {
             tick_ms: 200,
             features,
         };
-        // These values are drawn last, so that the others do not change their meaning.
+        // These values are drawn last, so that the other values of each seed stay the same.
         let (is_of_two, lists_rot) = (random.percent(5), random.percent(40));
         plan.lists_rot = lists_rot && features.reconfigures;
         plan.ends_early = random.percent(20);
@@ -156,8 +158,9 @@ impl Plan {
         }
     }
 
-    /// Returns a plan with two voters and their oracle. The oracle is responsible for the disks of
-    /// both voters. If observers learn from followers, a single voter serves no observer.
+    /// Returns a plan with two voters and their oracle. The oracle relies on the disks of both
+    /// voters, so the disks are not faulty. Observers learn from the leader, because observers of
+    /// followers learn nothing while a single voter leads.
     pub(crate) fn of_two(self) -> Self {
         Self {
             voters: 2,
@@ -176,8 +179,8 @@ impl Plan {
     }
 
     /// Returns a plan with a standalone server. Its disk is fast enough for in-place syncs unless
-    /// it stalls. After a stall, the log thread syncs for the remaining life of that process, so
-    /// the process is often ended.
+    /// it stalls. After a stall, the log thread syncs for the remaining life of that process.
+    /// Faults are therefore frequent, so that they often end the process.
     pub(crate) fn standalone(self) -> Self {
         Self {
             voters: 1,
@@ -196,7 +199,8 @@ impl Plan {
         }
     }
 
-    /// Returns a plan with three quiet voters, with which every script starts.
+    /// Returns a plan with three voters, and without clients and faults. Every script begins with
+    /// this plan.
     pub(crate) fn quiet() -> Self {
         Self {
             voters: 3,

@@ -9,15 +9,15 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
-/// Maximum number of waiting batches. It bounds the memory.
+/// Maximum number of batches that wait for the caller. It bounds the memory use.
 const WAITING_MAX: usize = 2;
 /// Number of bytes or items at which a batch is complete.
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_ITEMS: usize = 4096;
 
 /// Calls `take` with each item until `take` returns `Break`, then returns the iterator. If
-/// `is_wanted` is set, another thread reads the items, so the iterator may be ahead of the last
-/// item passed to `take`. `bytes_of` returns the memory use of an item.
+/// `is_wanted` is true, another thread reads the items, so the returned iterator may be past the
+/// last item passed to `take`. `bytes_of` returns the memory use of an item.
 pub(crate) fn for_each<I>(
     mut items: I,
     is_wanted: bool,
@@ -46,7 +46,7 @@ where
             let _ = items.try_for_each(take);
             return items;
         }
-        // The thread waits for nothing but the iterator.
+        // The thread only waits for the iterator, so sending the iterator does not fail.
         let _ = hand_over.send(items);
         let _ = batches.iter().flatten().try_for_each(&mut take);
         // Closes the channel, so the thread does not wait for space in it.
@@ -83,7 +83,7 @@ fn send_batches<I: Iterator>(
             }
         }
     }
-    // A failure means that the caller needs no more items.
+    // Sending fails if the caller does not need more items.
     let _ = full.send(batch);
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) struct Checksum(simd_adler32::Adler32);
 
 impl Checksum {
-    /// Creates a checksum of no bytes.
+    /// Creates the checksum of an empty sequence of bytes.
     pub(crate) fn new() -> Self {
         Self(simd_adler32::Adler32::new())
     }

@@ -121,11 +121,11 @@ pub enum StorageError {
         offset: u64,
         /// Kind of corruption.
         damage: Damage,
-        /// Last transaction before the corrupted record. If the file contains no earlier record,
-        /// the zxid before the one in the file's name.
+        /// Last transaction before the corrupted record. If the file does not contain an earlier
+        /// record, the predecessor of the zxid in the file's name.
         last_good: Zxid,
     },
-    /// Transactions are missing between two existing ones.
+    /// Transactions are missing between two existing transactions, or after the snapshot.
     #[error(
         "transactions are missing: {} continues at offset {offset} with zxid {next}, but {before} \
          ends with {last}{}. Restore the missing log. To discard everything after {last} instead, \
@@ -187,7 +187,7 @@ pub enum StorageError {
         /// Path of one of the logs.
         log: PathBuf,
     },
-    /// The only requested snapshot is corrupted.
+    /// A snapshot is corrupted or cannot be read.
     #[error("snapshot {} is damaged at offset {offset}: {reason}", path.display())]
     SnapshotDamaged {
         /// Path of the snapshot.
@@ -244,7 +244,8 @@ pub enum StorageError {
         /// Data from which the lowest valid epoch is derived.
         of: String,
     },
-    /// The file that contains the positions of the seams is corrupted. The next start rebuilds it.
+    /// The file with the last seams (see [`note_seam`](crate::note_seam)) is corrupted. The next
+    /// start replaces the file.
     #[error("{} cannot be read: {reason}", path.display())]
     Seam {
         /// Path of the file.

@@ -6,17 +6,17 @@
 //! ```
 //!
 //! * [`DataDirs`] opens the two directories and locks out other processes.
-//! * [`LogWriter`] appends transactions; a group costs one write and one fdatasync.
+//! * [`LogWriter`] appends transactions; a group normally costs one write and one fdatasync.
 //! * [`SnapshotWriter`] writes a snapshot, which appears only once it is complete and durable.
 //! * [`recover()`] fills a [`State`] with the newest intact snapshot and the log after it.
-//! * [`make_durable`] writes data to the disk that may only be in the page cache.
+//! * [`make_durable`] syncs data that may only be in the page cache.
 //! * [`set_history_aside`] removes the vote of a member whose files are corrupted.
-//! * [`truncate()`], [`purge()`] and [`Epochs`] do what their names say.
+//! * [`truncate()`] cuts the log, [`purge()`] deletes old files, [`Epochs`] stores the two epochs.
 //!
-//! The most important rule is that acknowledged data is never lost silently. The end of a log is
-//! either the result of a crash, which is recovered automatically, or corruption, which is refused
-//! with the file, the offset and the command that repairs it; see [`log`]. Recovery never changes a
-//! byte of a file that is not empty.
+//! The most important rule is that acknowledged data is never lost silently. An unexpected end of a
+//! log is either the result of a crash, which is recovered automatically, or corruption, which is
+//! refused with the file, the offset and the command that repairs it; see [`log`]. Recovery never
+//! changes a byte of a file that is not empty.
 //!
 //! All input and output goes through [`Disk`], so that a simulator can lose unsynced data. The
 //! grouping policy, the threads and the tree are in other crates: this crate only depends on
@@ -55,7 +55,7 @@
 //! Source: FileTxnLog, FileSnap, FileTxnSnapLog; the deliberate differences from Java are listed in
 //! docs/COMPATIBILITY.md under "Storage".
 
-// Bytes of files may be corrupted: no length of theirs may cause a panic.
+// The bytes of files may be corrupted, so a wrong length in them must not cause a panic.
 #![warn(clippy::indexing_slicing)]
 
 mod ahead;

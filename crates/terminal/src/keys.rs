@@ -22,8 +22,8 @@ pub struct QuitKey {
 }
 
 impl QuitKey {
-    /// Starts listening, and calls `quit` when the user presses `q`. Returns `None` if standard
-    /// input is not a terminal.
+    /// Starts a thread that calls `quit` when the user presses `q`. Returns `None` if standard
+    /// input is not a terminal, or if the terminal's mode cannot be read or set.
     pub fn listen(quit: impl FnOnce() + Send + 'static) -> Option<Self> {
         let terminal = stdin();
         if !terminal.is_terminal() {
@@ -56,16 +56,17 @@ impl Drop for QuitKey {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(reader) = self.reader.take() {
-            // The thread ends after its next read, and must not consume keys that are meant for the
-            // following commands.
+            // The thread ends after its current read. A later read could consume keys that are
+            // meant for the following commands.
             let _ = reader.join();
         }
-        // A terminal that no longer exists needs no mode.
+        // An error is harmless, because a terminal that no longer exists does not need its mode.
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.saved);
     }
 }
 
-/// Returns whether the user pressed `q` before the end.
+/// Reads keys until the user presses `q`, `ends` is set, or a read fails. Returns whether the user
+/// pressed `q`.
 fn waits_for_quit(terminal: &Stdin, ends: &AtomicBool) -> bool {
     let mut keys = [0; 16];
     while !ends.load(Ordering::Relaxed) {

@@ -26,8 +26,8 @@ pub fn stderr() -> Output<Stderr> {
     Output::new(out.is_terminal(), out)
 }
 
-/// Returns a second handle for standard error. A blocked write through it holds no lock that other
-/// messages of the process need. All bytes are written unchanged.
+/// Returns a second handle for standard error. A write that blocks on this handle does not hold a
+/// lock that other messages of the process need. All bytes are written unchanged.
 ///
 /// # Errors
 /// If standard error is closed, or if the process has too many open file descriptors.
@@ -35,13 +35,13 @@ pub fn stderr_file() -> io::Result<File> {
     Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?))
 }
 
-/// Prints a line to standard output. A closed pipe is not an error.
+/// Prints a line to standard output. Errors are ignored, for example if the pipe is closed.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::write_line($crate::stdout(), ::std::format_args!($($text)*)) };
 }
 
-/// Prints a line to standard error. A closed pipe is not an error.
+/// Prints a line to standard error. Errors are ignored, for example if the pipe is closed.
 #[macro_export]
 macro_rules! complain {
     ($($text:tt)*) => { $crate::write_line($crate::stderr(), ::std::format_args!($($text)*)) };
@@ -54,7 +54,7 @@ pub fn write_line(mut out: impl Write, text: Arguments<'_>) {
         .and_then(|()| out.flush());
 }
 
-/// Replaces control characters with their escapes.
+/// Returns the text with escapes for control characters, except line ends and tabs.
 pub fn without_controls(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     put_text(text, &mut shown);
@@ -84,7 +84,8 @@ impl<W: Write> Output<W> {
         self.is_terminal
     }
 
-    /// Clears the terminal, and moves the cursor to the upper left corner. Does nothing for a file.
+    /// Clears the terminal, and moves the cursor to the upper left corner. Does nothing if the
+    /// output is not a terminal.
     ///
     /// # Errors
     /// If the terminal cannot be written to.
@@ -124,7 +125,8 @@ impl<W: Write> Drop for Output<W> {
     }
 }
 
-/// Converts bytes to text. Also returns the number of bytes at the end that may begin a character.
+/// Appends bytes to `shown` as text, with escapes. Returns the number of bytes at the end that may
+/// begin a character and are therefore not appended.
 fn put_bytes(mut bytes: &[u8], shown: &mut String) -> usize {
     loop {
         let error = match std::str::from_utf8(bytes) {

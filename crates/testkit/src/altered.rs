@@ -23,7 +23,7 @@ fn alter(bytes: &mut Vec<u8>, random: &mut Random) {
         4 => bytes[at..end].fill(0),
         5 => bytes.truncate(at),
         _ => {
-            // A plausible number at the position of a length or count.
+            // Writes a number that would be plausible as a length or count.
             let number = [
                 0u32,
                 1,
@@ -41,8 +41,8 @@ fn alter(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Returns the bytes with one to three random changes, which may be different bits or bytes,
-/// removed or inserted bytes, zeros, a plausible length, or an earlier end.
+/// Returns a copy of the bytes with one to three random changes. A change flips a bit, overwrites,
+/// zeroes, removes or inserts some bytes, writes a plausible length, or truncates the copy.
 pub fn altered(original: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..=random.below(3) {

@@ -138,7 +138,7 @@ impl Authority {
     }
 }
 
-/// Removes the version and the extensions from a certificate, and signs it again.
+/// Returns a copy of a certificate without version, unique ids and extensions, signed with `key`.
 fn to_version1(certificate: &[u8], key: &KeyPair) -> Vec<u8> {
     let (_, signed, _) = element(certificate);
     let (_, data, rest) = element(signed);
@@ -147,7 +147,7 @@ fn to_version1(certificate: &[u8], key: &KeyPair) -> Vec<u8> {
     let mut kept = Vec::new();
     while !fields.is_empty() {
         let (tag, content, rest) = element(fields);
-        // Version, unique ids and extensions have other tags. The remaining fields are a number and
+        // Version, unique ids and extensions have other tags. The kept fields are a number and
         // sequences.
         if matches!(tag, 0x02 | 0x30) {
             kept.extend(with_tag(tag, content));
@@ -162,7 +162,7 @@ fn to_version1(certificate: &[u8], key: &KeyPair) -> Vec<u8> {
     with_tag(0x30, &signed)
 }
 
-/// Returns the tag and content of the first element, and the bytes after it.
+/// Returns the tag and content of the first DER element, and the bytes after this element.
 fn element(bytes: &[u8]) -> (u8, &[u8], &[u8]) {
     let (tag, first) = (bytes[0], bytes[1]);
     let (len, start) = match first {
@@ -203,7 +203,7 @@ pub fn self_signed(params: &CertificateParams) -> Signed {
 }
 
 /// Returns the parameters for a member or client with this name: `CN=<name>,OU=Ops,O=Test`, valid
-/// for client and server on the loopback address.
+/// for clients and servers on the loopback address.
 pub fn params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.serial_number = Some(serial_number(name));

@@ -1,8 +1,8 @@
 //! Simulated disk in memory, which distinguishes written data from synced data.
 //!
 //! Written bytes and changed names are pending until they are synced. Names are synced per
-//! directory. A killed process keeps everything that it wrote. After a power failure, a file keeps
-//! a prefix of its pending writes, and the last write of the prefix may be truncated.
+//! directory. After a process is killed, everything that it wrote remains. After a power failure, a
+//! file keeps a prefix of its pending writes, and the last write of the prefix may be truncated.
 //! Alternatively, it keeps all pending writes, but any of their sectors may be missing. A directory
 //! keeps a prefix of its pending names.
 
@@ -41,15 +41,15 @@ enum Naming {
 
 #[derive(Debug, Clone, Default)]
 struct Inner {
-    /// Whether every write is synced immediately, so a power failure is harmless.
+    /// Whether all writes survive a power failure. They are then not recorded as pending.
     is_always_safe: bool,
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     synced_names: BTreeMap<PathBuf, usize>,
     pending_names: Vec<Naming>,
     dirs: BTreeSet<PathBuf>,
-    /// Number of changes before the power fails, and number of bytes that the following write still
-    /// writes.
+    /// Number of further changes before the power fails, and number of bytes that a write during
+    /// the failure still writes.
     dies_after: Option<(u64, usize)>,
     is_dead: bool,
     sync_fault: Option<SyncFault>,
@@ -59,7 +59,7 @@ struct Inner {
     failing_reads: u32,
     /// Whether any bits have flipped on this disk.
     has_rotted: bool,
-    /// Number of executed changes.
+    /// Number of changes before the power failed, including failed ones.
     changes: u64,
     /// Number of written bytes, including overwritten ones.
     bytes: u64,
@@ -84,7 +84,7 @@ pub enum Failure {
     Sync(SyncFault),
     /// Every sync of a directory fails.
     SyncDir,
-    /// Every write beyond this total number of bytes fails.
+    /// Every write that would exceed this total number of written bytes fails.
     FullAfter(u64),
     /// Every rename fails.
     Rename,
@@ -136,7 +136,7 @@ impl Naming {
         }
     }
 
-    /// Returns the directory that must be synced for this change.
+    /// Returns a directory whose sync makes this change permanent.
     fn dir(&self) -> Option<PathBuf> {
         let (Self::Link(path, _) | Self::Unlink(path) | Self::Move(_, path, _)) = self;
         path.parent().map(Path::to_path_buf)

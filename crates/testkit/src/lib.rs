@@ -7,8 +7,8 @@
 //! * `certificates` generates certificates for tests of TLS (with the feature of that name).
 //! * `faults` contains faults of a server in this process (with the feature of that name).
 //! * [`altered()`] makes random changes of a file's content.
-//! * [`recordings`] finds the recordings of Apache ZooKeeper, and [`vectors`] contains its data
-//!   directories.
+//! * [`recordings`] finds the recordings of Apache ZooKeeper, and [`vectors`] reads the data
+//!   directories among them.
 
 mod altered;
 #[cfg(feature = "certificates")]

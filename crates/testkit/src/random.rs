@@ -12,12 +12,12 @@ impl Random {
         Self(Rng::with_seed(seed))
     }
 
-    /// Returns any number.
+    /// Returns a number from the whole range of `u64`.
     pub fn any(&mut self) -> u64 {
         self.0.u64(..)
     }
 
-    /// Returns any byte.
+    /// Returns a byte from the whole range of `u8`.
     pub fn byte(&mut self) -> u8 {
         self.0.u8(..)
     }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 pub struct Vector {
     /// Directory of the vector.
     pub dir: PathBuf,
-    /// Results of Apache ZooKeeper.
+    /// Data that Apache ZooKeeper read from the directory.
     pub expected: Value,
 }
 
@@ -20,7 +20,7 @@ pub fn root() -> Option<PathBuf> {
     crate::recordings::find("vectors/storage")
 }
 
-/// Returns a vector by name.
+/// Returns a vector by name, or `None` if the vectors are not available.
 pub fn vector(name: &str) -> Option<Vector> {
     let dir = root()?.join(name);
     let text = fs::read_to_string(dir.join("expected.json")).expect("a vector has results");
@@ -28,7 +28,7 @@ pub fn vector(name: &str) -> Option<Vector> {
     Some(Vector { dir, expected })
 }
 
-/// Returns all vectors.
+/// Returns all vectors with their names, sorted by name. The list is empty if they are missing.
 pub fn all() -> Vec<(String, Vector)> {
     let Some(root) = root() else {
         return Vec::new();
@@ -79,7 +79,7 @@ fn name_of(path: &Path) -> &str {
     name.expect("names are text")
 }
 
-/// Returns the directories in a copy that contain `version-2` directly.
+/// Returns `copy` as data directory and log directory, without locks. It must contain `version-2`.
 pub fn dirs(copy: &Path) -> DataDirs {
     DataDirs::unlocked(copy, copy)
 }

@@ -58,8 +58,8 @@ pub struct Accepting {
 /// Passes each connection, with its options set, to `admit` until the socket is closed or the task
 /// is aborted. `admit` must not wait, because further connections are pending.
 ///
-/// A connection that would use a reserved file descriptor is closed immediately. The start of such
-/// a shortage is logged.
+/// A connection that would use a reserved file descriptor is closed immediately. The first
+/// connection closed in a shortage of file descriptors is logged.
 pub async fn accept_each(
     listener: &Listener,
     accepting: Accepting,

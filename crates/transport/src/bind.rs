@@ -27,7 +27,8 @@ pub fn bind(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Binds all addresses of this machine, in both families if it has both, as in the JVM.
+/// Binds a port on all addresses of this machine, in both address families if the machine has both,
+/// as in the JVM.
 ///
 /// # Errors
 /// If the port is already in use in either family, or if neither family can be bound.
@@ -39,7 +40,7 @@ pub fn bind_everywhere(port: u16, backlog: i32) -> io::Result<TcpListener> {
     })
 }
 
-/// Binds an address; `0.0.0.0` means all addresses of this machine.
+/// Binds an address and a port. `0.0.0.0` stands for all addresses of this machine.
 ///
 /// # Errors
 /// If [`bind`] or [`bind_everywhere`] fails.

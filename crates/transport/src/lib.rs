@@ -1,4 +1,4 @@
-//! Streams to clients and between members, in the same way for all ports.
+//! Byte streams to clients and between members, opened in the same way for all ports.
 //!
 //! ```text
 //!   bind ----> Listener --accept_each--> TcpStream --tls::Acceptor---+
@@ -9,7 +9,7 @@
 //! This crate does not know the protocols that use the streams. A [`Stream`] is an enum of the
 //! available kinds, so a read of plain TCP costs the same as without this crate.
 
-// These bytes come from outside: no length of theirs may cause a panic.
+// The input comes from unknown peers, so a wrong length in it must not cause a panic.
 #![warn(clippy::indexing_slicing)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may block"))]
 

@@ -7,14 +7,15 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-/// Options of a connected socket, on either side. Small writes are always sent immediately.
+/// Options of the socket of an incoming or outgoing connection. Small writes are always sent
+/// immediately (`TCP_NODELAY`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SocketOptions {
     /// Whether the kernel probes a silent peer.
     pub keep_alive: bool,
-    /// Time after which unacknowledged data breaks the connection (Linux only). Otherwise, after a
-    /// partition or the loss of a host, the data is sent again at increasing intervals of up to two
-    /// minutes.
+    /// Time after which unacknowledged data breaks the connection (Linux only). Without this limit,
+    /// after a partition or the loss of a host, the kernel sends the data again at increasing
+    /// intervals of up to two minutes.
     pub unacknowledged_max: Option<Duration>,
 }
 

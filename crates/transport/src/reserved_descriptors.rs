@@ -1,9 +1,9 @@
 //! File descriptors that connections leave free for the rest of the server.
 //!
 //! Each connection uses a file descriptor, and the system limits their number per process. Without
-//! a free one, a server could not begin a log or a snapshot, and would have to stop, because a log
-//! that cannot be written counts as a failed disk. Therefore connections are refused shortly before
-//! the limit is reached.
+//! a free descriptor, a server could not create a log or a snapshot. It would have to stop, because
+//! a log that cannot be written is treated as a failed disk. Therefore connections are refused
+//! shortly before the limit is reached.
 
 use std::os::fd::AsRawFd;
 
@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 /// File descriptors that connections leave free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReservedDescriptors {
-    /// Clients also leave some file descriptors for members.
+    /// Clients leave the file descriptors of [`Self::ByMembers`], and some more for members.
     ByClients,
     /// Members leave some file descriptors for logs, snapshots and outgoing connections of this
     /// server.

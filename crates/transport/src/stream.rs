@@ -21,9 +21,9 @@ use crate::writer::TcpWriter;
 
 /// A connected byte stream.
 ///
-/// Written bytes are sent only after a flush, because TLS may have buffered a part of them when the
-/// socket was full. A TLS stream that ends without close_notify ends normally for the reader, as in
-/// TCP, because all protocols here contain their lengths.
+/// Written bytes may remain unsent until a flush, because TLS buffers the bytes that the socket did
+/// not accept. A TLS stream that ends without close_notify ends normally for the reader, as in TCP,
+/// because the messages of all protocols here contain their lengths.
 #[derive(Debug)]
 pub enum Stream {
     /// Plain TCP.
@@ -91,7 +91,7 @@ impl Stream {
     /// Returns the peer's address.
     ///
     /// # Errors
-    /// If the connection is already closed or has no addresses.
+    /// If the connection is already closed, or if this is a [`Stream::Brought`].
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -104,7 +104,7 @@ impl Stream {
     /// Returns the local address.
     ///
     /// # Errors
-    /// If the system does not report it, or if the connection has no addresses.
+    /// If the system does not report the address, or if this is a [`Stream::Brought`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -114,7 +114,8 @@ impl Stream {
         }
     }
 
-    /// Returns whether the stream is protected against reading and modification by third parties.
+    /// Returns whether the stream uses this crate's TLS, which protects it against reading and
+    /// modification by third parties.
     pub fn is_tls(&self) -> bool {
         match self {
             Self::Plain(_) | Self::Brought(_) => false,
@@ -146,8 +147,8 @@ impl Stream {
 }
 
 impl WriteHalf {
-    /// Returns a writer that other threads can use without the task. Returns `None` if the written
-    /// bytes are transformed on their way, because only the task can write then.
+    /// Returns a writer that other threads can use without the task. Returns `None` unless the
+    /// stream is plain TCP, because only the task can write to other streams.
     pub fn direct_writer(&self) -> Option<TcpWriter> {
         match self {
             Self::Plain(writer) => Some(writer.clone()),

@@ -110,8 +110,7 @@ mod tests {
         let other = writer.clone();
         let wrote = thread::spawn(move || other.try_write(b"two "));
         assert_eq!(wrote.join().unwrap().unwrap(), 4);
-        // The socket becomes full. The bytes accepted until then have arrived, and the task waits
-        // until the socket accepts more.
+        // Fills the buffers of the sockets, so that the task must wait until the other side reads.
         let block = vec![7; 1 << 20];
         let mut bytes = 8;
         while let Ok(some) = writer.try_write(&block) {

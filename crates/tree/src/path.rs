@@ -7,14 +7,14 @@ use proto::ErrorCode;
 
 /// Path of the root.
 pub const ROOT: &str = "/";
-/// Path below which the server's own znodes are.
+/// Path of the parent of the server's own znodes.
 pub const ZOOKEEPER: &str = "/zookeeper";
-/// Path below which the quota znodes are.
+/// Path below which the limits and the usage of quotas are stored.
 pub const QUOTA: &str = "/zookeeper/quota";
 /// Path of the znode with the ensemble's configuration.
 pub const CONFIG: &str = "/zookeeper/config";
 
-/// Returns whether this is one of the four znodes that always exist.
+/// Returns whether this is the path of one of the four system znodes, which cannot be deleted.
 pub fn is_system(path: &str) -> bool {
     matches!(path, ROOT | ZOOKEEPER | QUOTA | CONFIG)
 }
@@ -82,7 +82,7 @@ pub(crate) fn name_end(path: &[u8]) -> usize {
     const SLASHES: u64 = u64::from_ne_bytes([b'/'; 8]);
     let (words, rest) = path.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
-        // A byte that is zero here was a slash. The lowest marked byte is the first slash.
+        // The XOR turns each slash into a zero byte. The lowest marked byte is the first slash.
         let word = u64::from_le_bytes(*word) ^ SLASHES;
         let marks = word.wrapping_sub(LOW) & !word & HIGH;
         if marks != 0 {
@@ -97,9 +97,9 @@ fn is_bad_component(component: &[u8]) -> bool {
     matches!(component, b"" | b"." | b"..")
 }
 
-/// Returns whether a character is refused. Refused are surrogates, private use, the last sixteen of
-/// the basic plane, control characters, and everything above the basic plane (where Java sees
-/// surrogates).
+/// Returns whether a path must not contain this character. This applies to control characters,
+/// private use, the last sixteen characters of the basic plane, and all characters above it (which
+/// are surrogates in Java).
 fn is_refused(character: char) -> bool {
     matches!(character,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
@@ -123,7 +123,7 @@ pub(crate) fn split(path: &str) -> Option<Split<'_>> {
 /// Splits the path in a request, which must contain a `/` and no NUL.
 ///
 /// # Errors
-/// MarshallingError if the path is null, BadArguments if it is invalid.
+/// MarshallingError if the path is null, BadArguments if it contains no `/` or contains a NUL.
 pub(crate) fn split_request(path: Option<&Str>) -> Result<(&Str, Split<'_>), ErrorCode> {
     let path = path.ok_or(ErrorCode::MarshallingError)?;
     match split(path) {
@@ -132,7 +132,8 @@ pub(crate) fn split_request(path: Option<&Str>) -> Result<(&Str, Split<'_>), Err
     }
 }
 
-/// Returns the parent of a path as a key, which is `/` for the root. Shares the path's bytes.
+/// Returns the path of the parent, where `parent` is [`Split::parent`] of `path`. The result is `/`
+/// if `parent` is empty, and otherwise shares the bytes of `path`.
 pub(crate) fn parent_key(path: &Str, parent: &str) -> Str {
     if parent.is_empty() {
         Str::from_static(ROOT)
@@ -141,7 +142,7 @@ pub(crate) fn parent_key(path: &Str, parent: &str) -> Str {
     }
 }
 
-/// Returns the length of a string as Java counts it.
+/// Returns the length of a string in UTF-16 code units, as in Java.
 pub(crate) fn utf16_len(text: &str) -> usize {
     if text.is_ascii() {
         text.len()
@@ -203,8 +204,7 @@ mod tests {
         for path in ["/a", "/zookeeper/config", "/a.b/c d", "/a/b..", "/~/-"] {
             assert!(is_plain(path.as_bytes()), "{path:?}");
         }
-        // Every pair of consecutive bytes, at each position of a word, in the middle and at the
-        // end.
+        // Every pair of ASCII characters is tested in the middle and at the end of a path.
         for (first, second) in
             (0..=0x7fu8).flat_map(|first| (0..=0x7fu8).map(move |second| (first, second)))
         {

@@ -13,7 +13,7 @@ pub struct TreeSettings {
     pub emulate_353_ttl: bool,
     /// Whether the tree's digest is computed (`zookeeper.digest.enabled`).
     pub digest_enabled: bool,
-    /// Whether hard quotas refuse writes (`zookeeper.enforceQuota`).
+    /// Whether writes over a hard quota are refused (`zookeeper.enforceQuota`).
     pub enforce_quota: bool,
     /// Whether all clients have all permissions (`zookeeper.skipACL=yes`).
     pub skip_acl: bool,
@@ -21,9 +21,9 @@ pub struct TreeSettings {
     /// (`zookeeper.closeSessionTxn.enabled`).
     pub close_session_paths: bool,
     /// Maximum length of a transaction record that all members and all readers of a log accept,
-    /// bytes: `jute.maxbuffer` and its extra size (BinaryInputArchive.checkLength, for the data in
-    /// a PROPOSAL and for a record in a log). A request with a longer transaction is refused; a
-    /// closeSession is created without its list.
+    /// bytes. It is the sum of `jute.maxbuffer` and its extra size (BinaryInputArchive.checkLength,
+    /// for the data in a PROPOSAL and for a record in a log). A request with a longer transaction
+    /// is refused. A longer closeSession is created without its list of paths.
     pub record_bytes_max: usize,
     /// Whether reconfigurations are permitted (`reconfigEnabled`).
     pub reconfig_enabled: bool,

@@ -42,7 +42,8 @@ impl CommittedLog {
     }
 
     /// Adds the next committed transaction. A transaction that is already in the list changes
-    /// nothing. After a snapshot that ran ahead, a learner receives some transactions twice.
+    /// nothing. A learner receives some transactions again after a snapshot that already contains
+    /// them.
     pub fn push(&mut self, record: Record) {
         if let Some(last) = self.max() {
             if record.zxid <= last {
@@ -64,13 +65,13 @@ impl CommittedLog {
         }
     }
 
-    /// Removes all transactions, because a snapshot has replaced the log.
+    /// Removes all transactions. Call this when a snapshot has replaced the log.
     pub fn clear(&mut self) {
         self.records.clear();
         self.bytes = 0;
     }
 
-    /// Removes all transactions after `zxid`, because the log was cut there.
+    /// Removes all transactions after `zxid`. Call this when the log was cut after `zxid`.
     pub fn truncate_after(&mut self, zxid: Zxid) {
         let kept = self.index_after(zxid);
         let forgotten = self.records.drain(kept..);

@@ -11,12 +11,12 @@
 //! * [`observer_master::ObserverMaster`] is the part of a follower that serves observers.
 //! * [`sync`] decides how a learner is synchronised. [`CommittedLog`] contains the transactions for
 //!   it.
-//! * [`broadcast`] counts acknowledgements of proposals. A standalone server also needs it, because
-//!   it is the leader of an ensemble of one.
+//! * [`broadcast`] counts acknowledgements of proposals. A standalone server also uses this module,
+//!   as the leader of an ensemble of one.
 //!
-//! To drive a state machine, pass each event to a method `handle_*`, with the time and a list. Then
-//! execute the actions in the list, in order. Call `handle_deadline` when `deadline_ms` is reached.
-//! Each action prints as one line ([`packets`]).
+//! To drive a state machine, pass each event to a method `handle_*`, with the time and a list for
+//! the actions. Then execute the actions in the order of the list. Call `handle_deadline` when
+//! `deadline_ms` is reached. Each action prints as one line ([`packets`]).
 
 pub mod broadcast;
 mod committed_log;

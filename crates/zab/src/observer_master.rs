@@ -5,17 +5,16 @@
 //!             *LEADERINFO                        *DIFF, TRUNC or SNAP, NEWLEADER   *UPTODATE
 //! ```
 //!
-//! An observer sees it as a leader, with a few differences. Its epoch is established, so nothing
-//! waits for a quorum. It learns from the leader which transactions are committed. It forwards
-//! requests, syncs and session queries to the leader. It informs an observer of a transaction when
-//! it receives the commit itself. An observer receives everything from the moment at which its
-//! opening packet is decided, so it misses no transaction. The committed log is therefore enough,
-//! without a list of recent packets.
+//! An observer sees the follower as a leader, with a few differences. The epoch is established, so
+//! nothing waits for a quorum. The follower informs its observers of a transaction when the
+//! leader's commit arrives. It forwards requests, syncs and session queries to the leader. An
+//! observer receives every transaction from the moment at which its opening packet is decided, so
+//! it misses none. The committed log is therefore enough, without a list of recent packets.
 //!
 //! Zoarium observers report digests like other learners ([`crate::leader`]). The follower forwards
-//! reports of differences to the leader, and the leader's queries to its observers. It informs them
-//! of the digest of a quorum that includes the leader. If no quorum agrees, it sends them no
-//! digest.
+//! reports of differences to the leader, and the leader's queries to its observers. If a quorum
+//! that includes the leader agrees on a digest, the follower sends it to the observers whose digest
+//! differs.
 //!
 //! Differs from Apache ZooKeeper 3.9.5:
 //!
@@ -62,8 +61,8 @@ struct DigestQuestion {
 
 /// Observers of a follower.
 ///
-/// Its actions are a leader's actions. It uses `Send`, `SendSnapshot`, `Close`, `Request`, `Touch`,
-/// `Revalidate` and `CompareDigests`.
+/// Requests only these of the leader's actions: `Send`, `SendSnapshot`, `Close`, `Request`,
+/// `Touch`, `Revalidate` and `CompareDigests`.
 #[derive(Debug)]
 pub struct ObserverMaster {
     sid: Sid,

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use proto::{OpCode, Zxid};
 
-/// A transaction, which Zab does not interpret. It therefore keeps the form that it has in a
+/// A transaction, whose body Zab does not interpret. It therefore keeps the form that it has in a
 /// PROPOSAL and in the log: header, body, digest ([`proto::txn::TxnRecord`] decodes it).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
@@ -46,9 +46,9 @@ impl fmt::Display for Record {
 }
 
 /// Returns whether `next` may follow `before` in a log: it must be the next zxid of the epoch, or
-/// the first zxid of a later epoch. A gap inside an epoch is a lost transaction (ZOOKEEPER-4925).
-/// So is a gap at its start, because every leader begins with counter 1, and recovery refuses a log
-/// with another number.
+/// the first zxid of a later epoch. A gap inside an epoch is a lost transaction (ZOOKEEPER-4925). A
+/// gap at the start of an epoch is one, too, because every leader begins with counter 1. Recovery
+/// refuses a log in which an epoch begins with another counter.
 pub(crate) fn follows(before: Zxid, next: Zxid) -> bool {
     next == before.next() || (next.epoch() > before.epoch() && next.counter() == 1)
 }

@@ -10,7 +10,8 @@ pub struct Settings {
     /// Maximum silence of a peer, and maximum delay of an acknowledgement (`syncLimit`), ticks.
     pub sync_limit: i64,
     /// Time after which a leader without a quorum for its epoch steps down as soon as a voter that
-    /// elected it looks for a leader again (`zookeeper.leader.maxTimeToWaitForEpoch`), ms.
+    /// elected it looks for a leader again (`zookeeper.leader.maxTimeToWaitForEpoch`), ms; `None`
+    /// disables this rule.
     pub epoch_wait_max_ms: Option<i64>,
     /// Whether every learner receives a snapshot (`zookeeper.forceSnapshotSync`).
     pub force_snapshot: bool,
@@ -25,9 +26,10 @@ pub struct Settings {
     /// (`zookeeper.leader.maxConcurrentDiffSyncs`). Further observers are refused.
     pub diff_syncs_max: usize,
     /// Maximum size of the transactions that a learner holds back during synchronisation, bytes. At
-    /// this bound, it passes on committed transactions, or stops reading until it may do so. A sync
-    /// plan of this size or less reaches the log in one batch, with NEWLEADER. Before NEWLEADER,
-    /// uncommitted proposals may exceed the bound, because the leader has them in memory, too.
+    /// this bound, the learner writes committed transactions to the log early. If it must wait for
+    /// its own disk, it stops reading from the leader instead. A sync plan of this size or less is
+    /// written to the log in one batch, at NEWLEADER. Before NEWLEADER, uncommitted proposals may
+    /// exceed the bound, because the leader also holds these proposals in memory.
     pub held_back_bytes_max: usize,
 }
 

@@ -1,5 +1,5 @@
-//! A coordination server with ZooKeeper's protocol, for use inside another program. Programs
-//! depend on it with `default-features = false`; the feature `tools` is the executable `zoarium`.
+//! A coordination server with ZooKeeper's protocol, for use inside another program. Programs depend
+//! on it with `default-features = false`; only the executable `zoarium` needs the feature `tools`.
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,7 +35,7 @@ mod tool;
 
 pub use embedded::{Server, ServerBuilder, ServerError};
 
-/// Runs the command line of this process, for its executables only.
+/// Runs the command line of this process. Only for the executables of this crate.
 #[cfg(feature = "tools")]
 #[doc(hidden)]
 pub fn run_process() -> std::process::ExitCode {

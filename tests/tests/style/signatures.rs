@@ -5,18 +5,6 @@
 
 use super::{committed, rust_files};
 
-/// Folders whose tuple parameters are not replaced yet.
-const WITH_TUPLES: &[&str] = &[
-    "crates/admin/src/",
-    "crates/console/src/",
-    "crates/metrics/src/",
-    "crates/quorum/src/",
-    "crates/server/src/",
-];
-
-/// Folders whose matches on flags are not replaced yet.
-const WITH_FLAG_MATCHES: &[&str] = &[];
-
 /// Replaces comments, strings and characters by blanks, so that only code is left. Line breaks
 /// stay.
 fn code_of(text: &str) -> String {
@@ -289,15 +277,12 @@ fn parameters_have_names_and_flags_have_branches() {
     let mut faults = Vec::new();
     for (file, text) in rust_files(&files) {
         let code = code_of(&text);
-        let is_in = |folders: &[&str]| folders.iter().any(|folder| file.starts_with(folder));
-        if file.starts_with("crates/") && file.contains("/src/") && !is_in(WITH_TUPLES) {
+        if file.starts_with("crates/") && file.contains("/src/") {
             let found = tuple_parameters(&code).into_iter();
             faults.extend(found.map(|(line, text)| format!("{file}:{line}: {text}")));
         }
-        if !is_in(WITH_FLAG_MATCHES) {
-            let found = flag_matches(&code).into_iter();
-            faults.extend(found.map(|line| format!("{file}:{line}: a match on a flag")));
-        }
+        let found = flag_matches(&code).into_iter();
+        faults.extend(found.map(|line| format!("{file}:{line}: a match on a flag")));
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }

@@ -18,7 +18,8 @@ pub(crate) struct Listing {
 }
 
 /// Function that returns the next groups of values, each with its key, or `None` after the last.
-/// Successive groups with the same key form one group. An array has one group with an empty key.
+/// Successive groups with the same key form one group. An array consists of groups with an empty
+/// key.
 type Groups = dyn FnMut(&dyn AdminView) -> Option<Vec<(String, Vec<Json>)>> + Send;
 
 enum Field {
@@ -93,7 +94,7 @@ impl Listing {
         self
     }
 
-    /// Returns the next part of the text, or `None` after the last.
+    /// Returns the next part of the JSON text, or `None` after the last part.
     pub(crate) fn next_part(&mut self, view: &dyn AdminView) -> Option<String> {
         if self.position.is_complete {
             return None;

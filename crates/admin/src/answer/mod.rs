@@ -59,7 +59,7 @@ impl Answer {
         Self::of(status, Body::None)
     }
 
-    /// Creates the answer to a command that ended with this status. Its fields are empty.
+    /// Creates the answer, without fields, to a command that was refused with this status.
     pub(crate) fn refused(status: StatusCode) -> Self {
         Self::of(status, Body::Fields(Object::new()))
     }
@@ -111,7 +111,8 @@ impl Answer {
         self
     }
 
-    /// Appends `command` and `error` to the fields, and converts them to text. Source: CommandBase,
+    /// Appends `command` to the fields, and `error` unless the fields contain it already. Then
+    /// converts the fields to text. Other bodies do not change. Source: CommandBase,
     /// CommandResponse.
     #[must_use]
     pub(crate) fn under(self, command: &str, error: Option<&str>) -> Self {
@@ -131,7 +132,8 @@ impl Answer {
     }
 }
 
-/// Returns the answer to a command on one line, because it may be long and programs read it.
+/// Returns the answer to a command. Its JSON is on one line, because the JSON may be long and
+/// programs read it.
 pub(crate) fn written(status: StatusCode, name: &str, mut fields: Value) -> Answer {
     set(&mut fields, "command", json!(name));
     if fields.get("error").is_none() {
@@ -149,7 +151,7 @@ pub(crate) fn set(fields: &mut Value, name: &str, value: Value) {
     }
 }
 
-/// Escapes a string for HTML, as ASCII.
+/// Escapes a string for HTML. Characters other than printable ASCII become `?`.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -6,7 +6,7 @@
 //! audit thread: adds the date, writes to the rolling file
 //! ```
 //!
-//! Lines are on disk when the server ends, or earlier.
+//! All queued lines are written to the file before the server ends. The file is not synced.
 
 mod file;
 mod writer;

@@ -100,7 +100,7 @@ impl Writer {
     }
 }
 
-/// Failures, which are logged at a limited rate.
+/// Failures that have been logged. Failures of the file are logged at a limited rate.
 #[derive(Default)]
 struct Troubles {
     logged_at: Option<Instant>,

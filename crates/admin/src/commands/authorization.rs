@@ -31,12 +31,12 @@ pub(crate) enum Refused {
     /// The ACL of `/` does not grant all permissions to this client.
     #[error("Not authorized")]
     NotAuthorized,
-    /// The ACL of `/` grants all permissions to everybody, but names no identity.
+    /// The ACL of `/` grants all permissions to everybody, but does not name an administrator.
     #[error("Not authorized: {OPEN_TO_WORLD}")]
     OpenToWorld,
 }
 
-/// Consequence of an open `/` for administration, and the recommended action.
+/// Warning about an ACL of `/` that grants everything to everybody, with the recommended action.
 pub(crate) const OPEN_TO_WORLD: &str = "the ACL of / permits everything to everybody. Every client may create, change and \
     delete znodes below /, and the ACL does not name an administrator. To restrict access, set an ACL that names an \
     identity with all permissions (setAcl / digest:USER:HASH:cdrwa). Administrators can use this identity, \
@@ -74,7 +74,7 @@ impl Refused {
 }
 
 impl Credentials<'_> {
-    /// Returns the scheme in a header, if it is valid.
+    /// Returns the scheme in a header. Returns `None` if the header is missing or invalid.
     pub(crate) fn scheme(header: Option<&[u8]>) -> Option<&str> {
         split(header?).map(|(scheme, _)| scheme)
     }

@@ -35,13 +35,13 @@ pub(crate) enum Access {
     Anyone,
     /// All clients, but the answer depends on their read permissions. An invalid header is refused.
     Caller,
-    /// Clients with all permissions on `/`.
+    /// Super users, and identities to which the ACL of `/` grants all permissions.
     Administrator,
 }
 
 /// Work of a command.
 pub(crate) enum Task {
-    /// Reads the state of the server or changes a single figure. It never takes long.
+    /// Reads the state of the server, or changes a setting or counters. It never takes long.
     Look(Box<Look>),
     /// Lists resources of clients, part by part.
     List(List),
@@ -131,15 +131,14 @@ impl Command {
         self
     }
 
-    /// Returns whether the command changes anything on the server, even if it is only a figure.
+    /// Returns whether the command requires an administrator, or changes a setting or counters.
     pub(crate) fn changes_something(&self) -> bool {
         self.access == Access::Administrator
             || self.name.ends_with("_reset")
             || self.name == "set_trace_mask"
     }
 
-    /// Returns whether Apache ZooKeeper lacks the command. Existing tools do not call such a
-    /// command.
+    /// Returns whether Apache ZooKeeper lacks the command, so that existing tools do not call it.
     pub(crate) fn is_our_own(&self) -> bool {
         !self.is_listed || self.name.starts_with("history/")
     }

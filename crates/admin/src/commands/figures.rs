@@ -33,7 +33,7 @@ pub(super) fn connections() -> Listing {
 /// Number of connections in one part of the answer.
 const CONNECTIONS: usize = 100;
 
-/// Lists the connections, oldest first.
+/// Creates a listing of these fields, followed by the connections, oldest first.
 fn each(fields: Object, describe: fn(&ConnectionInfo) -> Object) -> Listing {
     let mut left = None;
     Listing::new(fields)
@@ -111,8 +111,8 @@ fn totals(view: &dyn AdminView, mode: Mode) -> Object {
     object.with("node_count", state.znode_count)
 }
 
-/// Returns the inner statistics. In Java, their order depends on the JVM and differs between
-/// processes. This function uses the order that was recorded from Java members.
+/// Returns the statistics in the field `server_stats`. In Java, their order depends on the JVM and
+/// differs between processes. This function uses the order that was recorded from Java members.
 fn inner_stats(view: &dyn AdminView, mode: Mode) -> Object {
     let figures = view.stats().get(view.now().monotonic_ms);
     let (state, sizes) = (view.state(), view.directory_sizes());
@@ -148,7 +148,7 @@ fn buffers(sizes: BufferSizes) -> Object {
 pub(super) fn monitor(view: &dyn AdminView) -> Answer {
     let role = view.role();
     if role.served_mode().is_none() {
-        // Java fails here, because the server does not exist.
+        // Java fails in this state, because its server object does not exist.
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         return Answer::page(status, "/commands/monitor", super::NOT_SERVING);
     }

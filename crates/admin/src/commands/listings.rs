@@ -76,7 +76,8 @@ pub(super) fn set_trace_mask(view: &dyn AdminView, call: &Call) -> Answer {
     trace_mask(view)
 }
 
-/// Returns the log levels, or sets them with `levels`. Apache ZooKeeper lacks this command.
+/// Returns the log levels, after setting them if the parameter `levels` is present. Apache
+/// ZooKeeper lacks this command.
 pub(super) fn log_levels(call: &Call) -> Answer {
     if let Some(levels) = call.parameter("levels") {
         match LOG_LEVELS.change(levels) {
@@ -106,8 +107,8 @@ pub(super) fn is_read_only(view: &dyn AdminView) -> Answer {
     Answer::found(Object::new().with("read_only", is_read_only))
 }
 
-/// Returns the last snapshot. Its values are -1 before the first snapshot. Source:
-/// LastSnapshotCommand, SnapshotInfo.
+/// Returns the zxid and the time of the last snapshot. Both are -1 before the first snapshot.
+/// Source: LastSnapshotCommand, SnapshotInfo.
 pub(super) fn last_snapshot(view: &dyn AdminView) -> Answer {
     let last = view.last_snapshot();
     let zxid = last.map_or(-1, |last| last.zxid.0);

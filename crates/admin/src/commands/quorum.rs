@@ -120,8 +120,8 @@ fn of_member(view: &dyn AdminView, role: &RoleView, own: &Member) -> Object {
         .with("zabstate", role.zab.name())
 }
 
-/// Returns the addresses of this server. Their reachability is not checked, because they belong to
-/// this server. The order of keys in Java depends on the JVM. Source: MultipleAddresses.
+/// Returns the addresses of this server. All of them are reported as reachable without a check. The
+/// order of keys in Java depends on the JVM. Source: MultipleAddresses.
 fn addresses(own: &Member, port: fn(&MemberAddress) -> u16) -> Object {
     let all: Vec<String> = own
         .addresses

@@ -1,6 +1,6 @@
 //! Router of requests to commands.
 
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use metrics::view::AdminView;
 use percent_encoding::percent_decode_str;
 
@@ -87,7 +87,8 @@ impl Commands {
         }
     }
 
-    /// Returns the page with links to all commands. As in Java, it has no content type.
+    /// Returns the page with links to all commands. As in Java, the page is sent without a content
+    /// type.
     fn index(&self) -> Answer {
         let lines = self.names().map(|name| {
             let url = self.url();
@@ -99,20 +100,18 @@ impl Commands {
 }
 
 impl Command {
-    /// Returns the refusal of a call, if any. The checks have the same order as in Java: not
-    /// serving, not permitted, wrong method. `view` is `None` while the data is being loaded.
-    pub(crate) fn refuse(
+    /// Returns the answer that refuses a call, or `None` if the call is permitted. The checks have
+    /// the same order as in Java: not serving, not permitted, wrong method.
+    pub(crate) fn refuse<B>(
         &self,
         requested_name: &str,
-        method: &Method,
-        path: &str,
-        view: Option<&dyn AdminView>,
+        request: &Request<B>,
+        view: &dyn AdminView,
         credentials: &Credentials<'_>,
     ) -> Option<Answer> {
-        let serving = view.filter(|view| !self.needs_server || is_serving(*view));
-        let Some(view) = serving else {
+        if self.needs_server && !is_serving(view) {
             return Some(Answer::done().under(self.name, Some(NOT_SERVING)));
-        };
+        }
         let checked = match self.access {
             Access::Anyone => Ok(()),
             Access::Caller => credentials.identities(view).map(drop),
@@ -121,14 +120,14 @@ impl Command {
         if let Err(refused) = checked {
             return Some(refused.answer(requested_name));
         }
-        if (*method == Method::POST) != (self.method == Method::POST) {
-            // Java has no answer in this case, and fails.
+        if (request.method() == Method::POST) != (self.method == Method::POST) {
+            // Java does not construct an answer in this case, and fails.
             let message = format!(
                 "the command {} requires the method {}",
                 self.name, self.method
             );
             let status = StatusCode::INTERNAL_SERVER_ERROR;
-            return Some(Answer::page(status, path, &message));
+            return Some(Answer::page(status, request.uri().path(), &message));
         }
         None
     }

@@ -13,7 +13,7 @@ use crate::answer::{Answer, Body, JSON};
 use crate::limits::{SEARCH_PAGE, SEARCH_PAGE_TIME, SEARCH_PATH_BYTES, SEARCH_TEXT_BYTES_MAX};
 
 /// Returns a page of the znodes below `path` whose name or data contains `text`. Data is not
-/// searched if `in` is `names`. `from` is the position that the previous page contained.
+/// searched if `in` is `names`. `from` is the value of `next` in the previous page.
 pub(super) fn search(view: &dyn AdminView, call: &Call) -> Answer {
     let text = call.parameter("text").unwrap_or_default();
     if text.is_empty() || text.len() > SEARCH_TEXT_BYTES_MAX {

@@ -150,7 +150,7 @@ fn our_own() -> Vec<Command> {
     ]
 }
 
-/// Creates a command that reads or replaces the whole state.
+/// Creates a command for administrators that the admin server executes itself.
 fn for_the_host(
     name: &'static str,
     aliases: &'static [&'static str],

@@ -36,7 +36,7 @@ const TOKEN: HeaderName = HeaderName::from_static("x-zoarium-visit");
 /// Prefix of the paths of all requests by the page.
 const BELOW: &str = "/console/";
 
-/// Maximum size of a request without path and data, in bytes.
+/// Estimated maximum size, in bytes, of a request to the member without its path and data.
 const REQUEST_BYTES_AROUND: usize = 256;
 
 /// Commands of the admin server that the page executes with the visitor's identity.
@@ -83,15 +83,15 @@ pub(crate) struct Caller {
     pub(crate) is_tls: bool,
     /// Whether the caller is on this machine and the request did not pass through a proxy.
     pub(crate) is_near: bool,
-    /// Whether the request passed through a proxy, so that the certificate is the proxy's.
+    /// Whether the request passed through a proxy. A certificate then belongs to the proxy.
     pub(crate) is_forwarded: bool,
     /// Subject of the caller's certificate, if the secure client port would accept it.
     pub(crate) subject: Option<String>,
 }
 
 impl Caller {
-    /// Constructs the sender of a request with these headers. `peer` is the address of the
-    /// connection.
+    /// Constructs the sender of a request with these headers. `peer` is the remote address of the
+    /// connection, and `ip` is the caller's address, which a proxy may have reported.
     pub(crate) fn new(peer: SocketAddr, ip: IpAddr, is_tls: bool, headers: &HeaderMap) -> Self {
         let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
         Self {
@@ -133,7 +133,7 @@ pub(crate) enum Outcome {
     Command(&'static str, Call, Option<Login>),
     /// State of the ensemble, for all visitors.
     Ensemble,
-    /// Log of the last minutes, for visitors with all permissions for `/`.
+    /// Recent log, for this login. The host checks that the visitor is an administrator.
     Log(Login),
 }
 
@@ -246,8 +246,8 @@ impl Console {
                 Ok(Outcome::Answer(found(&json!({}))))
             }
             (method, what) => {
-                // The limit includes the rest of the request. The member closes the connection if a
-                // request exceeds the limit.
+                // The limit applies to the whole request to the member, which closes the connection
+                // if a request exceeds the limit.
                 let path_bytes = request.parameter("path").map_or(0, str::len);
                 if body.len() + path_bytes + REQUEST_BYTES_AROUND > self.settings.data_bytes_max {
                     return Err(too_large(self.settings.data_bytes_max));
@@ -428,7 +428,7 @@ impl VisitorRequest<'_> {
         Ok(found(&answer))
     }
 
-    /// Returns the session of this visit and its identity.
+    /// Returns the session of this visit and the visitor's login. Opens a session if none is open.
     async fn session(
         &self,
         member: &Member<'_>,
@@ -516,7 +516,7 @@ impl VisitorRequest<'_> {
     }
 }
 
-/// Refuses credentials that arrive over connections that others can read.
+/// Refuses a caller whose connection others could read, to protect the caller's credentials.
 fn secure(caller: &Caller) -> Result<(), Refusal> {
     if caller.is_tls || caller.is_near {
         return Ok(());

@@ -23,7 +23,7 @@ struct Asset {
 #[allow(clippy::unreadable_literal, reason = "generated")]
 const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// Content types by the end of a path. `/` is a page as well.
+/// Content types by the end of a path. The path `/` is an HTML page.
 const KINDS: [(&str, &str); 5] = [
     (".css", "text/css; charset=utf-8"),
     (".js", "text/javascript; charset=utf-8"),
@@ -45,7 +45,7 @@ impl Asset {
     }
 }
 
-/// Returns the file at this path from the list above, never a file of the machine.
+/// Returns the answer with the embedded file for this path. Never reads a file of the machine.
 pub(crate) fn find(path: &str, headers: &HeaderMap) -> Option<Answer> {
     let asset = ASSETS.iter().find(|asset| asset.path == path)?;
     let is_gzip = accepts_gzip(headers);
@@ -62,7 +62,8 @@ pub(crate) fn find(path: &str, headers: &HeaderMap) -> Option<Answer> {
         (StatusCode::OK, Body::Bytes(asset.kind(), bytes))
     };
     let answer = Answer::of(status, body)
-        // Another version of the server has a different page.
+        // Browsers must check their copy, because the next version of the server may change the
+        // file.
         .with_header("cache-control", "no-cache")
         .with_header("etag", tag)
         .with_header("vary", "accept-encoding");
@@ -78,7 +79,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> &str {
     value.unwrap_or_default()
 }
 
-/// Returns whether the client accepts gzip. A client without the header may not.
+/// Returns whether the client accepts gzip. Returns false without the header `Accept-Encoding`.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     text(headers, ACCEPT_ENCODING).split(',').any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
@@ -93,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Compressed bytes of all files of the page.
+    /// Maximum total size of all compressed files of the page, in bytes.
     const PAGE_BYTES_MAX: usize = 400 << 10;
 
     fn with(name: HeaderName, value: &'static str) -> HeaderMap {

@@ -10,7 +10,7 @@ const DIGITS: usize = 8;
 /// Length of the prefix `0x`.
 const PREFIX: usize = 2;
 
-/// Form in which a visitor sees ids.
+/// Form in which a visitor sees session ids.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionIds {
     are_whole: bool,
@@ -23,7 +23,7 @@ impl SessionIds {
         }
     }
 
-    /// Returns the id, or its first digits and an ellipsis.
+    /// Formats a session id. Visitors that are not administrators see only its first digits.
     pub(crate) fn text(self, id: i64) -> String {
         let whole = hex(id);
         match whole.get(..PREFIX + DIGITS) {
@@ -32,7 +32,7 @@ impl SessionIds {
         }
     }
 
-    /// Returns the owner in a Stat, which is not always a session.
+    /// Formats the owner in a Stat. An owner that is not a session is never shortened.
     pub(crate) fn owner(self, owner: i64) -> String {
         if is_session(owner) {
             self.text(owner)

@@ -35,8 +35,8 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Opens a client connection with the address of the caller, and with the identity of the
-    /// certificate if that is the login.
+    /// Opens a client connection with the address of the caller. If the login is a certificate, the
+    /// connection has the identity of the certificate.
     ///
     /// # Errors
     /// If the member refuses the client. The reason is shown to the visitor.
@@ -54,8 +54,8 @@ impl Member<'_> {
         (served.operations.connect)(caller.peer, subject)
     }
 
-    /// Returns the login with the caller's certificate, if it gives an identity and is not the
-    /// certificate of a proxy, which serves many visitors.
+    /// Returns the login with the caller's certificate. Returns `None` if the certificate does not
+    /// prove an identity, or belongs to a proxy, which serves many visitors.
     pub(crate) fn certificate(&self, caller: &Caller) -> Option<Login> {
         let subject = caller.subject.clone().filter(|_| !caller.is_forwarded);
         let login = Login::Certificate(subject?);
@@ -63,13 +63,13 @@ impl Member<'_> {
         has_identity.then_some(login)
     }
 
-    /// Returns whether a form can log in with SASL.
+    /// Returns whether a visitor can log in with the user name and password of SASL.
     pub(crate) fn has_sasl(&self) -> bool {
         let acceptor = &self.config.auth.sasl.acceptor;
         matches!(acceptor, Some(SaslAcceptor::DigestMd5(_)))
     }
 
-    /// Returns the time of the monotonic clock, in milliseconds.
+    /// Returns the time since `started`, in milliseconds.
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }

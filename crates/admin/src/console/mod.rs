@@ -3,7 +3,7 @@
 //! ```text
 //!   request -> Console::answer -> guard (host, origin) -> assets
 //!                                                      -> visits -> ZnodeSession ==stream==> the member, as a client
-//!                                                      -> Outcome::Sessions, Log: the host looks
+//!                                                      -> Outcome::Sessions, Log: the host answers
 //! ```
 //!
 //! Znodes are read and written by a client session over a stream that the host opens

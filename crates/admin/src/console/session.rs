@@ -1,4 +1,4 @@
-//! Client session with the member that sends one request at a time.
+//! Client session with the member. It sends one request at a time.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::limits::{
     SESSION_TIMEOUT,
 };
 
-/// Permits of the lists that sessions keep, of all servers in this process.
+/// Permits for the lists of children that sessions keep. All servers in this process share them.
 static LISTS: Semaphore = Semaphore::const_new(CHILDREN_LISTS_MAX);
 
 /// Reason why a request was not executed, or its result is unknown.
@@ -46,11 +46,11 @@ pub(crate) enum Fault {
     Answer(String),
 }
 
-/// Session that a task keeps open while it is needed.
+/// Session that a task keeps open until this value is dropped or no request arrives for a while.
 #[derive(Debug)]
 pub(crate) struct ZnodeSession {
     calls: mpsc::Sender<Call>,
-    /// The last long list of children. It ends with the session.
+    /// The last long list of children. It is dropped when the session ends.
     listed: Listed,
 }
 
@@ -62,9 +62,9 @@ pub(crate) struct Children {
     path: String,
     /// Stat of the znode.
     pub(crate) stat: Stat,
-    /// Names in their order.
+    /// Names of the children, sorted.
     pub(crate) names: Vec<Str>,
-    /// Permit of a list that is kept.
+    /// Permit to keep this list. `None` if the list is not kept.
     _kept: Option<SemaphorePermit<'static>>,
 }
 
@@ -130,7 +130,7 @@ impl ZnodeSession {
         });
         let failed = |error: tokio::task::JoinError| Fault::Answer(error.to_string());
         let names: Vec<Str> = sorting.await.map_err(failed)?;
-        // The list that is replaced returns its permit first.
+        // Drops the previous list first, so that its permit is available again.
         *self.listed.lock() = None;
         let is_long = names.len() > CHILDREN_PAGE;
         let permit = is_long.then(|| LISTS.try_acquire().ok()).flatten();
@@ -215,7 +215,8 @@ where
     Ok(connection)
 }
 
-/// Serves calls until no sender remains or the connection ends, and then closes the session.
+/// Serves calls until no sender remains, no call arrives for a while, or a reply is lost. Then the
+/// session ends, and its list of children is dropped.
 async fn serve<S>(connection: RawConnection<S>, calls: mpsc::Receiver<Call>, listed: Listed)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -248,7 +249,7 @@ where
             return;
         }
     }
-    // Callers whose requests still wait receive the error that nothing was sent.
+    // Callers whose requests are still in the channel receive [`Fault::Unsent`].
     drop(calls);
     connection.put_close(Xid(xid.0.wrapping_add(1).max(1)));
     let closing = async { while connection.wire.turn().await.is_ok() {} };

@@ -15,13 +15,13 @@ use crate::limits::{SESSION_PATHS_SHOWN, SESSIONS_PAGE};
 /// Selection of sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SessionsPage {
-    /// Number of sessions to skip.
+    /// Number of matching sessions before the page.
     pub(crate) skip: usize,
     /// Text that the displayed id or the address must contain.
     pub(crate) like: String,
 }
 
-/// Returns a page of sessions. Only an administrator sees their whole ids.
+/// Returns a page of sessions. Only an administrator sees whole session ids.
 pub(crate) fn sessions_answer(
     view: &dyn AdminView,
     page: &SessionsPage,
@@ -71,7 +71,8 @@ pub(crate) fn sessions_answer(
     }))
 }
 
-/// Returns the paths of some sessions from a listing.
+/// Returns the paths of the wanted sessions. `part` returns the next part of a listing of the paths
+/// of all sessions.
 fn of_wanted<At: Default>(
     wanted: &BTreeSet<SessionId>,
     mut part: impl FnMut(&mut Option<At>) -> Vec<(SessionId, Vec<String>)>,

@@ -11,7 +11,7 @@ use proto::{Id, Secret};
 use super::session::ZnodeSession;
 use crate::limits::{VISIT_IDLE_MS, VISIT_YIELDS_MS, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
 
-/// Credentials of a visitor, which each of the visitor's sessions proves.
+/// Credentials of a visitor, with which each session of the visitor is authenticated.
 #[derive(Debug, Clone)]
 pub(crate) enum Login {
     /// `user:password` of the scheme `digest`.
@@ -29,7 +29,8 @@ pub(crate) struct Visit {
     address: IpAddr,
     /// Time of the last request on the monotonic clock, in ms.
     heard_ms: AtomicU64,
-    /// Lock that is held while a session is opened, so that only one is opened.
+    /// Login and session. The lock is held while a session is opened, so that only one session is
+    /// opened.
     pub(crate) state: tokio::sync::Mutex<VisitState>,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Visit {
 pub(crate) struct VisitState {
     /// Login of the visitor. A visitor without a login has only the permissions of all clients.
     pub(crate) login: Option<Login>,
-    /// Session, which the first request opens.
+    /// Session of the visit. A request opens it if it is missing or has ended.
     pub(crate) session: Option<Arc<ZnodeSession>>,
 }
 
@@ -57,7 +58,8 @@ impl VisitState {
 pub(crate) struct Visits(Mutex<HashMap<String, Arc<Visit>>>);
 
 impl Visits {
-    /// Begins a visit. Returns false if there are too many visits and none has been idle for long.
+    /// Begins a visit. If there are too many visits, the new one replaces an idle one. Returns
+    /// false if none has been idle for long.
     pub(crate) fn begin(&self, token: String, address: IpAddr, now_ms: u64) -> bool {
         let mut visits = self.0.lock();
         visits.retain(|_, visit| visit.silent_ms(now_ms) < VISIT_IDLE_MS);

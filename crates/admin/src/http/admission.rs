@@ -4,10 +4,10 @@
 //!   accepted -> waits for a head -> (a slot) -> work, answer -> waits for the next head
 //! ```
 //!
-//! A connection without a request holds no slot. If there are more than [`HTTP_WAITING_MAX`] such
-//! connections, the oldest is closed in favour of a new one. A request holds its slot until its
-//! work has ended and its answer is written. If all slots are in use, some requests wait. Answers
-//! that their clients do not read are then closed.
+//! A connection without a request does not hold a slot. If there are more than [`HTTP_WAITING_MAX`]
+//! such connections, the oldest is closed in favour of a new one. A request holds its slot until
+//! its work has ended and its answer is written. If all slots are in use, some requests wait.
+//! Connections whose clients read their answers too slowly are then closed.
 //!
 //! [`HTTP_WAITING_MAX`]: limits::HTTP_WAITING_MAX
 
@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Admission {
     slots: Arc<Semaphore>,
-    /// Requests that wait for a slot.
+    /// Number of requests that wait for a slot.
     queued: AtomicUsize,
     connections: Mutex<Connections>,
 }
@@ -64,7 +64,7 @@ struct Answering {
 pub(crate) struct AdmittedConnection {
     admission: Arc<Admission>,
     give_way: Arc<Notify>,
-    /// Number of this connection among the waiting connections. `None` if it does not wait.
+    /// Key of this connection in [`Connections::waiting`]. `None` if it does not wait for a head.
     waiting: Mutex<Option<u64>>,
 }
 
@@ -110,8 +110,8 @@ impl Admission {
         connection
     }
 
-    /// Closes the oldest connection if the limit is reached. If all connections are too young,
-    /// returns the time of the next attempt.
+    /// If the limit on waiting connections is reached, closes the oldest of them. If that
+    /// connection is too young, does not close it, but returns the time of the next attempt.
     fn make_room(&self) -> Option<Instant> {
         let mut connections = self.connections.lock();
         if connections.waiting.len() < limits::HTTP_WAITING_MAX {
@@ -126,7 +126,7 @@ impl Admission {
         None
     }
 
-    /// Ends the answer that has been overdue for the longest time.
+    /// Closes the connection whose answer has been overdue for the longest time.
     fn end_overdue(&self) {
         let mut connections = self.connections.lock();
         let now = Instant::now();
@@ -210,7 +210,7 @@ impl AdmittedConnection {
         }
     }
 
-    /// Starts writing the answer to a request without a slot.
+    /// Starts writing the answer to a request that does not hold a slot.
     pub(crate) fn answer_at_once(self: Arc<Self>) -> Answer {
         Answer {
             number: None,
@@ -232,8 +232,8 @@ impl Slot {
         self.connection.give_way.clone()
     }
 
-    /// Starts writing an answer of `bytes`. `None` means a feed, which has a separate rule for its
-    /// end.
+    /// Starts writing an answer of `bytes`. An answer of unknown length (`None`), such as a feed or
+    /// a long listing, never becomes overdue.
     pub(crate) fn answer(self, bytes: Option<u64>) -> Answer {
         let connection = self.connection.clone();
         let number = bytes.map(|bytes| {

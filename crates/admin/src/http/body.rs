@@ -12,13 +12,13 @@ use super::admission::Answer;
 use super::response::ResponseBody;
 use crate::limits;
 
-/// Error message for a request that gets no slot.
+/// Error message for a request that does not receive a slot.
 pub(super) const BUSY: &str = "too many requests are being executed: try again later";
 
 /// Body in pieces that holds the slot of its request until the client has read nearly all of it.
 pub(super) struct Paced {
     body: ResponseBody,
-    /// Rest of the last piece of the body.
+    /// Unsent rest of the piece of `body` that was produced last.
     rest: Bytes,
     _answer: Answer,
 }

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use http::header::{self, HeaderMap, HeaderName};
 use http::uri::{Authority, Uri};
 
-/// Header in which a browser reports the origin of a request. Scripts cannot change it.
+/// Header in which a browser reports whether another site caused a request. Scripts cannot set it.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Host names of the server, in addition to its addresses and `localhost`.
@@ -25,7 +25,7 @@ impl Names {
         Self(names.filter(|name| !name.is_empty()).collect())
     }
 
-    /// Returns whether target and `Host` of a request refer to this server.
+    /// Returns whether the target and the header `Host` of a request refer to this server.
     pub(crate) fn are_meant(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {

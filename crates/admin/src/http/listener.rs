@@ -30,10 +30,11 @@ use crate::limits;
 /// Size of the port's accept queue.
 const BACKLOG: i32 = 512;
 
-/// Reason why a plain port refuses a connection.
+/// Reason why a plain port refuses a client that uses TLS.
 const TLS: &str = "the client uses TLS, but this port accepts only plain connections";
 
-/// Value of the header for browsers that connect with TLS. Source: JettyAdminServer.
+/// Value of the header `Strict-Transport-Security` in all responses over TLS. Source:
+/// JettyAdminServer.
 const ONLY_TLS: &str = "max-age=86400; includeSubDomains";
 
 /// Pause after a failed accept, so that other file descriptors can be closed meanwhile.
@@ -81,7 +82,8 @@ pub(crate) struct PortSettings {
     pub(crate) idle: Duration,
 }
 
-/// Running port. Dropping the value closes it, unless it was [kept](Self::keep).
+/// Running port. Dropping the value closes the port. [`Self::keep`] lets the port run without the
+/// value.
 pub struct PortTask<A> {
     /// Handler of the requests.
     pub answers: Arc<A>,
@@ -151,7 +153,8 @@ async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, settings: Po
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // The acceptor bounds the number of TLS handshakes.
+                // A TLS connection is admitted after its handshake. The acceptor limits the number
+                // of handshakes.
                 let connection = if port.settings.acceptor.is_plain() {
                     Some(port.admission.admit().await)
                 } else {
@@ -219,7 +222,7 @@ impl Port {
         connection: Arc<AdmittedConnection>,
     ) -> Option<String> {
         let idle = self.settings.idle;
-        // A silent peer is closed after the same time as later.
+        // The idle timeout also applies to a peer that does not send a first byte.
         let speaks_tls = timeout(idle, speaks_tls(&stream)).await.ok()?;
         if speaks_tls {
             return Some(TLS.to_owned());
@@ -285,7 +288,7 @@ async fn serve<A: Answers>(
         .await
 }
 
-/// Answers one request. The body holds the slot.
+/// Answers one request. The body of the response holds the slot until it is written.
 async fn answer<A: Answers>(
     answers: Arc<A>,
     request: Request<Incoming>,

@@ -19,7 +19,8 @@ pub(crate) trait Source: Send + 'static {
     /// Returns the next piece, or `None` after the last. Called on a thread for admin work.
     ///
     /// # Errors
-    /// If the next piece cannot be produced. The connection then ends before the body does.
+    /// If the next piece cannot be produced. The connection is then closed before the body is
+    /// complete.
     fn next(&mut self) -> io::Result<Option<Bytes>>;
 }
 

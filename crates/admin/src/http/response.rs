@@ -28,7 +28,7 @@ pub(crate) fn respond(answer: Answer) -> Response<ResponseBody> {
     )
 }
 
-/// Constructs a response.
+/// Constructs a response. Omits headers with an invalid value.
 pub(crate) fn with_head(
     status: StatusCode,
     headers: Vec<(&'static str, String)>,

@@ -67,8 +67,8 @@ impl Drop for AtWork {
     }
 }
 
-/// Stream that fails with `TimedOut` if no byte is read or written for a while
-/// (`admin.idleTimeout`).
+/// Stream that fails with `TimedOut` if no byte is read or written for the time `idle`, unless the
+/// server is working for the peer.
 #[derive(Debug)]
 pub(super) struct TimedStream<S> {
     stream: S,
@@ -92,7 +92,7 @@ impl<S> TimedStream<S> {
         self.timer.as_mut().reset(until);
     }
 
-    /// Returns ready after the idle timeout.
+    /// Becomes ready after the idle timeout, which is extended while the server is working.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.timer.as_mut().poll(cx));
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(silent.kind(), io::ErrorKind::TimedOut);
     }
 
-    /// A peer that does not read blocks a writer for this time.
+    /// A peer that does not read blocks a writer only until the idle timeout.
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_nothing_ends_it() {
         let (_theirs, ours) = tokio::io::duplex(64);

@@ -27,7 +27,7 @@ impl Requester {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns the shared flag.
+    /// Returns the flag that is set when the client has disconnected.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
@@ -83,7 +83,7 @@ impl Workers {
 
     /// Runs work without waiting for its result.
     pub(crate) fn discard(&self, work: impl FnOnce() + Send + 'static) {
-        // The threads end with the last handle, and `self` is a handle.
+        // This cannot fail: the threads end with the last handle, and `self` is a handle.
         let _ = self.0.send(Box::new(work));
     }
 }

@@ -73,7 +73,7 @@ pub async fn begin(config: &Config, workers: &Workers) -> Result<Option<Exporter
 impl Exporter {
     /// Provides the metrics of the server after the data has been loaded.
     pub fn serve(&self, view: Arc<dyn View + Send + Sync>) {
-        // It is set only once, at the start.
+        // The view is set only once, at the start.
         let _ = self.view.set(view);
     }
 
@@ -98,7 +98,8 @@ impl Exporter {
             synced_observers: None,
         } = view.role().mode
         {
-            // A server that does not serve lacks this number, and simpleclient then reports 0.
+            // A follower that does not accept observers lacks this number. Java's simpleclient then
+            // reports 0.
             let metric = TABLE
                 .iter()
                 .find(|metric| metric.name == "synced_observers");

@@ -19,7 +19,7 @@ use crate::http::{
 /// Idle time after which a connection ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// State that answers probes.
+/// Handler of the requests of probes.
 #[derive(Default)]
 pub struct Health {
     /// Role of the server. It is set after the data has been loaded.
@@ -53,7 +53,7 @@ pub async fn begin(config: &Config) -> Result<Option<HealthTask>, BindError> {
 impl Health {
     /// Provides the role of the server after the data has been loaded.
     pub fn serve(&self, role: Arc<RoleCell>) {
-        // It is set only once, at the start.
+        // The role is set only once, at the start.
         let _ = self.role.set(role);
     }
 }

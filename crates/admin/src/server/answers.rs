@@ -34,7 +34,8 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 pub(super) const HEALTH: &str = "/health/";
 
 impl Answers for Admin {
-    /// Counts plain connections to a port that accepts both. Source: UnifiedConnectionFactory.
+    /// Counts plain connections to a port that accepts both plain and TLS connections. Source:
+    /// UnifiedConnectionFactory.
     fn connected(&self, caller: &Caller) {
         if self.config.admin.scheme == AdminScheme::Both && !caller.is_tls {
             self.metrics.insecure_admin_count.inc();
@@ -92,9 +93,10 @@ impl Answers for Admin {
 }
 
 impl Admin {
-    /// Refuses requests that a page from another site makes a browser send. Scripts that only read
-    /// may use any name of this server, as scrapers and dashboards do, unless `admin.strictHost`
-    /// forbids it.
+    /// Refuses requests that a page from another site makes a browser send. Also refuses requests
+    /// whose `Host` is not a known name of this server. Scrapers and dashboards may use other
+    /// names: unless `admin.strictHost` is set, commands of Apache ZooKeeper that only read are
+    /// executed.
     fn guard(
         &self,
         command: &Command,
@@ -121,8 +123,8 @@ impl Admin {
         None
     }
 
-    /// Returns the client's address for its identities. Source:
-    /// IPAuthenticationProvider.getClientIPAddress.
+    /// Returns the client's address as text, from the header [`FORWARDED_FOR`] if the configuration
+    /// trusts the header. Source: IPAuthenticationProvider.getClientIPAddress.
     pub(super) fn address_of(&self, request: &Request<Incoming>, peer: SocketAddr) -> String {
         let own = peer.ip().to_canonical().to_string();
         if !self.config.auth.use_x_forwarded_for {
@@ -158,14 +160,12 @@ impl Admin {
             address: &received.address,
             subject: subject.as_deref(),
         };
-        let (method, path) = (received.request.method(), received.request.uri().path());
         let peer = received.caller.peer;
         if header.is_some() && (served.operations.refuses_logins)(peer) {
             let refusal = Answer::refused(StatusCode::TOO_MANY_REQUESTS);
             return respond(refusal.under(command.name, None));
         }
-        let name = &received.name;
-        let refusal = command.refuse(name, method, path, Some(view), &credentials);
+        let refusal = command.refuse(&received.name, &received.request, view, &credentials);
         if let Some(refusal) = refusal {
             if header.is_some() && refusal.status.is_client_error() {
                 log_limiter::limited!(warn, %peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
@@ -182,8 +182,8 @@ impl Admin {
             Task::List(list) => self.list(served, command.name, *list, activity).await,
             Task::Look(_) => {
                 let at_work = activity.begin();
-                // These commands include the queries of the change history, so only a limited
-                // number of them run at a time.
+                // The commands with [`Access::Caller`] include the queries of the change history,
+                // so only a limited number of them run at a time.
                 let turn = match command.access {
                     Access::Caller => self.questions.clone().acquire_owned().await.ok(),
                     Access::Anyone | Access::Administrator => None,
@@ -203,7 +203,8 @@ impl Admin {
         }
     }
 
-    /// Reloads the credential, so that a credential that was just written is already valid.
+    /// Reloads the administrators' credential if the request uses it, so that a credential that was
+    /// just written is already valid.
     async fn refresh_token(&self, headers: &HeaderMap) {
         const BEGINNING: &str = "digest admin-token:";
         let header = headers.get(header::AUTHORIZATION);
@@ -211,12 +212,13 @@ impl Admin {
             header.is_some_and(|header| header.as_bytes().starts_with(BEGINNING.as_bytes()));
         if is_token {
             let token = self.token.clone();
-            // After an error the credential stays unknown, and the command is refused.
+            // If the reload fails, a new credential stays unknown, and the command is refused.
             let _ = self.workers.run(move |_| token.refresh()).await;
         }
     }
 
-    /// Returns the identity that the client ports would assign to the caller's certificate.
+    /// Returns the subject of the caller's certificate if the client ports would accept the
+    /// certificate.
     pub(super) async fn subject_of(&self, caller: &Caller) -> Option<String> {
         if caller.certificates.is_empty() {
             return None;

@@ -42,7 +42,7 @@ pub(super) fn names(config: &Config) -> Vec<String> {
     names
 }
 
-/// Returns the console, unless it is disabled or the commands are at `/`.
+/// Returns the console, unless it is disabled or `admin.commandURL` uses one of its paths.
 pub(super) fn set_up(config: &Config) -> Option<Console> {
     if !config.admin.console_enabled {
         return None;
@@ -68,7 +68,7 @@ pub(super) fn set_up(config: &Config) -> Option<Console> {
     }))
 }
 
-/// Returns the query for the clients of transactions, for another member.
+/// Returns the query to another member for the clients that sent the transactions in `call`.
 fn origins_request(call: &Call) -> String {
     let zxids = call.parameters.iter().filter(|(name, _)| name == "zxid");
     let mut query = form_urlencoded::Serializer::new("history/origins?".to_owned());
@@ -76,7 +76,7 @@ fn origins_request(call: &Call) -> String {
 }
 
 impl Admin {
-    /// Answers the requests of the page.
+    /// Answers a request of the console's page.
     pub(super) async fn ask_console(
         self: &Arc<Self>,
         console: &Console,
@@ -120,8 +120,8 @@ impl Admin {
         respond(secured(answer))
     }
 
-    /// Queries another member for a visitor: its kept figures, or the clients of changes, which only
-    /// the members that serve the clients know.
+    /// Queries another member for a visitor. The answer contains the figures that the member keeps,
+    /// or the clients of changes, which are known only to the members that serve these clients.
     async fn ask_member(&self, command: &'static str, call: &Call, login: Option<Login>) -> Answer {
         let refused = |status, text: &str| Answer::json(status, &Object::new().with("error", text));
         let named = call.parameter("member");
@@ -215,20 +215,18 @@ impl Admin {
         self.look(command, call, turn, at_work).await
     }
 
-    /// Returns the log. Only administrators may read it, because it contains clients and paths.
+    /// Returns the log. Only administrators may read it, because it contains client addresses and
+    /// znode paths.
     fn show_log(&self, login: &Login, visitor: &Caller) -> Answer {
         let Some(served) = self.served.get() else {
             return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
         };
-        let view = &*served.view;
-        let proved = identities(view, login, visitor);
-        if let Err(refused) = commands::Refused::unless_administrator(view, &proved) {
+        let proved = identities(&*served.view, login, visitor);
+        if let Err(refused) = commands::Refused::unless_administrator(&*served.view, &proved) {
             return refused.answer("log");
         }
         let (lines, lost) = RECENT_LOG.lines();
-        Answer::json(
-            StatusCode::OK,
-            &Object::new().with("lines", lines).with("lost", lost),
-        )
+        let log = Object::new().with("lines", lines).with("lost", lost);
+        Answer::json(StatusCode::OK, &log)
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! history thread -> Readers (recorded changes) -> a task per feed: reads a page, writes its lines
-//!                                                  | a few pages; a reader that stops reading ends it
+//!                                                  | a few pages; the feed ends if reading stops
 //!                                                  v
 //!                                                 the connection
 //! ```
 //!
 //! A feed consists of JSON lines: changes; `{"progress", "head", "hidden"}`, first and every few
-//! seconds; and at the end `{"end": {"reason", "text", "position", "resume_after"}}`. Without this
-//! last line, the connection broke. A feed reads the recorded changes and does not keep its own
-//! copies, so a slow feed uses no additional memory. Positions are equal on all members of an
-//! ensemble.
+//! seconds; and at the end `{"end": {"reason", "text", "position", "resume_after"}}`. If this last
+//! line is missing, the connection broke. A feed reads the recorded changes and does not keep its
+//! own copies, so a slow feed holds only a few pages in memory. Positions are equal on all members
+//! of an ensemble.
 
 use std::convert::Infallible;
 use std::io;
@@ -46,7 +46,7 @@ struct Feed {
     identities: Arc<[Id]>,
     /// Position up to which all changes were sent.
     position: Position,
-    /// Permissions of the reader, as far as they are known.
+    /// Permissions of the reader that are known from earlier pages.
     memory: FeedMemory,
     hidden: u64,
     /// Maximum interval between lines. After a longer silence, a reader treats the connection as
@@ -125,7 +125,7 @@ impl Admin {
 }
 
 impl Feed {
-    /// Returns the recorded changes after the position.
+    /// Returns the next page of recorded changes, which begins after the position.
     async fn page(&mut self) -> Result<FeedPage, End> {
         let reader = self.current.borrow_and_update().reader.clone();
         let reader = reader.ok_or(End::Closed)?;
@@ -227,7 +227,8 @@ impl Feed {
         format!("{progress}\n")
     }
 
-    /// Returns the last line, with the position at which to continue.
+    /// Returns the last line, with the position at which to continue. Returns `None` if the reader
+    /// has disconnected.
     fn last_line(&self, end: End) -> Option<Bytes> {
         let (reason, text, resume_after) = match end {
             End::Gone => return None,
@@ -254,8 +255,8 @@ impl Feed {
     }
 }
 
-/// Returns whether to request another page immediately. This includes a page that ends before a
-/// hole, because the next page reports the hole.
+/// Returns whether to read the next page immediately. This is also necessary if the page ends
+/// before a hole, because the next page reports the hole.
 fn has_more(page: &FeedPage) -> bool {
     page.has_more || page.position < Position::after(page.head)
 }

@@ -96,7 +96,7 @@ fn answer(
     let reader = reader.within(effort(call.is_abandoned.clone()));
     match question.answer(&reader, &call.parameters, &viewer(view, call)) {
         Ok(mut found) => {
-            // The caller can query the other members about their clients.
+            // Adds the other members, which the caller can query about the clients that they serve.
             if question == Question::Origins {
                 ports.describe(view.role().members.as_deref(), &mut found);
             }
@@ -149,7 +149,8 @@ pub(super) fn refused(name: &str, error: &AskError) -> Answer {
     written(status, name, fields)
 }
 
-/// Returns the transaction after which changes are available again.
+/// Returns the transaction after which changes are available again, if the error is a gap in the
+/// history.
 pub(super) fn resume_after(error: &HistoryError) -> Option<String> {
     match error {
         HistoryError::NotKept { oldest, .. } => Some(history::json::hex(oldest.0)),

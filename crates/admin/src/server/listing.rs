@@ -72,10 +72,18 @@ impl Admin {
         list: List,
         activity: &Activity,
     ) -> Response<ResponseBody> {
-        let at_work = activity.begin();
-        let Some((first, listing)) = self.begin_listing(name, list, activity).await else {
-            let failed = Answer::status(StatusCode::INTERNAL_SERVER_ERROR);
-            return respond(failed);
+        let (at_work, at_work_on_first) = (activity.begin(), activity.begin());
+        let admin = self.clone();
+        let beginning = self.workers.run(move |_| {
+            let view = &*admin.served.get()?.view;
+            let mut listing = list(view).with("command", name).with("error", Json::Null);
+            let first = listing.next_part(view);
+            // The work holds the slot of the request until the work ends.
+            drop(at_work_on_first);
+            Some((Bytes::from(first?), listing))
+        });
+        let Some((first, listing)) = beginning.await.ok().flatten() else {
+            return respond(Answer::status(StatusCode::INTERNAL_SERVER_ERROR));
         };
         if listing.is_complete() {
             let body = Body::Bytes(Some(JSON), first.into());
@@ -102,25 +110,6 @@ impl Admin {
         let body = Pieces::of(continued, None, &self.workers, activity);
         with_head(StatusCode::OK, Vec::new(), Some(JSON), body)
     }
-
-    /// Returns the first part of a listing. The slot of the request is released when the work ends.
-    async fn begin_listing(
-        self: &Arc<Self>,
-        name: &'static str,
-        list: List,
-        activity: &Activity,
-    ) -> Option<(Bytes, Listing)> {
-        let (admin, at_work) = (self.clone(), activity.begin());
-        let beginning = self.workers.run(move |_| {
-            let view = &*admin.served.get()?.view;
-            let listing = list(view).with("command", name);
-            let mut listing = listing.with("error", Json::Null);
-            let part = listing.next_part(view);
-            drop(at_work);
-            Some((Bytes::from(part?), listing))
-        });
-        beginning.await.ok().flatten()
-    }
 }
 
 /// Ends the connection of a client that reads too slowly while other listings wait for their turn.
@@ -145,7 +134,8 @@ impl Source for Continued {
                 part.map(Bytes::from)
             }
         };
-        // A piece is produced when there is space for it because an earlier piece was sent.
+        // A piece is produced when an earlier piece has been sent, so this measures the client's
+        // pace.
         let bytes = piece.as_ref().map_or(0, Bytes::len);
         self.bytes_taken.fetch_add(bytes, Ordering::Relaxed);
         Ok(piece)

@@ -1,10 +1,11 @@
-//! `backup/log`: the transactions after a given transaction, for backups. Apache ZooKeeper has no
+//! `backup/log`: the transactions after a given transaction, for backups. Apache ZooKeeper lacks a
 //! similar command.
 //!
-//! `after` (`0x1a`) is the last transaction of the caller. The answer is a log file. It begins with
-//! the record of that transaction, so that the caller can compare it with its own record. All later
-//! transactions that are committed and on the disk of this member follow. The header `last_zxid`
-//! contains the last of them. An answer that ends before this transaction is incomplete.
+//! `after` (`0x1a`) is the last transaction of the caller. The answer is a log file. If the log
+//! contains that transaction, the answer begins with its record, so that the caller can compare it
+//! with its own record. All later transactions that are committed and on the disk of this member
+//! follow. The header `last_zxid` contains the zxid of the last transaction. An answer that ends
+//! before this transaction is incomplete.
 
 use std::io;
 
@@ -63,7 +64,7 @@ impl Admin {
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let at_work = activity.begin();
-        // Each of these requests reads files, like queries of the history.
+        // These requests read files, like the queries of the history, and share their permits.
         let turn = self.questions.clone().acquire_owned().await.ok();
         let begun = self.begin_log(served, call, turn).await;
         drop(at_work);
@@ -110,15 +111,15 @@ impl Admin {
 fn committed(served: &Served) -> Option<Zxid> {
     let mode = served.view.role().served_mode();
     let is_in_quorum = mode.is_some_and(|mode| mode != Mode::ReadOnly);
-    // The role may have ended meanwhile, and the tree may contain transactions that will be
-    // truncated.
+    // This operation checks again, because the role may have ended meanwhile. The tree may then
+    // contain transactions that will be truncated.
     let last = (served.operations.committed)()?;
     is_in_quorum.then(|| last.min(served.log_end.get()))
 }
 
 /// Rest of the log that is being sent.
 struct Reading {
-    /// Beginning of the next piece.
+    /// First bytes of the next piece.
     begun: Vec<u8>,
     next: Option<LoggedTxn>,
     txns: LoggedTxns<'static, RealDisk>,
@@ -137,7 +138,7 @@ impl Reading {
     ) -> Result<Self, NoLog> {
         let mut txns = read_txns_from(&RealDisk, dirs, after, limits)?;
         let first = match txns.next() {
-            // This record is after the end and incomplete.
+            // A record after `upto` may be incomplete, and is not sent.
             Some(Err(_)) if upto == after => None,
             first => first.transpose()?,
         };
@@ -146,7 +147,8 @@ impl Reading {
                 let zxid = first.record.header.zxid;
                 zxid == after || after.is_followed_by(zxid)
             }
-            // The snapshot contains all transactions up to the requested one.
+            // If `after` is the last transaction, the log may be empty, because a snapshot contains
+            // `after`.
             None => upto == after,
         };
         if !goes_on || !is_log_whole(&RealDisk, dirs, after, upto, limits)? {

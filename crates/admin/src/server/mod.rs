@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The admin server listens before the data is loaded and during elections. Until the data is
-//! loaded, commands that need it return an error. The admin server has separate tasks and holds
-//! locks only briefly, so it does not affect clients. Source: JettyAdminServer.
+//! loaded, all commands return an error. The admin server has separate tasks and holds locks only
+//! briefly, so it does not affect clients. Source: JettyAdminServer.
 
 mod answers;
 mod console;
@@ -194,11 +194,11 @@ impl Admin {
         let _ = self.served.set(served);
     }
 
-    /// Starts the queries to the other members over `connector`: for the console, and for the
-    /// comparison of the session secret files.
+    /// Starts the queries to the other members over `connector`, for the console and for the
+    /// comparison of the session secret files. Also starts sampling the figures for the console.
     pub fn query_members(self: &Arc<Self>, connector: Connector) {
         let sessions = &self.config.sessions;
-        // Each is set only once, at the start.
+        // Each of these cells is set only once, at the start.
         if self.config.ensemble.is_some() && !sessions.secrets.is_empty() {
             let comparison = secrets::begin(self, connector.clone());
             let _ = self.comparison.set(comparison);

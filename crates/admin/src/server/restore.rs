@@ -183,7 +183,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Removes the file on the current thread, which is a thread for admin work.
+    /// Removes the file on the current thread, which must be a thread for admin work.
     fn remove(mut self) {
         remove_upload(&std::mem::take(&mut self.path));
     }
@@ -196,7 +196,8 @@ impl Drop for Upload {
             return;
         }
         let only_one = self.only_one.clone();
-        // If a client disconnects, the upload is dropped on a worker thread of the runtime.
+        // If a client disconnects, the upload is dropped on a thread of the runtime, which must not
+        // block.
         self.workers.discard(move || {
             remove_upload(&path);
             drop(only_one);
@@ -218,7 +219,7 @@ fn load(path: &Path, settings: SnapshotSettings) -> Result<(Tree, Zxid), Restore
     let content = |error: String| RestoreError::Content(error);
     let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let file = SnapshotFile {
-        // The stream does not contain the name.
+        // The upload does not contain the name of the snapshot, which would include its zxid.
         zxid: Zxid::ZERO,
         path: path.to_path_buf(),
         len,

@@ -1,7 +1,7 @@
 //! Sends traces of writes to a collector with OTLP (`zoarium.traces.*`).
 //!
-//! Each member sends its own part of a write. The ids are derived from the transaction, which is
-//! equal on all members, so a collector finds one trace:
+//! Each member sends its own part of the trace of a write. The ids are derived from the
+//! transaction, which is equal on all members, so a collector finds one trace:
 //!
 //! ```text
 //! setData            the request, by the member that has the client
@@ -9,7 +9,7 @@
 //! |- log             until it is on disk here
 //! |- commit          until it is known to be on the disks of a quorum
 //! |- apply           until it is in the tree and its reply is ready
-//! |- member          the same on each other member, with log, commit and apply below it
+//! |- member          the write on each other member, with log, commit and apply below it
 //! ```
 
 mod post;

@@ -74,10 +74,11 @@ pub(super) fn of(trace: &WriteTrace, member: &Member) -> Vec<SpanData> {
     let end_ns = trace.applied_ns.max(log_end_ns);
     let (top, parent) = match &trace.request {
         Some(request) => {
-            // The reply does not wait for this member's log if a quorum has already synced.
-            let (begin_ns, root) = (request.received_ns, sender.ids.root());
-            let name = request.op.name();
-            let top = sender.span(name, root, SpanId::INVALID, begin_ns, trace.applied_ns);
+            // The span ends with the reply, which does not wait for this member's log if a quorum
+            // has synced.
+            let (root, begin_ns, end_ns) =
+                (sender.ids.root(), request.received_ns, trace.applied_ns);
+            let top = sender.span(request.op.name(), root, SpanId::INVALID, begin_ns, end_ns);
             (with_request(top, request), root)
         }
         None => {
@@ -132,7 +133,8 @@ impl Sender<'_> {
             span_kind: SpanKind::Internal,
             name: Cow::Borrowed(name),
             start_time: at(begin_ns),
-            // One clock uses milliseconds and the other nanoseconds.
+            // The end may seem earlier, because the arrival of a request is measured in whole
+            // milliseconds.
             end_time: at(end_ns.max(begin_ns)),
             attributes,
             dropped_attributes_count: 0,
@@ -169,7 +171,7 @@ fn with_request(mut span: SpanData, request: &TracedRequest) -> SpanData {
     span
 }
 
-/// Returns the event for the start of the sync that included this write. Until then, the write may
+/// Returns the event for the start of the sync that included this write. Before it, the write may
 /// have waited for the sync of earlier writes.
 fn sync_begins(log: LogTrace) -> SpanEvents {
     let mut events = SpanEvents::default();

@@ -18,7 +18,8 @@ pub(super) enum ShareKey {
     Identity(String),
 }
 
-/// Returns the holders whose shares apply to a client with this address and these identities.
+/// Returns the holders of the shares that a budget for `who` assigns to a client with this address
+/// and these identities.
 pub(super) fn keys_of(who: &BudgetClients, address: IpAddr, identities: &[Id]) -> Vec<ShareKey> {
     let of_address = || vec![ShareKey::Address(network(address))];
     let of_users = |is_meant: &dyn Fn(&Id) -> bool| {

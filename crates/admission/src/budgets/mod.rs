@@ -1,9 +1,9 @@
 //! Budgets of addresses and identities (`budget.<name>.*`). A client that exceeds its budget waits.
 //!
 //! Each address or identity has a share, which all its connections use together. A connection pays
-//! from each of its shares before its requests are decoded, so waiting requests hold no memory that
-//! other connections may need. Connections that wait for one share take turns. A request that would
-//! hold too many watches or ephemerals is refused (`resources`).
+//! from each of its shares before its requests are decoded, so waiting requests do not hold memory
+//! that other connections may need. Connections that wait for one share take turns. A request that
+//! would hold too many watches or ephemerals is refused (`resources`).
 
 mod connection_budgets;
 mod key;
@@ -105,8 +105,8 @@ impl Shares {
         if self.by_key.len() <= self.many.max(limits::BUDGET_SHARES_KEPT) {
             return;
         }
-        // A connection acquires its shares under the lock of all shares, so no share can be
-        // acquired meanwhile.
+        // A connection acquires its shares under the lock of all shares, so a share cannot be
+        // acquired during the removal.
         self.by_key
             .retain(|_, share| Arc::strong_count(share) > 1 || !share.is_unused(now_ms));
         // This keeps the amortized cost of an addition small.

@@ -78,8 +78,8 @@ impl ShareResources {
         self.sum.ephemerals = self.sum.ephemerals + resources.ephemerals - before.ephemerals;
     }
 
-    /// Admits a connection's request for more watches or ephemerals. Returns the bound that the
-    /// request would exceed, if any.
+    /// Counts a connection's request for more watches or ephemerals and returns `None`. If the
+    /// request would exceed a bound, returns the bound and does not count the request.
     pub(super) fn judge(
         &mut self,
         connection: WatcherId,
@@ -185,7 +185,7 @@ mod tests {
             held.judge(ONE, resources(5, 2), resources(1, 1), &budget)
                 .is_none()
         );
-        // The request counts before it is applied.
+        // The request is counted before it is applied.
         let more = held.judge(OTHER, resources(0, 0), resources(0, 1), &budget);
         assert!(more.is_some_and(|it| it.bound == "ephemerals"));
         let mut judge = |id, now, more| held.judge(id, now, more, &budget).map(|it| it.bound);

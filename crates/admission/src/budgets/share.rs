@@ -49,7 +49,8 @@ pub struct Turn<'a> {
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Number of turns of a connection per second. With fewer turns, connections would wait too long.
+/// Number of turns per second among which a share divides its budget. With fewer turns, connections
+/// would wait too long.
 const TURNS_PER_SECOND: u32 = 10;
 
 impl Turn<'_> {
@@ -92,8 +93,8 @@ impl Share {
         &self.budget.name
     }
 
-    /// Returns the maximum cost that a connection may pay in one turn. One request is always
-    /// allowed.
+    /// Returns the maximum cost that a connection may pay in one turn, which is at least one
+    /// request.
     pub fn cost_max(&self) -> Cost {
         let part = |per_second: Option<u32>| {
             let part = per_second.map(|rate| (rate / TURNS_PER_SECOND).max(1) as usize);
@@ -105,13 +106,14 @@ impl Share {
         }
     }
 
-    /// Pays if it can do so without waiting.
+    /// Charges `cost` to the share and returns true if the connection need not wait. Otherwise
+    /// charges nothing.
     pub fn pay_now(&self, cost: Cost, now_ms: u64) -> bool {
         let turn = self.turn.try_acquire();
         turn.is_ok() && self.account.lock().pay(cost, now_ms) == 0
     }
 
-    /// Waits for the turn of a connection. The oldest waiter is served first.
+    /// Waits for a turn. The oldest waiter is served first.
     pub async fn turn(&self) -> Turn<'_> {
         // The semaphore is never closed, so a permit is always returned.
         let permit = self.turn.acquire().await.ok();
@@ -121,7 +123,8 @@ impl Share {
         }
     }
 
-    /// Returns the bound for which connections wait, if a log line about it is due.
+    /// Returns the name and value of the bound for which connections wait, if a log line about it
+    /// is due. If so, marks the line as written.
     pub(super) fn is_due(&self, now_ms: u64) -> Option<(&'static str, u32)> {
         let mut account = self.account.lock();
         let bound = account.bound_in_debt(now_ms)?;
@@ -176,8 +179,8 @@ impl Share {
             .map(|resources| update(&mut resources.lock()))
     }
 
-    /// Returns whether an unused share is equivalent to a new one. This is the case if it is not in
-    /// debt and holds nothing.
+    /// Returns whether an unused share is equivalent to a new one. This is the case if its rates
+    /// are full and no disconnected session may still be alive.
     pub(super) fn is_unused(&self, now_ms: u64) -> bool {
         let has_disconnected = self.with_resources(|resources| resources.has_disconnected(now_ms));
         has_disconnected != Some(true) && self.account.lock().is_full(now_ms)

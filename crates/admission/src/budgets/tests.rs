@@ -114,14 +114,14 @@ fn an_exhausted_share_delays_all_its_connections() {
     assert!(!share.pay_now(requests(1), 99));
     assert!(other.pay_now(requests(1), 99));
     assert!(share.pay_now(requests(1), 100));
-    // Bytes are a second bound, and both bounds apply.
+    // Bytes have a separate bound, and both bounds apply.
     let long = Cost {
         bytes: 2000,
         ..Cost::default()
     };
     assert!(other.pay_now(long, 5000) && !other.pay_now(requests(1), 5999));
     assert!(other.pay_now(requests(1), 6000));
-    // A turn may use a tenth of a second's worth.
+    // A turn may use a tenth of the budget of a second.
     let part = share.cost_max();
     assert_eq!((part.requests, part.bytes), (1, 100));
     let small = Share::new(

@@ -18,7 +18,7 @@ const FILE_BYTES: u64 = 64 << 20;
 /// Result of a measurement.
 #[derive(Debug)]
 pub(crate) struct FsyncResult {
-    /// Duration of each write, including its sync.
+    /// Statistics of the time that each write takes, including its sync.
     pub(crate) stats: Stats,
     pub(crate) elapsed: Duration,
 }
@@ -45,19 +45,19 @@ pub(crate) fn run(args: &FsyncArgs) -> Result<FsyncResult> {
     })
 }
 
-/// Unnamed file. It is deleted when the process ends in any way.
+/// Unnamed file. The system deletes it when it is closed, even if the process is killed.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     /// Name of the file in error messages.
     path: PathBuf,
     file: File,
     preallocate: Preallocate,
-    /// Number of bytes written since the file was last restarted.
+    /// Offset of the next write, in bytes.
     at: u64,
 }
 
 impl Scratch {
-    /// Creates a file in `dir`.
+    /// Creates and preallocates a file in `dir`, and removes its name.
     pub(crate) fn create(dir: &Path, preallocate: Preallocate) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -95,8 +95,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Restarts the file from the beginning. A hole that has been written is no longer a hole, so
-    /// it is created again.
+    /// Continues writing at the beginning of the file. Written parts of a sparse file are no longer
+    /// holes, so its content is first discarded.
     fn start_over(&mut self) -> io::Result<()> {
         self.at = 0;
         self.file.seek(SeekFrom::Start(0))?;

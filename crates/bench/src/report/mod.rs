@@ -28,7 +28,8 @@ pub(crate) struct Report<'a> {
     /// Description of the load as JSON.
     pub(crate) load: Value,
     pub(crate) sides: &'a [Side],
-    /// Unit by which the growth of the server's memory is divided, and the number of these units.
+    /// Kind of objects that cause the growth of the server's memory, such as `znode`, and their
+    /// number.
     pub(crate) growth_by: Option<(&'static str, u64)>,
 }
 

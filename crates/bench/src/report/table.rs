@@ -36,12 +36,12 @@ pub fn percentile(side: Option<&Side>, percent: f64) -> String {
     side.map_or_else(|| "-".to_owned(), |side| short(side.percentile(percent)))
 }
 
-/// Returns the duration of the slowest operation of a side.
+/// Formats the duration of the slowest operation of a side. A missing side becomes `-`.
 pub(crate) fn worst(side: Option<&Side>) -> String {
     side.map_or_else(|| "-".to_owned(), |side| short(side.stats().max()))
 }
 
-/// Formats a confidence interval.
+/// Formats a confidence interval. A missing interval becomes `-`.
 pub(crate) fn interval(bounds: Option<(f64, f64)>) -> String {
     bounds.map_or_else(
         || "-".to_owned(),

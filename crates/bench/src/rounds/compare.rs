@@ -108,13 +108,13 @@ fn per_second(ops: u64, elapsed: Duration) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ratios {
     pub(crate) throughput: f64,
-    /// Median of the throughput ratios of the rounds. One disturbed round does not change it.
+    /// Median of the throughput ratios of the rounds. A single disturbed round hardly affects it.
     pub(crate) throughput_median: f64,
     /// 95 % confidence interval of the throughput ratio. `None` for a single round.
     pub(crate) throughput_interval: Option<(f64, f64)>,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// Median of the rounds' ratios.
+    /// Median of the rounds' ratios of the 99.9th percentile.
     pub(crate) p999_median: f64,
     pub(crate) server_cpu: Option<f64>,
     pub(crate) memory: Option<f64>,
@@ -154,7 +154,8 @@ pub(crate) fn ratio(one: f64, two: f64) -> f64 {
     if two == 0.0 { f64::NAN } else { one / two }
 }
 
-/// Returns the middle value, or the mean of the two middle values.
+/// Sorts the values. Returns the middle value, the mean of the two middle values, or NaN for an
+/// empty list.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
@@ -191,7 +192,7 @@ fn interval(ratios: &[f64]) -> Option<(f64, f64)> {
     Some(((mean - half).exp(), (mean + half).exp()))
 }
 
-/// Number of rounds, and what to do after them.
+/// Number of rounds, and whether their znodes are kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     pub(crate) rounds: u32,
@@ -199,7 +200,7 @@ pub(crate) struct Schedule {
     pub(crate) keep: bool,
 }
 
-/// Measures every target in turn, `rounds` times. Cleans up after the rounds.
+/// Measures all targets in turn in each round. Cleans up afterwards, unless znodes are kept.
 pub(crate) fn run(
     job: &Job,
     targets: &[Target],
@@ -210,7 +211,8 @@ pub(crate) fn run(
     run_each(&each, schedule, progress)
 }
 
-/// Measures targets in turn, each with a separate job. Cleans up after the measurements.
+/// Measures targets in turn, each with a separate job. Cleans up afterwards, unless znodes are
+/// kept.
 pub(crate) fn run_each(
     targets: &[(&Job, &Target)],
     schedule: Schedule,

@@ -12,7 +12,7 @@ use crate::session::workload::Mix;
 use crate::target::Target;
 use crate::{FILES_BESIDES, job};
 
-/// Load with its size.
+/// Load with the numbers of its sessions, requests and znodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     /// Name of the load in reports.
@@ -59,7 +59,7 @@ impl Load {
         }
     }
 
-    /// Returns the job for the load, below `root` or below a separate znode.
+    /// Returns the job for the load, below `root`, or below a new root znode if `root` is `None`.
     pub(crate) fn job(
         &self,
         servers: &ServersArgs,

@@ -54,7 +54,7 @@ impl Process {
         })
     }
 
-    /// Returns whether the process has opened a file whose name contains `name`.
+    /// Returns whether the process has an open file whose name contains `name`.
     pub(crate) fn has_open(self, name: &str) -> Result<bool> {
         let path = format!("/proc/{}/fd", self.pid);
         let files = fs::read_dir(&path).map_err(BenchError::io(format!("read {path}")))?;
@@ -105,7 +105,7 @@ impl Processes {
         })
     }
 
-    /// Returns whether any of the processes has opened a file whose name contains `name`.
+    /// Returns whether any of the processes has an open file whose name contains `name`.
     pub(crate) fn have_open(&self, name: &str) -> Result<bool> {
         for process in &self.0 {
             if process.has_open(name)? {

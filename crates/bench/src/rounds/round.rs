@@ -40,7 +40,7 @@ pub enum SessionWork {
     Idle,
 }
 
-/// Measurement with its duration.
+/// Work, load and duration of a measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) work: SessionWork,
@@ -54,7 +54,7 @@ pub(crate) struct Job {
     /// Whether the measurement ends when the sessions have no more work.
     pub(crate) until_done: bool,
     /// Maximum duration if answers during a snapshot are recorded separately. The measurement ends
-    /// earlier if there are enough answers of both kinds.
+    /// earlier if there are enough answers with and without a snapshot.
     pub(crate) snapshots: Option<Duration>,
 }
 
@@ -256,7 +256,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Waits for the pending answers.
+    /// Waits until all sessions have received their pending answers and ended.
     fn drain(&self) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -302,7 +302,8 @@ impl Worker {
         let stats = Rc::new(RefCell::new(Stats::new()));
         let apart = Rc::new(RefCell::new(Stats::new()));
         LocalSet::new().block_on(&runtime, self.work(&stats, &apart));
-        // After an abort, the remaining tasks hold references, too.
+        // The statistics are moved out, because after an abort the remaining tasks also refer to
+        // them.
         Ok((stats.replace(Stats::new()), apart.replace(Stats::new())))
     }
 

@@ -14,8 +14,8 @@ use crate::session::control::Control;
 pub(crate) const SNAPSHOT: &str = "snapshot.";
 /// Interval between checks for a snapshot file.
 const SAMPLE: Duration = Duration::from_millis(5);
-/// Number of answers of each kind that suffice. With fewer answers, the 99th percentile would be
-/// random.
+/// Time and number of answers that suffice, both with and without a snapshot. With fewer answers,
+/// the 99th percentile would be random.
 const ENOUGH: AnswerCount = AnswerCount {
     time: Duration::from_secs(1),
     answers: 10_000,
@@ -49,7 +49,7 @@ impl AnswerCount {
     }
 }
 
-/// Durations without a snapshot and during one.
+/// Times and numbers of answers without a snapshot and during one.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Phases {
     without: AnswerCount,
@@ -76,8 +76,8 @@ impl Phases {
     }
 }
 
-/// Reports to the sessions whether a snapshot is being written, until there is enough data of both
-/// kinds or `limit` has passed.
+/// Reports to the sessions whether a snapshot is being written, until there are enough answers with
+/// and without a snapshot, or `limit` has passed.
 pub(crate) fn watch(
     processes: &Processes,
     control: &Control,

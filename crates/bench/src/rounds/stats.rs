@@ -6,12 +6,12 @@ use std::time::Duration;
 use client::Code;
 use hdrhistogram::Histogram;
 
-/// Longest latency that the histogram distinguishes from longer ones.
+/// Maximum latency in the histogram. Longer latencies are recorded as this latency.
 const LATENCY_MAX: Duration = Duration::from_secs(120);
 /// Number of significant decimal digits of a latency.
 const PRECISION: u8 = 3;
 
-/// Numbers of answered and unanswered operations, with their latencies.
+/// Latencies of successful operations, and numbers of refused and unanswered operations.
 #[derive(Debug, Clone)]
 pub(crate) struct Stats {
     /// Latency of successful operations, in ns.

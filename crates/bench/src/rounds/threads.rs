@@ -6,13 +6,13 @@ use tokio::runtime::Runtime;
 
 use crate::error::{BenchError, Result};
 
-/// Starts a thread that runs until the process ends.
+/// Starts a detached thread, which runs until its work or the process ends.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map(drop).map_err(BenchError::io("start a thread"))
 }
 
-/// Returns a runtime that runs on the thread that waits for its results.
+/// Returns a single-threaded runtime, which runs on the thread that blocks on it.
 pub(crate) fn runtime() -> Result<Runtime> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build();

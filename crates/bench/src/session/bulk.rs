@@ -1,4 +1,4 @@
-//! Bulk requests over one connection, before and after a measurement.
+//! Bulk requests over one connection, for example before and after a measurement.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::session::workload::xid_after;
 /// Number of requests in flight.
 const PIPELINE: usize = 256;
 
-/// Runner of requests of one kind over one connection.
+/// Sender of many requests over one connection, with a limited number in flight.
 pub(crate) struct Bulk<'a> {
     pub(crate) connection: &'a mut RawConnection,
     pub(crate) server: Arc<str>,
@@ -145,7 +145,8 @@ impl<'a> Bulk<'a> {
 
     /// Deletes `root` and all its descendants, and returns the number of deleted znodes.
     pub(crate) async fn delete_tree(&mut self, root: &str) -> Result<u64> {
-        // A znode is pushed again below its children, and has none left when it is popped again.
+        // A znode whose children have children is pushed again below them. It no longer has
+        // children when it is popped again.
         let mut stack = vec![root.to_owned()];
         let mut deleted = 0;
         while let Some(path) = stack.pop() {
@@ -171,7 +172,8 @@ impl<'a> Bulk<'a> {
         Ok(deleted)
     }
 
-    /// Deletes `paths`. Znodes with children are added to `parents` instead.
+    /// Deletes `paths`, and returns the number of deleted znodes. Znodes with children are added to
+    /// `parents` instead.
     async fn delete_all(&mut self, paths: &[String], parents: &mut Vec<String>) -> Result<u64> {
         let mut deleted = 0;
         let path = |number: u64| {

@@ -24,14 +24,14 @@ pub(crate) enum Phase {
 /// State that all threads of one round share.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// Current phase. Every session reads it after every batch, with a plain load and without a
-    /// lock.
+    /// Current phase. It is atomic, because every session reads it after every batch.
     phase: AtomicU8,
     /// Announcements for tasks that wait for a phase.
     announced: watch::Sender<Phase>,
     /// Whether answers are currently recorded separately.
     apart: AtomicBool,
-    /// Number of remaining operations of the measurement. It is negative when they are used up.
+    /// Number of operations that may still be started. It is 0 or negative when all have been
+    /// started. `None` without a limit.
     budget: Option<AtomicI64>,
     /// Number of answers so far, for the progress bar and to detect a stall.
     answers: AtomicU64,
@@ -76,7 +76,7 @@ impl Control {
         self.apart.load(Ordering::Relaxed)
     }
 
-    /// Waits for `phase`.
+    /// Waits until `phase` or a later phase has begun.
     pub(crate) async fn reached(&self, phase: Phase) {
         let mut announced = self.announced.subscribe();
         // The wait cannot fail, because the sender exists as long as `self`.

@@ -2,8 +2,8 @@
 //!
 //! Each watcher sets a standard watch on each znode, receives the event, and reads the znode again
 //! with a new watch, as clients of configuration data do. The next change of all znodes waits until
-//! all watchers watch all znodes again. The measured time is from the sending of each write to each
-//! arrival of its event.
+//! all watchers watch all znodes again. The measured time is from the sending of a write to the
+//! arrival of its event at each watcher.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -35,8 +35,8 @@ pub(crate) async fn contend(context: &Context, session: u32, mut connection: Raw
     };
     let end = tokio::select! {
         end = contender.take_turns() => end,
-        // Other sessions may wait for the same lock, so the end of the measurement waits for none
-        // of them.
+        // At the end of the measurement, a contender does not wait for its lock, because other
+        // sessions may hold the lock or wait for it.
         () = context.control.reached(Phase::Stopping) => Ok(()),
     };
     context.report(Report::Finished);
@@ -95,7 +95,7 @@ impl Contender<'_> {
         format!("{}/{name}", self.directory)
     }
 
-    /// Joins the end of the queue, and returns the name of its znode.
+    /// Joins the end of the queue, and returns the name of the contender's znode.
     async fn join(&mut self) -> Result<String, Failure> {
         let request = CreateRequest {
             path: Some(self.path(CONTENDER).into()),

@@ -41,7 +41,8 @@ pub(crate) struct Context {
     pub(crate) stats: Rc<RefCell<Stats>>,
     /// Statistics of requests during snapshots.
     pub(crate) apart: Rc<RefCell<Stats>>,
-    /// Sender that is dropped with the last session of the last thread, which ends the round.
+    /// Sender of reports. The round ends when all sessions of all threads have dropped their
+    /// senders.
     pub(crate) reports: SyncSender<Report>,
     /// Permits for concurrent handshakes. A burst of thousands would overflow the server's accept
     /// queue.
@@ -108,8 +109,8 @@ impl Context {
 
     /// Sends a report to the measuring thread.
     pub(crate) fn report(&self, report: Report) {
-        // The channel has capacity for the reports of every session. After a failure, it has no
-        // receiver.
+        // The channel has capacity for the reports of every session. After a failure, the receiver
+        // no longer exists.
         let _ = self.reports.try_send(report);
     }
 
@@ -124,8 +125,9 @@ impl Context {
 /// outgoing connections.
 const SESSIONS_PER_SOURCE: u32 = 20_000;
 
-/// Returns the source and target addresses of a session's connection if one source address has too
-/// few ports for all sessions. This is possible only if the server runs on the same machine.
+/// Returns the source and target addresses for a session whose number exceeds the limit of one
+/// source address. Returns `None` for other sessions, or if `server` is not an IPv4 loopback
+/// address.
 fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
     let address: SocketAddr = server.parse().ok()?;
     let block = u8::try_from(session / SESSIONS_PER_SOURCE).ok()?;
@@ -133,8 +135,8 @@ fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
     is_needed.then(|| (Ipv4Addr::new(127, 0, block, 1).into(), address))
 }
 
-/// Explains an error. A server that closes a connection during the handshake usually has too many
-/// connections from this address.
+/// Converts an error. If the server closed the connection during the handshake, the result explains
+/// that there are usually too many connections from this address.
 pub(crate) fn named(error: Error) -> BenchError {
     let is_turned_away = match &error {
         Error::Handshake { reason, .. } => match reason {
@@ -190,8 +192,8 @@ struct Load {
     stats: Rc<RefCell<Stats>>,
     apart: Rc<RefCell<Stats>>,
     in_flight: u32,
-    /// Requests that were written together, with their start time. One clock reading serves all of
-    /// them.
+    /// Batches of requests that were written together. All requests of a batch share one clock
+    /// reading.
     batches: VecDeque<Batch>,
     /// Xid of the next answer.
     expected: i32,
@@ -249,7 +251,8 @@ impl Load {
         while let Some(frame) = connection.wire.next_frame()? {
             let (header, body) = split_reply(frame)?;
             if header.xid.0 != self.expected {
-                // This ping was sent while other sessions were still connecting.
+                // The frame answers a ping that was sent while other sessions were still
+                // connecting.
                 if header.xid == Xid::PING {
                     continue;
                 }
@@ -286,7 +289,8 @@ impl Load {
             }
         }
         let mut left = replies.count;
-        // The latency of a refusal does not matter, and neither does its position in a batch.
+        // Latencies of refusals are not recorded. The refused requests are assumed to be the
+        // oldest.
         let mut refused = u32::try_from(replies.refused.len()).unwrap_or(u32::MAX);
         while left > 0
             && let Some(batch) = self.batches.front_mut()
@@ -315,9 +319,9 @@ struct Replies {
     refused: Vec<i32>,
 }
 
-/// Returns the error code of a failed multi, or 0. The multi's results contain the code, instead of
-/// the header. Every operation has an error result, which is 0 or -2 except for the failed
-/// operation.
+/// Returns the error code of a failed multi, or 0 after success. The results contain the code, not
+/// the header. In a failed multi, every operation has an error result. Only the failed operation
+/// has a code other than 0 and -2.
 fn multi_failure(body: &[u8]) -> i32 {
     const RESULT_BYTES: usize = 13;
     const ERROR_RESULT: [u8; 5] = [0xff, 0xff, 0xff, 0xff, 0];

@@ -17,13 +17,13 @@ use client::frame::put_request;
 /// in a record (a flag, a length, a version) begins with this character.
 const DIGIT: char = '\u{1d}';
 
-/// Returns a path with `width` digits that a template fills in.
+/// Returns `prefix` followed by `width` placeholders, which a template replaces with digits.
 pub(crate) fn path_with_digits(prefix: &str, width: usize) -> String {
     let digits = DIGIT.to_string().repeat(width);
     format!("{prefix}{digits}")
 }
 
-/// Returns the path of a template with `number` in its digits.
+/// Returns `prefix` followed by `number` with at least `width` digits.
 pub(crate) fn numbered(prefix: &str, width: usize, number: u64) -> String {
     format!("{prefix}{number:0width$}")
 }
@@ -113,7 +113,7 @@ impl Template {
         Self::new(OpCode::Multi, record, count * data.0.len())
     }
 
-    /// Appends the request. `number` returns each number in turn.
+    /// Appends the request to `out`. `number` returns the number for each slot in turn.
     #[inline]
     pub(crate) fn put(&self, xid: Xid, out: &mut Vec<u8>, mut number: impl FnMut() -> u64) {
         let start = out.len();

@@ -5,7 +5,7 @@ use proto::Xid;
 
 use crate::session::template::{Payload, Template, path_with_digits};
 
-/// Load of requests and replies. (Fan-out, storms and idle sessions are separate kinds of load.)
+/// Mix of the requests in a load. (Fan-out, storms and idle sessions are separate kinds of load.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
     /// getData.
@@ -14,7 +14,7 @@ pub enum Mix {
     Exists,
     /// setData.
     Set,
-    /// Creates of new znodes.
+    /// create, for new znodes.
     Create,
     /// getData and setData.
     Mixed {
@@ -28,9 +28,9 @@ pub enum Mix {
     },
     /// getChildren of the parent of the keys.
     Children,
-    /// Creates of sequential znodes in the same parent as the keys.
+    /// create, for sequential znodes with the same parent as the keys.
     Sequence,
-    /// Creates of a tree in which only the leaves count as znodes.
+    /// create, for a tree in which only the leaves count as znodes.
     Fill {
         /// Number of znodes that already exist.
         from: u32,
@@ -58,12 +58,12 @@ const LEAF_DIGITS: usize = 8;
 /// Prefix of the names of sequential znodes.
 const SEQUENCE: &str = "s";
 
-/// Returns the prefix of the names of keys.
+/// Returns the prefix of the paths of keys.
 pub(crate) fn key_prefix(root: &str) -> String {
     format!("{root}/k")
 }
 
-/// Returns the prefix of the names of the parents in a filled tree.
+/// Returns the prefix of the paths of the parents in a filled tree.
 pub(crate) fn parent_prefix(root: &str) -> String {
     format!("{root}/d")
 }
@@ -102,7 +102,7 @@ pub(crate) struct Requests {
     numbers: Numbers,
     random: Rng,
     read_percent: u32,
-    /// Whether the body of the reply contains the failure.
+    /// Whether the requests are multis. The body of the reply to a multi contains the error code.
     pub(crate) is_multi: bool,
     next_xid: i32,
 }

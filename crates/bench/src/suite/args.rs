@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::args::{ServersArgs, TurnsArgs, duration};
 
-/// Events in addition to loads.
+/// Options of the events that are measured in addition to loads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventsArgs {
     /// Command that runs a server in the foreground. Use the option once for each --server, in the same

@@ -1,6 +1,6 @@
 //! Comparison that a member performs for each committed transaction, between the transaction's
-//! digest and the digest of the member's own tree. No server can omit it, so its time is measured
-//! in this process.
+//! digest and the digest of the member's own tree. The time of this comparison is measured in this
+//! process, without a server.
 
 use std::hint::black_box;
 use std::sync::Arc;

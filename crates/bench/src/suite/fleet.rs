@@ -33,9 +33,10 @@ const POLL: Duration = Duration::from_millis(5);
 /// Exit code of a process that ^C has ended, as in shells.
 const INTERRUPTED: i32 = 130;
 
-/// Servers of each side, in the order of the sides. `None` for a side that the suite did not start.
+/// Servers that the suite has started.
 #[derive(Debug)]
 pub(super) struct Fleet {
+    /// Servers of each side. `None` for a side that the suite did not start.
     pub(super) sides: Vec<Option<Members>>,
     pub(super) runtime: Runtime,
 }
@@ -59,11 +60,11 @@ pub(super) struct Member {
     running: Running,
 }
 
-/// Processes that must be stopped at the end.
+/// Ids of the processes that must be stopped when a signal ends this process.
 type Running = Arc<Mutex<BTreeSet<u32>>>;
 
 impl Fleet {
-    /// Starts the servers with a command, and waits until all of them serve.
+    /// Starts the servers that have a command, and waits until all of them serve reads.
     ///
     /// # Errors
     /// If the number of commands is wrong, or a server does not serve.
@@ -107,8 +108,8 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Stops and restarts the started servers, because memory that loads have freed would hide the
-    /// memory of znodes.
+    /// Restarts the started servers. Otherwise, znodes would reuse memory that loads have freed,
+    /// and the growth of the memory would not show the size of the znodes.
     pub(super) fn start_anew(&mut self) -> Result<()> {
         let progress = Progress::within("restart");
         for side in self.sides.iter_mut().flatten() {
@@ -143,7 +144,7 @@ impl Fleet {
         Ok(seconds)
     }
 
-    /// Returns the same arguments with the currently running processes.
+    /// Returns a copy of the arguments with the ids of the currently running processes.
     pub(super) fn watched(&self, args: &SuiteArgs) -> SuiteArgs {
         let mut args = args.clone();
         let pids = [&mut args.servers.pid, &mut args.servers.versus_pid];
@@ -164,7 +165,7 @@ impl Fleet {
     }
 }
 
-/// Stops the servers even when a signal ends this process.
+/// Starts a thread that stops the servers and this process after a signal.
 fn stop_on_signals(running: Running) -> Result<()> {
     let runtime = runtime()?;
     let (mut interrupted, mut told_to_end) = {
@@ -191,7 +192,7 @@ fn stop_on_signals(running: Running) -> Result<()> {
 
 fn terminate_process(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // A server that has ended needs no signal.
+        // An error means that the server has already ended.
         let _ = kill_process(pid, Signal::TERM);
     }
 }
@@ -329,7 +330,7 @@ impl Member {
         while matches!(child.try_wait(), Ok(None)) && began.elapsed() < STOP_MAX {
             thread::sleep(POLL);
         }
-        // A process that has ended can no longer be killed.
+        // If the process has already ended, this only removes it from `running`.
         self.kill();
     }
 }

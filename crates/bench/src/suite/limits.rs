@@ -18,9 +18,9 @@ use crate::rounds::threads::spawn;
 use crate::session::workload::Mix;
 use crate::target::access::AccessArgs;
 
-/// Number of records per group that the disk of a log has to sync for [`SET`] and [`SET_OF_MANY`].
+/// Loads whose disk limit is measured, each with its number of records per sync.
 const SYNCS: [(&str, u32); 2] = [(SET, 256), (SET_OF_MANY, 1000)];
-/// Length of a setData of 100 bytes in the log.
+/// Length of the log record of a setData with 100 bytes of data.
 const RECORD_BYTES: u32 = 250;
 /// Minimum size of an ensemble that survives the loss of one server.
 pub(super) const ENSEMBLE: usize = 3;
@@ -30,9 +30,9 @@ pub(super) const ENSEMBLE: usize = 3;
 pub(super) struct Limits {
     /// Results of the loads with a server that only replies or only syncs.
     pub(super) servers: Vec<Row>,
-    /// Number of servers that sync each write. A majority of them must have synced.
+    /// Number of servers that sync each write. An answer waits until a majority of them has synced.
     pub(super) members: usize,
-    /// Rates of durable groups of records: the load, the size of a group, and the result.
+    /// Rates of syncs: the name of the load, the arguments of the measurement, and the result.
     pub(super) syncs: Vec<(&'static str, FsyncArgs, Result<FsyncResult>)>,
     /// Logs for all loads. Their files exist until the process ends.
     logs: Vec<Option<Log>>,
@@ -46,7 +46,8 @@ impl Limits {
         }
     }
 
-    /// Serves a load if the limit servers support it and there is a directory for syncs.
+    /// Starts the limit servers for a load, and returns their addresses. Returns `None` if they do
+    /// not support the load, or if the load writes and `--dir` is missing.
     pub(super) fn serve(&mut self, args: &SuiteArgs, load: &Load) -> Option<Result<ServersArgs>> {
         let logs = match (writes(load), &args.dir) {
             (Some(false), _) => Ok(vec![None; self.members]),
@@ -61,12 +62,12 @@ impl Limits {
         self.servers.push(Row { load, sides });
     }
 
-    /// Measures the limits of the disk while nothing else runs.
+    /// Measures the limits of the disk. No load may run at the same time.
     pub(super) fn measure_syncs(&mut self, args: &SuiteArgs, loads: &[Load]) {
         self.syncs = syncs(args, loads);
     }
 
-    /// Describes the server that measures a limit.
+    /// Describes the servers that measure the limit of this load.
     pub(super) fn server_text(&self, load: &Load) -> String {
         match (writes(load), self.members) {
             (Some(true), 1) => "server that only syncs".to_owned(),
@@ -105,8 +106,8 @@ fn syncs(args: &SuiteArgs, loads: &[Load]) -> Vec<(&'static str, FsyncArgs, Resu
     syncs.collect()
 }
 
-/// Returns whether requests of the load become transactions. Returns `None` if a server that
-/// answers every request in the same way does not support the load.
+/// Returns whether requests of the load become transactions, or `None` if the limit servers do not
+/// support the load.
 fn writes(load: &Load) -> Option<bool> {
     match (load.work, load.mix) {
         (SessionWork::Requests, Mix::Get | Mix::Exists) => Some(false),
@@ -126,7 +127,7 @@ fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<O
     Ok(logs.clone())
 }
 
-/// Serves clients at all members, each with one of `logs`.
+/// Starts a member for each of `logs`, and returns the addresses of all members.
 fn serve_all(load: &Load, logs: Vec<Option<Log>>) -> Result<ServersArgs> {
     let serving = Serving::new(load.payload, None);
     let members = logs.into_iter().map(|log| serving.with_log(log));
@@ -140,7 +141,7 @@ fn serve_all(load: &Load, logs: Vec<Option<Log>>) -> Result<ServersArgs> {
     })
 }
 
-/// Serves at a separate address, in a thread that ends with the process.
+/// Starts a server in a thread that ends with the process, and returns the server's address.
 fn serve(serving: Serving) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
     let address = listener.local_addr().map_err(BenchError::io("listen"))?;

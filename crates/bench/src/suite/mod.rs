@@ -39,8 +39,8 @@ struct Suite<'a> {
     digest_ns: Option<f64>,
 }
 
-/// Runs the loads and prints the report. A failed load becomes a row with the reason, and the
-/// others continue. The exit code is then 1.
+/// Runs the loads and events, and prints the report. If a load fails, its row contains the reason,
+/// the other loads still run, and the exit code is 1.
 pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
     let RowFilter {
         loads,
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
     })
 }
 
-/// Rows whose names contain one of the chosen words, or all rows.
+/// Rows whose names contain one of the words of `--only`, or all rows without this option.
 struct RowFilter {
     loads: Vec<Load>,
     kinds: Vec<EventKind>,
@@ -115,7 +115,7 @@ impl RowFilter {
     }
 }
 
-/// Measures a load with all servers, and with the server of its limit, if there is one.
+/// Measures a load with all servers and, if the load has a limit, with the servers for this limit.
 fn measure(args: &SuiteArgs, limits: &mut Limits, load: Load, progress: &Progress) -> Row {
     let (limit, failed) = match limits.serve(args, &load).transpose() {
         Ok(limit) => (limit, None),
@@ -132,7 +132,7 @@ fn measure(args: &SuiteArgs, limits: &mut Limits, load: Load, progress: &Progres
     Row { load, sides }
 }
 
-/// Returns the sides of the servers and the side of the limit.
+/// Measures a load in turns. Returns the sides of the servers, and the side of the limit, if any.
 fn in_turns(
     args: &SuiteArgs,
     load: &Load,

@@ -11,8 +11,8 @@ const GET: &str = "get 16 x 16";
 pub(super) const SET: &str = "set 16 x 16";
 pub(super) const SET_OF_MANY: &str = "set 128 x 16";
 
-/// Loads in the order of their measurement. Each name contains the number of sessions and of
-/// pending requests per session.
+/// Loads in the order of their measurement. A name such as `get 16 x 16` contains the number of
+/// sessions and the number of pending requests per session.
 pub(super) const LOADS: &[Load] = &[
     Load::requests(GET, Mix::Get, 16, 16),
     Load::requests("get 1 x 1", Mix::Get, 1, 1),

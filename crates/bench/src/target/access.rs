@@ -11,7 +11,7 @@ use client::{Handshake, Login, Secret};
 
 use crate::error::{BenchError, Result};
 
-/// Use of TLS and its files, and the login.
+/// TLS and login settings from the command line.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AccessArgs {
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct AccessArgs {
     login_password_file: Option<PathBuf>,
 }
 
-/// Settings with the contents of their files.
+/// TLS and login settings with the contents of the named files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Access {
     connector: Connector,
@@ -35,7 +35,7 @@ pub(crate) struct Access {
 }
 
 impl AccessArgs {
-    /// Reads the files.
+    /// Reads the named files, and returns the settings with their contents.
     pub(crate) fn open(&self) -> Result<Access> {
         let login = match (&self.login, &self.login_password_file) {
             (Some(user), Some(file)) => Some(Login::digest_md5(user, password(file)?)),
@@ -70,7 +70,7 @@ impl Access {
     }
 }
 
-/// Maximum size in bytes of a password file, of which only the first line is used.
+/// Maximum number of bytes that are read from a password file. Only the first line is used.
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
 fn password(path: &Path) -> Result<Secret> {

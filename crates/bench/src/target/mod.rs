@@ -19,16 +19,16 @@ use crate::session::workload::{
 };
 use crate::session::{close_session, named};
 
-/// Maximum length of a reply. The names of millions of children must fit, so that they can be
-/// deleted.
+/// Maximum length of a reply, in bytes. The names of millions of children must fit into one reply,
+/// so that the children can be deleted.
 const FRAME_BYTES_MAX: usize = 1 << 30;
 /// Time limit for a connection and its handshake. A server in a connect storm may take long.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time limit for a read from a starting server, before the next attempt.
+/// Time limit for each attempt to open a session with a starting server and to read `/`.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One side: the servers of an ensemble.
+/// Servers of one side, such as the members of an ensemble.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(crate) servers: Arc<[Arc<str>]>,
@@ -58,7 +58,7 @@ impl Target {
         self.processes.memory()
     }
 
-    /// Returns the names of the servers.
+    /// Returns the addresses of the servers, separated by commas.
     pub fn name(&self) -> String {
         self.servers.join(",")
     }
@@ -68,7 +68,7 @@ impl Target {
         self.access.handshake()
     }
 
-    /// Opens a session on a server and reads `/`.
+    /// Opens a session on a server and reads `/`. Returns the connection.
     ///
     /// # Errors
     /// If the server does not serve the read in time.
@@ -131,7 +131,8 @@ impl Target {
         Ok(())
     }
 
-    /// Creates the znodes that one round needs.
+    /// Creates the znodes that only this round needs: with [`Mix::Create`], a parent for each
+    /// session.
     pub(crate) async fn prepare_round(&self, plan: &LoadPlan, round: u32) -> Result<()> {
         if plan.mix != Mix::Create {
             return Ok(());
@@ -161,7 +162,7 @@ impl Target {
         Ok(())
     }
 
-    /// Deletes `root` and all its descendants.
+    /// Deletes `root` and all its descendants, and returns the number of deleted znodes.
     pub(crate) async fn clean(&self, root: &str) -> Result<u64> {
         let (mut connection, server) = self.connect().await?;
         let deleted = Bulk::new(&mut connection, server).delete_tree(root).await?;
@@ -169,7 +170,8 @@ impl Target {
         Ok(deleted)
     }
 
-    /// Returns the znodes directly below `/` that remain from earlier runs.
+    /// Returns the paths of the znodes directly below `/` whose names show that a run has created
+    /// them.
     pub(crate) async fn leftovers(&self) -> Result<Vec<String>> {
         let (mut connection, server) = self.connect().await?;
         let names = Bulk::new(&mut connection, server)
@@ -189,15 +191,15 @@ async fn create_with_parents(bulk: &mut Bulk<'_>, root: &str) -> Result<()> {
     bulk.create(root).await
 }
 
-/// Prefix of the names of root znodes without `--root`.
+/// Prefix of the name of a run's root znode if `--root` is not given.
 const ROOT_NAME: &str = "zoarium-bench-";
 
-/// Returns the root znode of a run: from the arguments, or a new one that no other run uses.
+/// Returns the path of a run's root znode from the arguments, or a new path that no other run uses.
 pub(crate) fn root(args: &LoadArgs) -> String {
     args.root.clone().unwrap_or_else(new_root)
 }
 
-/// Returns a new root znode that no other run uses.
+/// Returns a path for a root znode that no other run uses.
 pub fn new_root() -> String {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = since_1970.map_or(0, |since| since.as_millis());

@@ -69,7 +69,7 @@ impl Member {
 /// Members of an ensemble, and their quorums.
 #[derive(Debug)]
 pub(crate) struct MemberList {
-    /// Members. Empty for a standalone server, or if the list must not be read.
+    /// Members. Empty for a standalone server, or if the list cannot be read.
     pub(crate) members: Vec<Member>,
     /// Quorums: sets of members that may decide.
     pub(crate) quorum: Box<dyn QuorumVerifier>,
@@ -130,8 +130,9 @@ fn member(line: &str) -> Option<Member> {
     })
 }
 
-/// Returns the members of the ensemble. A member whose line contains no client address is assumed
-/// to use the port of this session, unless another member has that address.
+/// Returns the members of the ensemble and their quorums. A member whose line does not contain a
+/// client address is assumed to use the port of this session, unless another member has the same
+/// host.
 pub(crate) async fn member_addresses(shell: &mut Shell) -> Result<MemberList, Failure> {
     let client = shell.client("").await?;
     let data = match client.get_data(CONFIG).await {

@@ -271,7 +271,7 @@ pub(crate) fn help(name: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-/// Options that precede the command.
+/// Help for the options that precede the command.
 const START_OPTIONS: &str = "\
 Usage: zoarium cli [OPTION]... [COMMAND [ARGUMENT]...]
 

@@ -11,7 +11,7 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Ends the session. As in Java, a single command first starts a session.
+/// Ends the session. As in Java, first starts a session if none has been started yet.
 pub(super) async fn close(shell: &mut Shell) {
     if shell.client("").await.is_ok() || shell.connection().is_some() {
         shell.close().await;

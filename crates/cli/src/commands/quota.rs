@@ -32,7 +32,7 @@ impl QuotaRecord {
         count_hard: -1,
     };
 
-    /// Parses the data of a quota znode. Invalid text is treated as missing numbers.
+    /// Parses the data of a quota znode. For invalid text, all numbers are -1.
     fn parse(data: Option<&[u8]>) -> Self {
         QuotaText::parse(data).map_or(Self::NONE, |text| Self {
             count: text.count,
@@ -69,7 +69,8 @@ impl QuotaRecord {
     }
 }
 
-/// Returns the option and its value. Exactly one of the four options is required.
+/// Returns the given option and its value, or `None` without an option. Different options cannot be
+/// combined.
 fn one_of(given: &Arguments) -> Result<Option<(&'static str, &str)>, Failure> {
     let mut options = given.options();
     let first = options.next();
@@ -274,7 +275,8 @@ pub(super) async fn delete(
             _ => {}
         }
     }
-    // The ancestors of the quota are also deleted, unless another quota needs them.
+    // The parent of these znodes and its ancestors are also deleted, unless another quota needs
+    // them.
     let mut above = outside.as_str();
     while above.len() > 1 {
         match client.delete(&format!("{ROOT}{above}"), -1).await {

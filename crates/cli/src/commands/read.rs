@@ -17,8 +17,8 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Returns whether a watch is requested, with `-w` or, as in old scripts, with a second word.
-/// Reports that the old form is deprecated.
+/// Returns whether a watch is requested, with `-w` or, as in old scripts, with a second word. If
+/// the old form is used, reports that it is deprecated.
 fn wants_watch(shell: &mut Shell, command: &Command, given: &Arguments) -> bool {
     if given.words.len() > 1 {
         let name = command.name;
@@ -89,7 +89,8 @@ pub(crate) async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Fa
         for path in level {
             let mut names = match children(shell, &path, false).await {
                 Ok((names, _)) => names,
-                // Another client is deleting znodes at the same time.
+                // Errors below the root are ignored, because another client may have deleted the
+                // znode.
                 Err(failure) if is_first => return Err(failure),
                 Err(_) => continue,
             };
@@ -142,7 +143,7 @@ pub(super) async fn get(
     Ok(())
 }
 
-/// Source: HelpFormatter.
+/// Options of `get`, as Commons CLI prints them. Source: HelpFormatter.
 const GET_OPTIONS: &str = " -b   Output data in base64 format
  -s   Print znode stats additionally
  -w   Watch for changes on the znode
@@ -205,7 +206,7 @@ pub(super) async fn all_children_number(
     Ok(())
 }
 
-/// Prints the ephemerals below a path, or all ephemerals of the session.
+/// Prints the ephemerals of the session below a path, or all of them without a path.
 pub(super) async fn ephemerals(shell: &mut Shell, given: &Arguments) -> Result<(), Failure> {
     let path = given.word(0).unwrap_or("/");
     path::validate(path)?;

@@ -38,8 +38,8 @@ pub(super) async fn add_watch(
     Ok(())
 }
 
-/// Removes watches that exist according to this client. Other watches are not removed. With `-l`,
-/// they are removed locally if the server cannot be reached.
+/// Removes the watches that this client has set on a path, and fails if there are none. With `-l`,
+/// ignores an error of the server and removes the watches locally.
 pub(super) async fn remove_watches(
     shell: &mut Shell,
     command: &Command,

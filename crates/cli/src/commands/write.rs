@@ -43,7 +43,7 @@ pub(super) async fn create(
     let acl_at = if given.has("i") { 1 } else { 2 };
     let create = match given.word(acl_at) {
         Some(text) => create.with_acl(parse_acl(shell, text).map_err(|failure| {
-            // Java reports the empty list that results.
+            // Like Java's message, this one also reports the resulting empty ACL.
             let invalid = keeper_error("InvalidACL", "");
             Failure::new(format!(
                 "{}\n{invalid}\nAcl is not valid : null",
@@ -104,7 +104,7 @@ fn kind_of_znode(given: &Arguments) -> Result<Create, Failure> {
     Ok(if sequential { kind.sequential() } else { kind })
 }
 
-/// Returns the TTL. A negative number becomes one that the server refuses, too.
+/// Returns the TTL. A negative number becomes the maximum duration, which the server also refuses.
 pub(crate) fn ttl_of(ttl_ms: i64) -> Duration {
     u64::try_from(ttl_ms).map_or(Duration::MAX, Duration::from_millis)
 }
@@ -153,7 +153,7 @@ pub(super) async fn set(
     Ok(())
 }
 
-/// Source: HelpFormatter.
+/// Options of `set`, as Commons CLI prints them. Source: HelpFormatter.
 const SET_OPTIONS: &str = " -b         Supply data in base64 format
  -s         Print znode stats additionally
  -v <arg>   Set with an expected version
@@ -233,7 +233,8 @@ pub(crate) async fn subtree(shell: &mut Shell, root: &str) -> Result<Vec<String>
     while let Some(path) = all.get(at).cloned() {
         match children(shell, &path, false).await {
             Ok((names, _)) => all.extend(names.iter().map(|name| path::child(&path, name))),
-            // Another client is deleting znodes at the same time.
+            // Most errors below the root are ignored, because another client may have deleted the
+            // znode.
             Err(failure) if at == 0 => return Err(failure),
             Err(failure) if failure.ends_session => return Err(failure),
             Err(_) => {}

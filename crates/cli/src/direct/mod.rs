@@ -1,5 +1,5 @@
-//! Commands of the program itself, such as `zoarium get /path`: clean output, plain errors, exit
-//! codes.
+//! Commands of the program itself, such as `zoarium get /path`, with clean output, plain errors and
+//! exit codes.
 //!
 //! They use the same sessions, walks and messages as the shell. The output differs from zkCli.sh:
 //! results go to standard output, and all other text to standard error.
@@ -119,7 +119,7 @@ pub enum Direct {
         version: i32,
         /// Whether all znodes below are deleted, too.
         is_recursive: bool,
-        /// Whether a missing znode is a success.
+        /// Whether the command succeeds if the znode is missing.
         is_forced: bool,
     },
     /// Moves a subtree in one transaction.
@@ -133,7 +133,7 @@ pub enum Direct {
     Acl {
         /// Path of the znode.
         path: String,
-        /// New ACL: `scheme:id:perms[,...]`.
+        /// New ACL (`scheme:id:perms[,...]`), or `None` to print the ACL.
         acl: Option<String>,
         /// ACL version that the znode must have, or -1 for any.
         version: i32,
@@ -174,7 +174,8 @@ pub fn check_path(text: &str) -> Result<String, String> {
     }
 }
 
-/// Runs a command and returns its exit code. Errors contain `name`.
+/// Runs a command and returns its exit code. Error messages contain the name of the command,
+/// `name`.
 pub fn run_direct(name: &str, target: Target, direct: Direct) -> u8 {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -27,7 +27,7 @@ const COLUMNS: [&str; 7] = [
     "CONNECTIONS",
 ];
 
-/// Answer to a four-letter word that the server does not allow.
+/// End of the answer to a four-letter word that the server does not allow.
 const NOT_ALLOWED: &str = "is not executed because it is not in the whitelist";
 
 /// Known properties of a member.
@@ -110,10 +110,10 @@ fn needs_ports(members: &[Member], given: &[String]) -> bool {
     !has_all && given.len() < members.len()
 }
 
-/// Returns the rows of the members, or of the named servers if there are no members. If a client
-/// port is unknown, the named servers replace the members, or have additional rows if there are
-/// fewer of them. `problems` contains the reasons why client ports are unknown, by the ids of
-/// members.
+/// Returns the rows of the members, or of the named servers if there are no members. If a member's
+/// client port is unknown, the named servers replace the members. If fewer servers than members are
+/// named, they have additional rows instead. `problems` contains the reasons why client ports are
+/// unknown, by member id.
 fn wanted(
     members: Vec<Member>,
     given: Vec<String>,

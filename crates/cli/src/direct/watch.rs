@@ -38,7 +38,7 @@ pub(super) async fn watch(
     })
 }
 
-/// Returns the operation that an event reveals, under its name in the change history.
+/// Returns the change history's name for the operation that caused an event.
 fn operation(kind: EventType) -> &'static str {
     match kind {
         EventType::NodeCreated => "create",

@@ -174,7 +174,7 @@ pub(super) async fn create(shell: &mut Shell, direct: &Direct) -> Result<(), Fai
         None => client.create_without_data(&outside, &create).await,
     };
     let created = created.map_err(|error| match error.code() {
-        // The answer would contain the path of the znode, not of its parent.
+        // The usual message would state that the znode itself does not exist.
         Some(ErrorCode::NoNode) => Failure {
             plain: Some(format!("{path}: the parent does not exist (-p creates it)")),
             ..Failure::of(&error, path)
@@ -287,7 +287,7 @@ pub(super) fn parent(path: &str) -> &str {
     }
 }
 
-/// Returns the path below `to` for a znode at or below `from`.
+/// Returns the new path of a znode at or below `from` after `from` has been moved to `to`.
 pub(super) fn moved(path: &str, from: &str, to: &str) -> String {
     match path.strip_prefix(from).unwrap_or_default() {
         "" => to.to_owned(),

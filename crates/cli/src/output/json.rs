@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use proto::{Acl, Stat};
 use serde_json::{Value, json};
 
-/// Formats a line. Escapes control characters that JSON permits, because a terminal would execute
-/// them.
+/// Formats a value on one line. Escapes control characters that JSON permits, because a terminal
+/// would execute them.
 pub(crate) fn line(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(is_escaped) {

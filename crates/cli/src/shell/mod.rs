@@ -33,8 +33,7 @@ enum SessionState {
     Open(Box<Connection>),
     /// The command `close` has closed the session.
     Closed,
-    /// A server refused credentials. The session executes no commands, and reports the reason to
-    /// each command.
+    /// A server refused credentials. All further commands fail with this reason.
     AuthFailed,
 }
 
@@ -60,7 +59,7 @@ pub(crate) struct Shell {
     pub(crate) dir: Option<String>,
     /// Whether this is `zoarium shell`, whose prompt and errors differ from zkCli.sh.
     pub(crate) is_friendly: bool,
-    /// Whether standard output is closed.
+    /// Whether a write to standard output has failed, for example because its reader closed it.
     has_failed_output: bool,
 }
 
@@ -123,7 +122,8 @@ impl Shell {
         }
     }
 
-    /// Writes bytes unchanged to standard output. A terminal also receives a line break.
+    /// Writes bytes unchanged to standard output. On a terminal, adds a missing line break at the
+    /// end.
     pub(crate) fn print_bytes(&mut self, bytes: &[u8]) {
         let mut out = terminal::stdout();
         let ends_line = out.is_terminal() && !bytes.ends_with(b"\n");
@@ -139,7 +139,7 @@ impl Shell {
         terminal::complain!("{text}");
     }
 
-    /// Prints the events of watches and of the connection. Returns whether there were any.
+    /// Prints the events of watches and of the connection. Returns whether any were printed.
     pub(crate) fn print_events(&mut self) -> bool {
         let SessionState::Open(connection) = &mut self.link else {
             return false;
@@ -175,7 +175,7 @@ impl Shell {
     }
 
     /// Returns the session's client. Connects if there is no connection yet. `path` is the path of
-    /// the command.
+    /// the command, for error messages.
     ///
     /// # Errors
     /// If the connection fails, a command has closed the session, or credentials were refused.
@@ -359,7 +359,8 @@ impl Shell {
         (first..=self.commands).map(show).collect()
     }
 
-    /// Returns the command with a number, which replaces the `redo` in the history.
+    /// Returns the words of an earlier command, which replaces the `redo` in the history. Returns
+    /// `None` if there is no earlier command with this number.
     pub(crate) fn redo(&mut self, number: usize) -> Option<Vec<String>> {
         let line = self
             .history

@@ -1,4 +1,4 @@
-//! Interactive shell: line editing, history, and completion of commands, options and paths.
+//! Interactive shell: line editing, history, and completion of commands and paths.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -41,7 +41,8 @@ struct Completion {
 impl Hinter for Completion {
     type Hint = String;
 
-    /// Returns the arguments of a command whose name is complete, or the rest of the last such line.
+    /// Returns the arguments of a command whose name is complete, or the rest of the latest line in
+    /// the history that begins with the typed text.
     fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<String> {
         if !self.has_hints || line.is_empty() || at < line.len() {
             return None;
@@ -94,7 +95,7 @@ impl Completer for Completion {
 }
 
 impl Completion {
-    /// Returns the znodes below the current path that begin with the typed text.
+    /// Returns the relative paths that begin with the typed text.
     fn relative_paths(&self, word: &str) -> Vec<String> {
         let Some(dir) = &self.dir else {
             return Vec::new();
@@ -105,7 +106,7 @@ impl Completion {
         below.map(str::to_owned).collect()
     }
 
-    /// Returns the znodes that begin with the typed text.
+    /// Returns the absolute paths that begin with the typed text.
     fn paths(&self, word: &str) -> Vec<String> {
         let Some((client, chroot)) = &self.session else {
             return Vec::new();
@@ -220,7 +221,8 @@ async fn wait_for<T: Send + 'static>(
     }
 }
 
-/// Returns the history file, which belongs to the user. Lines with secrets are not stored.
+/// Returns the path of the history file in the user's home directory, or `None` if `HOME` is not
+/// set.
 fn history_file() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
     Some(PathBuf::from(home).join(".zoarium_cli_history"))

@@ -91,7 +91,7 @@ impl CliArguments {
     /// Parses the words. Like Java, skips unknown words that begin with a hyphen.
     ///
     /// # Errors
-    /// If an option lacks its value.
+    /// If an option lacks its value, or the output format is unknown.
     pub(crate) fn parse(words: Vec<String>) -> Result<Self, Failure> {
         let mut start = Self::default();
         let mut words = words.into_iter();
@@ -142,7 +142,7 @@ impl CliArguments {
         Ok(())
     }
 
-    /// Returns settings for a command of the program.
+    /// Returns the arguments for a command of the program.
     pub(crate) fn direct(server: String, format: Format, connector: Option<Connector>) -> Self {
         Self {
             server,
@@ -190,7 +190,7 @@ impl CliArguments {
         Ok((options, chroot))
     }
 
-    /// Returns the TLS settings for admin ports, whether or not the session uses TLS. They use the
+    /// Returns a TLS connector for admin ports, whether or not the session uses TLS. It uses the
     /// stores of the configuration or, without stores, the certificates that the platform trusts.
     ///
     /// # Errors
@@ -225,8 +225,8 @@ fn format_of(name: &str) -> Result<Format, Failure> {
     }
 }
 
-/// Properties of a client: its file, which takes precedence, and the properties of its caller.
-/// Source: ZKClientConfig, ClientX509Util.
+/// Properties of a client from a file, which takes precedence, and from the caller. Source:
+/// ZKClientConfig, ClientX509Util.
 #[derive(Debug, Default)]
 struct Configuration {
     file: PathBuf,

@@ -21,11 +21,12 @@ pub use serde_json::Value;
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::port::host_of;
 
-/// Path prefix of the commands, unless a server's address contains another one.
+/// Path prefix of the commands, unless a server's address contains another prefix.
 const COMMANDS: &str = "/commands";
 /// Time limit for the TCP connection and the TLS handshake together.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// Longest silence of a server. A feed sends a line every 5 seconds.
+/// Time limit for an answer, and for each wait for data of a feed. A feed sends a line at least
+/// every 5 seconds.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Content type of a feed: lines of JSON.
 pub const LINES: &str = "application/x-ndjson";
@@ -38,7 +39,7 @@ pub const PROTOBUF: &str = "application/x-protobuf";
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// The server could not be reached, or the connection broke.
+    /// The server could not be reached, the connection broke, or the answer is unusable.
     #[error("{server}: {reason}")]
     Unreachable {
         /// Address of the server.
@@ -91,8 +92,8 @@ pub enum CredentialRule {
 }
 
 impl CredentialRule {
-    /// Returns the rule for the addresses of other members that `server` reported. A loopback
-    /// address that another machine reports is not the address of a member.
+    /// Returns the rule for addresses of other members that `server` reported. If `server` is on
+    /// another machine, a loopback address in its report is not the address of a member.
     pub async fn for_members_of(server: &str) -> Self {
         let address = server.split('/').next().unwrap_or(server);
         let is_loopback = match lookup_host(address).await {
@@ -106,8 +107,7 @@ impl CredentialRule {
         }
     }
 
-    /// Returns the reason why no credentials are sent to the addresses of a server, if there is a
-    /// reason.
+    /// Returns a reason not to send credentials to these addresses, or `None` if they may be sent.
     fn refuse(self, addresses: &[SocketAddr], connector: &Connector) -> Option<&'static str> {
         let is_loopback = || {
             addresses
@@ -171,9 +171,9 @@ impl fmt::Debug for AdminClient {
 }
 
 impl AdminClient {
-    /// Creates a client for admin servers. Each is `host:port`, in the order in which they are
-    /// tried. A path after the port is the path prefix of the commands (`admin.commandURL`), if it
-    /// differs from `/commands`.
+    /// Creates a client for admin servers, each as `host:port`, in the order of the attempts. A
+    /// path after the port is the path prefix of the commands (`admin.commandURL`), if it differs
+    /// from `/commands`.
     pub fn new(servers: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             servers: servers.into_iter().map(Into::into).collect(),

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Data that a change has set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeData {
-    /// The change set no data, or null.
+    /// The change did not set data, or it set null.
     None,
     /// Bytes that the change set.
     Bytes(Bytes),
@@ -67,7 +67,7 @@ impl Change {
         self.text("operation")
     }
 
-    /// Returns the time of the leader's clock, in ms since 1970.
+    /// Returns the time of the change by the leader's clock, in ms since 1970.
     pub fn time_ms(&self) -> i64 {
         self.value["time_ms"].as_i64().unwrap_or(0)
     }
@@ -85,13 +85,14 @@ impl Change {
         SessionId(u64::from_str_radix(digits, 16).map_or(0, u64::cast_signed))
     }
 
-    /// Returns the address of the client. It is empty if the member did not serve the session.
+    /// Returns the address of the client. It is empty if the origin is hidden, or if the member
+    /// that sent the change did not serve the session.
     pub fn client(&self) -> &str {
         self.text("client")
     }
 
-    /// Returns the identities of the session, as `scheme:id`. They are known under the same
-    /// condition as the address.
+    /// Returns the identities of the session, as `scheme:id`. There are none if the
+    /// [address](Self::client) is empty.
     pub fn identities(&self) -> impl Iterator<Item = &str> {
         let found = self.value["identities"].as_array();
         found.into_iter().flatten().filter_map(Value::as_str)

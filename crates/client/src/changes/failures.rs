@@ -20,7 +20,7 @@ pub(super) struct Failures {
     round: Round,
     /// Time of the first failure.
     since: Option<Instant>,
-    /// Start of the rounds in which every member lagged.
+    /// Time since which every member has lagged in every round.
     lagging_since: Option<Instant>,
 }
 
@@ -30,13 +30,13 @@ struct Round {
     failed: usize,
     /// Number of members that do not keep the next change.
     not_kept: usize,
-    /// First position from which one of these members could continue.
+    /// Earliest position from which one of these members could continue.
     resume_after: Option<Position>,
     /// Number of members without a change history.
     without_history: usize,
     /// Number of members whose last transaction is before the position of the feed.
     lagging: usize,
-    /// Newest transaction and feed position of these members.
+    /// Newest last transaction of these members, and the position of the feed.
     head: Option<(Zxid, Position)>,
 }
 
@@ -66,8 +66,8 @@ impl Failures {
     }
 
     /// Ends a round in which all members failed. Returns the error of the feed if another round
-    /// cannot succeed, or if the failures last longer than `limit`. After an error, counting starts
-    /// again.
+    /// cannot succeed, or if the failures last longer than `limit`. An error resets all counts and
+    /// times.
     pub(super) fn end_round(
         &mut self,
         last: &AdminError,

@@ -1,4 +1,4 @@
-//! Parser that splits the bytes of a feed into lines.
+//! Parser that splits the bytes of a feed into lines and decodes them.
 
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::StatusCode;
@@ -51,7 +51,8 @@ impl End {
         }
     }
 
-    /// Returns the error with which the member would answer a request for the next change.
+    /// Converts the line to an error. If the next change is not kept, the error is the one with
+    /// which the member would answer a request for this change.
     pub(super) fn into_error(self, server: &str) -> AdminError {
         if !self.is_not_kept {
             return unreachable(server, &self.text);
@@ -78,8 +79,9 @@ impl Lines {
         self.bytes.extend_from_slice(data);
     }
 
-    /// Returns the next complete line. `position` is the position of the feed. A change at or
-    /// before this position is an error.
+    /// Returns the next complete line, or `None` until more data arrives. `position` is the
+    /// position of the feed. A line with an earlier position, or a change at this position, is an
+    /// error.
     pub(super) fn next(&mut self, position: Option<Position>) -> Result<Option<Line>, String> {
         let end = self.bytes[self.searched..].iter().position(|b| *b == b'\n');
         let Some(end) = end else {

@@ -183,8 +183,9 @@ impl Changes {
         }
     }
 
-    /// Returns the position up to which all changes have arrived, or `None` before the first
-    /// change. A feed that starts [after](Start::After) this position continues this feed.
+    /// Returns the position up to which all changes have arrived. Returns `None` if the feed
+    /// started with [`Start::Now`] or [`Start::From`] and has not received a position yet. A feed
+    /// that starts [after](Start::After) this position continues this feed.
     pub fn position(&self) -> Option<Position> {
         self.position
     }
@@ -308,7 +309,7 @@ impl Changes {
             }
             Line::End(end) => {
                 // Transactions without a visible change may precede the end. Without this position,
-                // every member would send them again and end the feed again.
+                // every member would process them again and end the feed again.
                 self.position = end.position.or(self.position);
                 return Err(end.into_error(&connection.server));
             }
@@ -335,7 +336,8 @@ impl Changes {
 }
 
 impl Connection {
-    /// Returns the next complete line whose position is after `position`.
+    /// Returns the next complete line, or `None` until more data arrives. A line that is out of
+    /// order after `position` is an error.
     fn next_line(&mut self, position: Option<Position>) -> Result<Option<Line>, AdminError> {
         let line = self.lines.next(position);
         line.map_err(|reason| unreachable(&self.server, &reason))

@@ -14,8 +14,8 @@ use crate::admin::AdminClient;
 pub enum Start {
     /// Start with the changes that are committed from now on.
     Now,
-    /// Start with the first change of this transaction or, if it is missing, of the next
-    /// transaction.
+    /// Start with the first change of this transaction or, if the transaction does not contain one,
+    /// of the next transaction that does.
     From(Zxid),
     /// Start with the change that follows this position.
     After(Position),
@@ -33,8 +33,8 @@ pub struct ChangeOptions {
     pub(super) recursive: bool,
     /// Start of the feed.
     pub(super) start: Start,
-    /// Filter: only changes by this identity (`scheme:id`) or from this host, if the member knows
-    /// them.
+    /// Filter: only changes by this identity (`scheme:id`) or from this host. Changes whose origin
+    /// the member does not know are omitted.
     pub(super) by: Option<String>,
     /// Filter: only changes by this session.
     pub(super) session: Option<SessionId>,
@@ -140,7 +140,8 @@ impl ChangeOptions {
             .with_connector(self.connector.clone())
     }
 
-    /// Returns the parameters of the request for a feed that has reached `position`.
+    /// Returns the parameters of the request for a feed that has reached `position`, or that has
+    /// not received a position yet.
     pub(super) fn parameters(&self, position: Option<Position>) -> Vec<(String, String)> {
         let mut parameters = vec![("path".to_owned(), self.path.clone())];
         let mut put = |name: &str, value: String| parameters.push((name.to_owned(), value));

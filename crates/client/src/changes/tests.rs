@@ -300,7 +300,7 @@ async fn slow() -> (String, tokio::sync::mpsc::UnboundedSender<String>) {
         while let Some(answer) = answers.recv().await {
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
-        // The connection stays open. The reader must detect the end by itself.
+        // The connection stays open. The reader must detect the silence by itself.
         std::future::pending::<()>().await;
     });
     (address, sender)

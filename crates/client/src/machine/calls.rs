@@ -22,7 +22,7 @@ use crate::frame::{put_request, split_reply};
 use crate::limits::AUTHS_MAX;
 use crate::state::WatchEvent;
 
-/// A request between its caller and the session. Without `Debug`, because the body may contain a
+/// A request that a caller passes to the session. Without `Debug`, because the body may contain a
 /// credential.
 pub(crate) struct Command {
     pub(crate) op: OpCode,
@@ -182,8 +182,8 @@ impl Machine {
             }
             Cleanup::FindAndDelete { parent, .. } => {
                 let path = parent.clone();
-                // The creation may be in flight through another server. A read after a sync sees
-                // it, or the creation will never be executed.
+                // This server may not have applied the creation yet. A read after a sync sees the
+                // new znode.
                 let sync = PathRequest {
                     path: Some(path.clone()),
                 };
@@ -407,7 +407,7 @@ fn done(cleanup: &Cleanup, err: i32, body: Bytes) -> Result<Vec<Cleanup>, LossRe
     Ok(paths.map(Cleanup::Delete).collect())
 }
 
-/// Returns the search to repeat some time after the answer to `cleanup`.
+/// Returns the next search after the answer to `cleanup`, or `None` if no search remains.
 fn later(cleanup: Cleanup) -> Option<Cleanup> {
     match cleanup {
         Cleanup::FindAndDelete {

@@ -12,9 +12,9 @@ use std::time::Duration;
 pub(crate) struct Hosts {
     servers: Vec<Arc<str>>,
     is_shuffled: bool,
-    /// Index of the server that is being tried or that served last.
+    /// Index of the server that is connected, is being tried, or will be tried next.
     at: usize,
-    /// Number of servers that failed since the last one that served.
+    /// Number of failed attempts since a server last served.
     failures: usize,
     pause: Duration,
     random: fastrand::Rng,

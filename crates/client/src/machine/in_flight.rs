@@ -85,8 +85,8 @@ impl InFlight {
             })
     }
 
-    /// Finds an ordinary request that was overtaken only by auth requests. A server does not order
-    /// ordinary replies relative to replies to earlier auth requests.
+    /// Finds the request with this xid if all earlier requests are auth requests. A server does not
+    /// order ordinary replies relative to replies to earlier auth requests.
     fn find_after_auths(&self, xid: Xid) -> Option<usize> {
         let oldest_ordinary = self
             .requests

@@ -105,8 +105,8 @@ struct ServerConnection {
     last_sent: Duration,
     last_heard: Duration,
     /// Whether a closeSession request was sent. The client sends nothing after it, because the
-    /// server closes the connection without reading further requests. The system would then discard
-    /// the answer.
+    /// server closes the connection without reading further requests. The system could then discard
+    /// the answer to closeSession.
     is_closing: bool,
     is_closed: bool,
     /// Whether the new list of servers does not contain this server. The client then sends no more
@@ -125,7 +125,7 @@ impl ServerConnection {
     }
 }
 
-/// Servers that replace the known ones at the next connection attempt.
+/// Servers that replace the known servers at the next connection attempt.
 pub(crate) type NewServers = Arc<Mutex<Option<Vec<Arc<str>>>>>;
 
 /// Returns whether a new list of servers exists and does not contain this server.
@@ -295,7 +295,7 @@ impl Machine {
         self.phase = Phase::Connected(Box::new(link));
     }
 
-    /// Appends credentials and watches before any other request of the connection.
+    /// Appends the requests that restore credentials and watches on a new connection.
     fn restore(&self, out: &mut Vec<u8>) {
         for packet in &self.auths {
             put_request(Xid::AUTH, OpCode::Auth.number(), out, |out| {
@@ -310,18 +310,18 @@ impl Machine {
         }
     }
 
-    /// Handles a new list of servers.
+    /// Checks whether a new list of servers contains the connected server.
     pub(crate) fn handle_new_servers(&mut self) {
         if let Phase::Connected(link) = &mut self.phase {
             link.is_removed = is_removed(&self.new_servers, &link.server);
         }
     }
 
-    /// Ends the connection to a server that was removed from the list, when the server has answered
-    /// all requests.
+    /// Checks whether the client must leave a server that was removed from the list. The client
+    /// stays until the server has answered all requests.
     ///
     /// # Errors
-    /// If the client must connect to another server.
+    /// [`LossReason::ServerRemoved`] if the client must connect to another server.
     pub(crate) fn leave_removed_server(&self) -> Result<(), LossReason> {
         match &self.phase {
             Phase::Connected(link) if link.is_removed && link.in_flight.len() == 0 => {
@@ -351,7 +351,7 @@ impl Machine {
         }
     }
 
-    /// Handles a deadline.
+    /// Sends a ping, or records that the session may have ended, if the time for this has come.
     ///
     /// # Errors
     /// If the connection is dead.
@@ -395,7 +395,7 @@ impl Machine {
         self.phase = Phase::Connected(link);
     }
 
-    /// Handles the moment when the session may have ended while no server is reachable.
+    /// Reports that the session may have ended, and refuses the calls that wait for a connection.
     fn lose(&mut self, now: Duration) {
         tracing::info!(session = %self.session_id(), "no server was reached for a whole session timeout");
         self.state.send(State::Lost);
@@ -427,7 +427,7 @@ impl Machine {
         (link.last_heard + self.timeout * 2 / 3).min(self.touched + self.timeout)
     }
 
-    /// Returns the time of the ping that keeps the session alive.
+    /// Returns the time of the next ping, which keeps the session alive.
     fn ping_at(&self, link: &ServerConnection) -> Duration {
         link.last_sent + (self.timeout / 3).min(Duration::from_secs(10))
     }

@@ -124,7 +124,7 @@ fn a_session_is_lost_one_timeout_after_the_last_answered_request() {
     site.machine.handle_deadline(&mut site.out, at(3)).unwrap();
     let pings = site.sent();
     assert_eq!(pings[0].xid, Xid::PING);
-    // The answer takes a second. The session is certain to exist from the time of the request on.
+    // The answer takes a second, but the session timeout is counted from the time of the request.
     site.reply(Xid::PING, at(4));
     let (dead, reason) = site.pass_until(at(100)).unwrap();
     assert_eq!(dead, at(10), "two thirds after the last byte");
@@ -213,13 +213,12 @@ fn a_background_deletion_is_repeated_until_answered() {
         taken.unwrap();
     }
     assert!(site.sent().is_empty());
-    // The second search is sent with the next ping. It is the last one.
+    // The second search, which is the last, is sent with the next ping.
     site.machine.handle_deadline(&mut site.out, at(5)).unwrap();
     let ping_and_look = [OpCode::Ping, OpCode::Sync, OpCode::GetChildren].map(OpCode::number);
     assert_eq!(ops(site.sent()), ping_and_look);
 }
 
-/// A server closes the connection without reading later requests, so their answers would be lost.
 #[test]
 fn a_call_for_one_session_is_not_sent_in_the_next() {
     let mut site = Site::new(options());
@@ -241,13 +240,15 @@ fn a_call_for_one_session_is_not_sent_in_the_next() {
     }
 }
 
+/// A server closes the connection after closeSession without reading further requests. The answer
+/// to closeSession might then be lost.
 #[test]
 fn nothing_is_sent_after_close_session() {
     let mut site = Site::new(options());
     let command = |op| Command::new(op, None, Bytes::new());
     let (close, mut closed) = command(OpCode::CloseSession);
     let (delete, mut refused) = command(OpCode::Delete);
-    // Nobody waits any more for this watch, which the server will have set.
+    // The waiter for this watch is dropped, but the server will set the watch.
     let (read, answer) = command(OpCode::GetData);
     let (sink, gone) = tokio::sync::oneshot::channel();
     let watch = Registration {

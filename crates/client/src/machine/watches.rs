@@ -65,7 +65,7 @@ pub enum WatchKind {
     PersistentRecursive = 5,
 }
 
-/// Watch that a request sets. Its path is a server path.
+/// Watch that a request sets or removes. Its path is a server path.
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub(crate) effect: WatchEffect,

@@ -21,7 +21,7 @@ pub struct Auth {
     pub admin_token: LateSecret,
     /// Whether the scheme `digest` is enabled.
     pub digest_enabled: bool,
-    /// Hash algorithm of the scheme's ids.
+    /// Hash algorithm for ids of the scheme `digest`.
     pub digest_algorithm: DigestAlgorithm,
     /// Providers that `authProvider.<label>` adds to `ip` and `digest`, by label. An unknown class
     /// is among the refusals.

@@ -61,9 +61,9 @@ impl Jaas {
     }
 }
 
-/// Reads the JAAS file, if one is configured. Refuses a configured file that does not exist,
-/// because a typo in its name would admit all clients. If a setting requires SASL, the server
-/// starts without the file, because it then admits no clients.
+/// Reads the JAAS file, if one is configured. Refuses a configured file that cannot be read,
+/// because without the file all clients would be admitted. If the file is missing and a setting
+/// requires SASL, the server starts without the file and refuses all sessions.
 fn read_jaas_file(
     settings: &mut WrittenSettings,
     surroundings: &mut dyn Surroundings,

@@ -154,7 +154,8 @@ impl SaslInitiator {
 }
 
 impl KerberosKey {
-    /// Reads the key of a section if its module is Kerberos. Source: Krb5LoginModule of the JDK.
+    /// Reads the key of a section. Returns `None` if the first module is not the Kerberos module.
+    /// Source: Krb5LoginModule of the JDK.
     fn of(found: &FoundSection<'_>) -> Result<Option<Self>, ConfigError> {
         let FoundSection { file, section, .. } = *found;
         let Some(module) = section
@@ -246,8 +247,8 @@ impl Sasl {
     }
 }
 
-/// Checks that all sections use the same key tab. The Kerberos library supports only one key tab
-/// for all accepted logins of a process.
+/// Checks that logins of clients and members are accepted with the same key tab. The Kerberos
+/// library supports only one key tab for all accepted logins of a process.
 pub(crate) fn check_one_key_tab(
     clients: &Sasl,
     members: Option<&QuorumSasl>,
@@ -328,7 +329,7 @@ fn read_acceptor(
     Ok(Some(SaslAcceptor::DigestMd5(users)))
 }
 
-/// Warns about a configured provider or section name without a section.
+/// Warns if the SASL provider or the name of the section is configured, but the section is missing.
 fn warn_without_section(
     settings: &mut WrittenSettings,
     providers: &BTreeMap<String, AuthProvider>,

@@ -16,7 +16,7 @@ pub enum SessionSecret {
     Secret(Secret),
 }
 
-/// Size above which a file is refused.
+/// Size limit of a file in bytes, as passed to [`Surroundings::read`].
 const FILE_BYTES_MAX: usize = 64 << 10;
 /// Number of lines above which a file is refused. Each line costs a hash per handshake.
 const LINES_MAX: usize = 8;

@@ -31,7 +31,8 @@ pub struct QuorumTls {
     pub cert_reload: bool,
     /// Action when a certificate does not belong to a member.
     pub member_check: MemberCheckMode,
-    /// Patterns of the names in members' certificates, in addition to the hosts of the member list.
+    /// Patterns of accepted names in members' certificates, in addition to the hosts of the member
+    /// list.
     pub members: Vec<String>,
     /// Files and rules. The admin port also uses the stores. Without `enabled_protocols`, TLS 1.3
     /// and 1.2 are accepted.
@@ -56,7 +57,7 @@ pub struct Tls {
     pub key_store: Store,
     /// Trusted certificates. Without a location, the certificates of the platform are trusted.
     pub trust_store: Store,
-    /// TLS version.
+    /// TLS version that client ports accept if `enabled_protocols` is absent.
     pub protocol: String,
     /// Accepted TLS versions.
     pub enabled_protocols: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Settings of an ensemble's member, except the member list.
+//! Settings of a member of an ensemble. The module `identity` reads the member lists.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub struct Ensemble {
     pub listen_on_all_ips: bool,
     /// Settings for members with several addresses.
     pub multi_address: MultiAddress,
-    /// File in which a tie-breaker writes `0` or `1`.
+    /// File to which a tie-breaker writes `0` or `1`.
     pub oracle_path: Option<PathBuf>,
     /// Settings of elections.
     pub election: ElectionSettings,
@@ -74,7 +74,7 @@ pub struct ElectionSettings {
     pub max_notification_interval_ms: u32,
     /// Whether the connections use TCP keep-alive.
     pub tcp_keep_alive: bool,
-    /// Whether a server refuses to elect a leader while another server with a different member list
+    /// Whether a server refuses to elect a leader while a leader with a different member list
     /// answers. ZooKeeper lacks this guard.
     pub membership_guard: bool,
 }
@@ -164,7 +164,7 @@ impl Ensemble {
     }
 }
 
-/// Reads the path of the oracle. Groups and weights do not support an oracle. Source:
+/// Reads the path of the oracle, which an ensemble with groups or weights does not support. Source:
 /// QuorumPeerConfig.createQuorumVerifier.
 fn read_oracle_path(settings: &mut WrittenSettings, membership: &Membership) -> Option<PathBuf> {
     let path = settings.path(&keys::ORACLE_PATH)?;

@@ -119,7 +119,7 @@ pub fn version_of_file_name(path: &Path) -> ConfigVersion {
 }
 
 /// Reads `myid` from the first line of its file in the data directory. Returns `None` if the file
-/// is missing.
+/// is missing or contains -1.
 pub(super) fn read_my_id(
     settings: &WrittenSettings,
     data_dir: &Path,
@@ -171,8 +171,8 @@ fn no_directory(settings: &WrittenSettings, data_dir: &Path) -> ConfigError {
         .exit_code(exit_code::UNABLE_TO_ACCESS_DATADIR)
 }
 
-/// Determines the address for clients. The member list's entry of this server takes precedence over
-/// zoo.cfg.
+/// Sets the address for clients to the address in this server's entry in the member list, if any.
+/// An address in zoo.cfg must agree with it.
 pub(super) fn settle_client_address(
     settings: &WrittenSettings,
     surroundings: &mut dyn Surroundings,

@@ -11,7 +11,7 @@ use crate::settings::WrittenSettings;
 pub struct Limits {
     /// Maximum number of connections from one address. Absent if unlimited.
     pub max_client_cnxns: Option<u32>,
-    /// Maximum number of connections to a client port. Absent if unlimited.
+    /// Maximum number of connections of all clients. Absent if unlimited.
     pub max_cnxns: Option<u32>,
     /// Number of requests in progress above which the server stops reading from clients that have a
     /// request in progress.
@@ -72,21 +72,21 @@ pub struct LargeRequests {
 /// bucket is empty (BLUE).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConnectionThrottle {
-    /// Capacity of the bucket, in tokens. The value includes the weight of a global session if
-    /// sessions have weights. Absent if the throttle is off.
+    /// Capacity of the bucket, in tokens. If sessions have weights, the written number is
+    /// multiplied by the weight of a global session. Absent if the throttle is off.
     pub tokens: Option<u32>,
     /// Interval between refills, in milliseconds.
     pub fill_time_ms: u32,
-    /// Number of tokens that a refill adds, including the weight.
+    /// Number of tokens that a refill adds, also multiplied by the weight of a global session.
     pub fill_count: u32,
     /// Minimum interval between changes of the probability, in milliseconds. Absent if dropping is
     /// off.
     pub freeze_time_ms: Option<u32>,
     /// Amount by which the probability increases.
     pub drop_increase: f64,
-    /// Decrease of the probability.
+    /// Amount by which the probability decreases.
     pub drop_decrease: f64,
-    /// Fill level of the bucket, as a fraction, above which the probability decreases.
+    /// Fraction of missing tokens up to which the probability decreases.
     pub decrease_ratio: f64,
     /// Number of tokens per kind of session. Absent if each session takes one token.
     pub weights: Option<SessionWeights>,
@@ -167,7 +167,7 @@ impl ConnectionThrottle {
 }
 
 impl SessionWeights {
-    /// Reads the weights. Raises each one to at least the local weight.
+    /// Reads the weights. Raises the other weights to at least the local weight.
     fn read(settings: &mut WrittenSettings) -> Result<Self, ConfigError> {
         let local = settings.int(&storage::THROTTLE_LOCAL_WEIGHT)?;
         let mut other = |key| -> Result<u32, ConfigError> {
@@ -187,5 +187,5 @@ impl SessionWeights {
     }
 }
 
-/// Smallest extra size with which Java's records fit together with their packet.
+/// Minimum extra size in bytes, which equals Java's.
 const MIN_EXTRA_SIZE: u32 = 1024;

@@ -71,9 +71,11 @@ pub struct Config {
     pub auth: Auth,
     /// TLS settings of the client ports.
     pub client_tls: ClientTls,
-    /// TLS settings between members and of the admin port. Absent if there is neither.
+    /// TLS settings between members and of the admin port. Absent for a standalone server whose
+    /// admin port does not use TLS.
     pub quorum_tls: Option<QuorumTls>,
-    /// Whether the check of members' certificates ignores the hosts of members.
+    /// Whether the hosts in members' certificates are not checked, and DIGEST-MD5 between members
+    /// is refused.
     pub fips_mode: bool,
     /// Enabled four-letter words.
     pub four_letter_words: FourLetterWords,
@@ -125,7 +127,7 @@ impl Config {
     ///
     /// # Errors
     /// If the configuration is invalid. Returns the first fault in the order of Apache ZooKeeper's
-    /// checks. If one file contains several invalid values, it returns the first one.
+    /// checks. If one file contains several invalid values, returns the first of them.
     pub fn load(
         path: &Path,
         flags: SystemProperties,
@@ -284,8 +286,8 @@ impl Config {
         let mut client = ClientListener::read(settings)?;
         client.plain = read_address(settings, surroundings, &PLAIN)?;
         client.secure = read_address(settings, surroundings, &SECURE)?;
-        // Java requires the provider only for secureClientPort. Without it, the other port closes
-        // the connections of TLS clients.
+        // Java requires the provider only for secureClientPort. Without the provider, a
+        // `clientPort` that also accepts TLS closes the connections of TLS clients.
         if client.secure.is_some() || client.port_unification {
             crate::access::auth::require_tls_provider(settings)?;
         }
@@ -504,8 +506,8 @@ fn read_tick_time(settings: &mut WrittenSettings) -> Result<u32, ConfigError> {
     .hint("write a line such as tickTime=2000"))
 }
 
-/// Warns of a server id whose highest byte collides with TTLs. The leader would refuse such a
-/// server later.
+/// Warns of a server id that collides with TTLs, because the id is the highest byte of session ids.
+/// The leader would refuse such a server later.
 ///
 /// Source: Java's EphemeralType.validateServerId.
 fn warn_of_large_id(settings: &mut WrittenSettings, my_id: i64, features: &Features) {

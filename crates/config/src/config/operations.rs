@@ -39,6 +39,8 @@ pub struct Admin {
     /// Host names under which browsers open the console.
     pub console_hosts: Vec<String>,
     /// Whether commands are refused if the host name is unknown.
+    ///
+    /// If not, only commands that change something are refused for an unknown host name.
     pub strict_host: bool,
     /// Admin addresses of the members that have a `zoarium.admin.N` key.
     pub member_ports: BTreeMap<Sid, HostPort>,
@@ -74,7 +76,7 @@ pub enum MetricsExporter {
     Default,
     /// Disabled.
     Null,
-    /// Like `Internal`, and over HTTP in Prometheus' format.
+    /// Like `Default`, and over HTTP in the format of Prometheus.
     Prometheus {
         /// Host to which the port is bound.
         host: String,
@@ -269,7 +271,7 @@ impl PauseMonitor {
 }
 
 impl ChangeHistory {
-    /// Returns `None` if the history is disabled.
+    /// Reads the settings. Returns `None` if the history is disabled.
     pub(super) fn read(
         settings: &mut WrittenSettings,
         data_dir: &Path,
@@ -295,7 +297,7 @@ impl ChangeHistory {
 }
 
 impl AuditSettings {
-    /// Returns `None` if the audit log is disabled.
+    /// Reads the settings. Returns `None` if the audit log is disabled.
     pub(super) fn read(settings: &mut WrittenSettings) -> Result<Option<Self>, ConfigError> {
         if !settings.flag(&keys::AUDIT_ENABLE)? {
             return Ok(None);

@@ -29,7 +29,7 @@ pub struct ClientListener {
 /// Address of a port. Prints as `host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientAddress {
-    /// Host as written. The default is `0.0.0.0`.
+    /// Host in canonical form. The default is `0.0.0.0`.
     pub host: String,
     /// IP address of the host. The unspecified address means all IPv4 and IPv6 addresses.
     pub ip: IpAddr,

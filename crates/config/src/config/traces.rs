@@ -22,7 +22,7 @@ const OTLP_PORT: u16 = 4318;
 const OTLP_PATH: &str = "/v1/traces";
 
 impl TraceExport {
-    /// Returns `None` without a collector.
+    /// Reads the settings. Returns `None` if a collector is not configured.
     pub(super) fn read(settings: &mut WrittenSettings) -> Result<Option<Self>, ConfigError> {
         let every: u32 = settings.int(&keys::TRACES_EVERY)?;
         let Some(text) = settings.some_text(&keys::TRACES_ENDPOINT) else {

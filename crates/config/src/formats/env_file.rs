@@ -22,7 +22,7 @@ pub const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
 /// Size in bytes above which a file is refused.
 pub const BYTES_MAX: usize = 1 << 20;
 
-/// Size limit of a value in bytes. A variable that contains itself can grow.
+/// Size limit of a value in bytes. Assignments such as `A=$A$A` let a value grow exponentially.
 const VALUE_BYTES_MAX: usize = 1 << 20;
 
 /// Part of a value, and the place where it was written.
@@ -54,7 +54,8 @@ impl Variables {
         self.values.insert(name.to_owned(), vec![piece]);
     }
 
-    /// Applies the assignments of a file. Returns the numbers of all other lines.
+    /// Applies the assignments of a file. Returns the numbers of lines that contain anything else,
+    /// except comments.
     pub fn source(&mut self, path: &Path, text: &[u8]) -> Vec<u32> {
         let text = String::from_utf8_lossy(text);
         let mut strange = Vec::new();
@@ -147,7 +148,8 @@ impl Variables {
         }
     }
 
-    /// Reads a word with quotes and variables. Returns `None` if it contains a command.
+    /// Reads a word with quotes and variables, and returns it with the text after it. Returns
+    /// `None` if the word contains a command or an open quote, or becomes too long.
     fn word<'a>(&self, text: &'a str, origin: &Origin) -> Option<(Vec<Piece>, &'a str)> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut literal = String::new();

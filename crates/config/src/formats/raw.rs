@@ -179,7 +179,7 @@ impl RawConfig {
         all
     }
 
-    /// Returns the file after its member list has moved to the dynamic file.
+    /// Returns the contents of the file after its member list has moved to the dynamic file.
     ///
     /// Member lines, `peerType` and an older `dynamicConfigFile` are removed. With
     /// `erase_client_port`, `clientPort` and `clientPortAddress` are removed, too.

@@ -45,8 +45,8 @@ impl SystemProperties {
     ///
     /// Blanks separate words, and quotes are ordinary characters, because zkServer.sh passes the
     /// variable to the shell unquoted. It puts `SERVER_JVMFLAGS` before `JVMFLAGS`. Call this
-    /// function in the same order, because a later flag takes precedence. Flags that concern only a
-    /// JVM are recorded, and cause one notice of a loaded configuration.
+    /// function in the same order, because a later flag takes precedence. Other flags are recorded.
+    /// A loaded configuration contains one notice about them for each `source`.
     pub fn add_flags(&mut self, source: &str, flags: &str) {
         for word in flags.split_ascii_whitespace() {
             match word.strip_prefix("-D") {

@@ -180,7 +180,7 @@ impl HostPort {
         }
     }
 
-    /// Reads `host:port`, with an IPv6 address in brackets. Returns `None` if the text has another form.
+    /// Parses `host:port`, with an IPv6 address in brackets. Returns `None` for other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let parts = host_and_ports(java::trim(text)).ok()?;
         let [host, port] = parts.as_slice() else {

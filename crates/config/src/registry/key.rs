@@ -32,7 +32,7 @@ pub struct Key {
     pub tier: Tier,
     /// Effect of the setting in Zoarium.
     pub effect: Effect,
-    /// Condition on another setting without which this setting is ignored.
+    /// Condition on another setting. If it is not true, this setting is ignored.
     pub only_with: Option<Condition>,
     /// Purpose of the setting, in one sentence.
     pub doc: &'static str,

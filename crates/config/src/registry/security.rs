@@ -9,14 +9,13 @@ use super::keys;
 
 const NO_KINIT: &str = "this server does not renew tickets with kinit";
 
-/// Java classes of supported authentication providers.
+// Java classes of the authentication providers, one per scheme.
 pub(crate) const SASL_CLASS: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 pub(crate) const DIGEST_CLASS: &str =
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider";
 pub(crate) const IP_CLASS: &str = "org.apache.zookeeper.server.auth.IPAuthenticationProvider";
 pub(crate) const ENSEMBLE_CLASS: &str =
     "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";
-/// Java classes of other authentication providers.
 pub(crate) const X509_CLASS: &str = "org.apache.zookeeper.server.auth.X509AuthenticationProvider";
 pub(crate) const KEY_CLASS: &str = "org.apache.zookeeper.server.auth.KeyAuthenticationProvider";
 

@@ -309,7 +309,7 @@ const CAME_WITH: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Settings that Apache ZooKeeper lacks.
+/// Prefixes of the settings that Apache ZooKeeper lacks.
 const OWN: &[&str] = &["budget.", "history.", "ssl.quorum.members", "zoarium."];
 
 /// Result of [`since`] for a setting that only Zoarium has.

@@ -46,7 +46,7 @@ pub fn render_markdown() -> String {
     out
 }
 
-/// Returns all settings with each case of their fates.
+/// Returns each case of the effects of all settings, with the setting.
 fn cases() -> impl Iterator<Item = (&'static Key, &'static Effect)> {
     all().flat_map(|key| key.effect.cases().iter().map(move |case| (key, case)))
 }

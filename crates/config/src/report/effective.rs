@@ -54,12 +54,12 @@ impl fmt::Display for ValueSource {
     }
 }
 
-/// Returns every setting with a value, in the order of the registry. The members of a family are
-/// sorted by name. Unknown settings follow at the end.
+/// Returns every setting with a value, in the order of the registry. The members of a family are in
+/// the order of their lines or, for properties, of their names. Unknown settings follow at the end.
 ///
 /// # Errors
-/// If the configuration is refused, like [`Config::load`]. A refused configuration has no effective
-/// values.
+/// If the configuration is refused, like [`Config::load`]. A refused configuration does not have
+/// effective values.
 pub fn effective(
     path: &Path,
     flags: SystemProperties,
@@ -249,7 +249,7 @@ fn family(
         .collect()
 }
 
-/// Returns the written settings that are unknown.
+/// Returns the unknown settings of the file.
 fn unknown(settings: &WrittenSettings) -> Vec<Effective> {
     let lines = settings.raw.settings().into_iter();
     let lines = lines.filter(|(name, _)| registry::find(name).is_none());

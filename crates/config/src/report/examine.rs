@@ -26,7 +26,7 @@ pub struct Examination {
     pub config: Option<Config>,
     /// Whether the member list was omitted to obtain [`Self::config`].
     pub lacks_members: bool,
-    /// All findings, refusals first. Each group is in the order of the lines.
+    /// All findings, most severe first. Findings of one severity are in the order of the lines.
     pub findings: Vec<Finding>,
 }
 
@@ -56,7 +56,7 @@ pub fn examine(
     }
 }
 
-/// Reads the file unchanged.
+/// Reads the file without interpreting its settings.
 ///
 /// # Errors
 /// If the file is unreadable or is not a properties file.
@@ -74,7 +74,7 @@ pub(crate) fn read(
     RawConfig::parse(path, &bytes)
 }
 
-/// Number of ticks that replaces a refused value.
+/// Number of ticks that replaces a refused `initLimit` or `syncLimit`.
 const STAND_IN: &str = "10";
 
 /// Surroundings without the refused files.
@@ -187,8 +187,8 @@ impl Examiner {
             if !is_member && is_here && self.raw.get(key).is_some() {
                 let needed = [&cluster::INIT_LIMIT, &cluster::SYNC_LIMIT];
                 let is_needed = needed.iter().any(|needed| needed.name == key);
-                // A member needs both settings. Without a value, the next round would report it as
-                // missing.
+                // A member needs both settings. Without a value, the next round would report the
+                // setting as missing.
                 self.raw = if is_needed && self.raw.get(key) != Some(STAND_IN) {
                     self.raw.replacing(key, STAND_IN)
                 } else {

@@ -1,4 +1,4 @@
-//! Explanation of a single setting by any of its names.
+//! Explanation of a single setting, found by any of its names.
 
 use super::docs;
 use super::suggest;
@@ -7,8 +7,8 @@ use crate::registry::{self, DefaultValue, Effect, Key, PREFIX, Scope, ValueKind}
 /// Description of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// Name in zoo.cfg, or name of the property if it cannot be written there. For a family, the
-    /// requested name.
+    /// Name in zoo.cfg, or name of the property if the setting cannot be written there. For a
+    /// family, the requested name.
     pub name: String,
     /// Purpose of the setting.
     pub meaning: &'static str,

@@ -97,7 +97,7 @@ pub struct Finding {
     pub id: &'static str,
     /// Severity of the finding.
     pub severity: Severity,
-    /// Place where the setting was written. Absent if it is not in a file.
+    /// Place of the fault: a file, a line or flags. Absent if it is unknown.
     pub origin: Option<Origin>,
     /// Setting, as written.
     pub key: Option<String>,

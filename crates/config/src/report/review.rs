@@ -1,6 +1,6 @@
 //! Notices about names: unknown, misplaced and overridden settings.
 //!
-//! Java accepts every name silently. Therefore all these notices are warnings and never errors.
+//! Java accepts every name silently. Therefore none of these notices is an error.
 
 use super::finding;
 use super::origin::{Notice, NoticeLevel, Origin};
@@ -19,8 +19,7 @@ pub struct GivenSetting {
     pub origin: Option<Origin>,
 }
 
-/// Adds the notices about names, and returns the known settings that were written and are
-/// effective.
+/// Adds the notices about names, and returns the known settings that were written.
 pub(crate) fn review(settings: &mut WrittenSettings) -> Vec<GivenSetting> {
     let mut notices = Vec::new();
     let mut given = Vec::new();
@@ -185,7 +184,8 @@ fn review_flags(
     }
 }
 
-/// Returns `None` for a property that does not belong to ZooKeeper.
+/// Returns the warning about an unknown property, or `None` if the property does not belong to
+/// ZooKeeper.
 fn unknown_flag(name: &str) -> Option<String> {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return match registry::find(name)?.scope {

@@ -18,12 +18,13 @@ use super::manifest::{MANIFEST, Manifest, number_of};
 use crate::staging::{lock, remove_tree};
 use crate::{Error, file_error};
 
-/// File name extension of an archive that is still being written.
+/// File name extension by which an archive that does not exist yet is recognised.
 const ENDING: &str = "tar";
 /// Maximum size of `backup.json` in bytes. Each file accounts for about 200 bytes.
 const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
-/// Returns whether a backup with this name is one file.
+/// Returns whether a backup at this path is one file: an existing file, or a new file with the
+/// extension `.tar`.
 pub(crate) fn is_archive(path: &Path) -> bool {
     match fs::metadata(path) {
         Ok(found) => found.is_file(),
@@ -40,10 +41,10 @@ pub(super) struct WorkDirectory {
 }
 
 impl WorkDirectory {
-    /// Creates the working directory of an archive next to it, and locks it.
+    /// Creates the work directory next to an archive, and locks the directory.
     ///
     /// # Errors
-    /// If another process uses the archive, or its directory is not writable.
+    /// If another process uses the archive, or if the directory cannot be created.
     pub(super) fn beside(archive: &Path) -> Result<Self, Error> {
         let outer = with_ending(archive, ".unfinished");
         files::create_dir_all(&outer).map_err(file_error("create", &outer))?;
@@ -72,10 +73,11 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Replaces the archive with the backup in a directory.
+/// Packs the backup in `dir` into a new archive, which then replaces the previous one.
 ///
 /// # Errors
-/// If the archive cannot be written. The previous archive then remains.
+/// If a file cannot be read, or if the archive cannot be written. The previous archive remains
+/// until the new one has been synced.
 pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<(), Error> {
     let unfinished = with_ending(archive, ".new");
     let write = || {
@@ -103,8 +105,8 @@ pub(super) fn pack(dir: &Path, manifest: &Manifest, archive: &Path) -> Result<()
     })
 }
 
-/// Extracts an archive into an empty directory. The code that reads the files later checks the
-/// hashes.
+/// Extracts an archive into an empty directory. Does not check the hashes; the readers of the
+/// extracted files do.
 ///
 /// # Errors
 /// If the file is not a Zoarium archive or is corrupt, or the directory cannot be written.

@@ -30,7 +30,8 @@ pub(super) fn assemble(
 /// Rebuilds the tree of a data directory.
 ///
 /// # Errors
-/// If the tree does not end with the transaction `last`, or differs from the logged digests.
+/// If the files cannot be read or are corrupt, if the last transaction is not `last`, or if the
+/// tree differs from a logged digest.
 pub(crate) fn recovered(
     data_dir: &Path,
     dirs: &DataDirs,
@@ -60,7 +61,7 @@ pub(crate) fn recovered(
     Ok(found)
 }
 
-/// Data directory inside a backup, which exists during the work.
+/// Temporary data directory inside a backup. It is removed when this value is dropped.
 pub(super) struct UnfinishedDirectory(PathBuf);
 
 impl UnfinishedDirectory {

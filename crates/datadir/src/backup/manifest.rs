@@ -20,15 +20,15 @@ const UNFINISHED: &str = "unfinished.json";
 /// Identification of the file's format.
 const FORMAT: &str = "zoarium backup 1";
 
-/// Manifest: a snapshot and the log after it.
+/// List of the files in a backup: a snapshot, and the logs after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// Snapshot with which the backup begins.
     pub snapshot: BackupFile,
     /// Logs in order, without a gap.
     pub logs: Vec<BackupFile>,
-    /// Hash of the last record of the log. The next log must contain the same record. `None` if the
-    /// snapshot contains all transactions.
+    /// Hash of the record of the last transaction. The log of the next backup must contain the same
+    /// record. `None` if only the snapshot contains this transaction.
     pub last_record: Option<String>,
     /// Digest of the tree after the last transaction.
     pub digest: u64,
@@ -49,14 +49,15 @@ pub struct BackupFile {
     pub first: Zxid,
     /// Last transaction of which the file contains any part.
     pub last: Zxid,
-    /// Length in bytes.
+    /// Length of the file in the backup, bytes.
     pub bytes: u64,
-    /// SHA-256 hash of the file, in hex.
+    /// SHA-256 hash of the file in the backup, in hex.
     pub sha256: String,
 }
 
 impl Manifest {
-    /// Loads the manifest of a directory. Returns `None` if the directory has no manifest.
+    /// Loads the manifest of a directory. Returns `None` if the directory does not contain a
+    /// manifest.
     ///
     /// # Errors
     /// If the manifest cannot be read or is corrupt.
@@ -94,7 +95,7 @@ impl Manifest {
         write().map_err(file_error("write", &dir.join(MANIFEST)))
     }
 
-    /// Returns all files.
+    /// Returns the snapshot, and then the logs.
     pub fn files(&self) -> impl Iterator<Item = &BackupFile> {
         std::iter::once(&self.snapshot).chain(&self.logs)
     }
@@ -123,8 +124,8 @@ impl Manifest {
         })
     }
 
-    /// Parses a manifest. Returns `None` if it is invalid. The hash covers the fields as this
-    /// module writes them.
+    /// Parses a manifest. Returns `None` if it is invalid. The hash covers the other fields as
+    /// compact JSON.
     fn parse(mut value: Value) -> Option<Self> {
         let fields = value.as_object_mut()?;
         let hash = fields.remove("sha256")?;

@@ -1,18 +1,18 @@
-//! Backups: compressed snapshots with the log after each, from a running server or from its files.
+//! Backups: a compressed snapshot and the log after it, from a running server or from its files.
 //! [`restore`](crate::restore()) restores them.
 //!
 //! ```text
-//! backup.json               which files count, their hashes, the digest of the tree
-//! 1-snapshot.<zxid>.gz      as the server wrote it
-//! 2-log.<zxid>.gz ...       what came behind it, a file for each time
-//! unfinished/               while a backup is taken
+//! backup.json               names and hashes of the files, digest of the tree
+//! 1-snapshot.<zxid>.gz      snapshot of the server
+//! 2-log.<zxid>.gz ...       transactions after it, one file per backup run
+//! unfinished/               only while a backup is taken or verified
 //! ```
 //!
 //! A backup in one file is an archive of these files (`archive.rs`).
 //!
 //! A backup is complete once the tree has been rebuilt from it and matches the digests that the
-//! server logged. Only then is `backup.json` replaced. An earlier failure leaves the previous
-//! backup intact.
+//! server logged. `backup.json` is replaced only after this check. An earlier failure leaves the
+//! previous backup intact.
 
 mod archive;
 mod assemble;
@@ -76,7 +76,7 @@ pub struct NewBackup {
 /// Backup in one file.
 struct Archive {
     path: PathBuf,
-    /// Manifest of the file, if it has been unpacked.
+    /// Manifest of the existing archive; `None` if it was not unpacked.
     before: Option<Manifest>,
     workplace: WorkDirectory,
 }
@@ -108,8 +108,8 @@ impl Archive {
 }
 
 impl NewBackup {
-    /// Begins a backup in a directory, or in one file if the name ends with `.tar`. Locks out other
-    /// processes until the value is dropped.
+    /// Begins a backup in a directory, or in one file if `path` is a file or a new path that ends
+    /// with `.tar`. Locks out other processes until the value is dropped.
     ///
     /// # Errors
     /// If the target contains other files, is corrupt, or is in use.
@@ -138,8 +138,8 @@ impl NewBackup {
         })
     }
 
-    /// Returns the last transaction of the backup that this one extends. Without such a backup, the
-    /// source must contain a snapshot.
+    /// Returns the last transaction of the backup that this one extends. Returns `None` for a
+    /// complete backup, whose source must contain a snapshot.
     pub fn extends(&self) -> Option<Zxid> {
         self.base.as_ref().map(Manifest::last)
     }
@@ -166,7 +166,7 @@ impl NewBackup {
         let Some(mut new) = new else {
             return Ok(None);
         };
-        // The tree is rebuilt from the backup, not from its sources.
+        // A download is removed first, so that the tree is rebuilt only from the backup.
         self.unfinished.clear()?;
         let found = assemble(&self.unfinished, &self.dir, &new, self.settings.limits)?;
         new.digest = found.tree.digest();
@@ -202,8 +202,8 @@ impl NewBackup {
                 znodes: 0,
                 taken_ms: 0,
             };
-            // The newest snapshot is corrupt, and the log does not cover the gap after the previous
-            // one.
+            // This happens if the newest snapshot is not usable and the log does not cover the gap
+            // after the previous snapshot.
             if new.last() < last {
                 return Err(pack::missing_transaction_error(new.last()));
             }
@@ -322,7 +322,7 @@ fn names_in(dir: &Path) -> Result<Vec<String>, Error> {
     names().map_err(file_error("list", dir))
 }
 
-/// Refuses a directory that contains other files.
+/// Refuses a directory that is not a backup and contains other files.
 fn refuse_others(dir: &Path, is_backup: bool) -> Result<(), Error> {
     for name in names_in(dir)? {
         let is_ours = number_of(&name).is_some() || name.starts_with("unfinished");
@@ -336,7 +336,8 @@ fn refuse_others(dir: &Path, is_backup: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the files of an interrupted backup, or of the previous one.
+/// Removes the backup files that the manifest does not list. An interrupted backup or the previous
+/// backup wrote them.
 fn remove_unnamed(dir: &Path, manifest: Option<&Manifest>) -> Result<(), Error> {
     let kept = manifest.into_iter().flat_map(Manifest::files);
     let named: Vec<&str> = kept.map(|kept| kept.file.as_str()).collect();

@@ -15,23 +15,23 @@ use storage::{Compression, DataDirs, RealDisk, SnapshotFile, is_log_whole, log, 
 use super::manifest::{BackupFile, sha256_hex};
 use crate::{Error, file_error};
 
-/// Part of the log after a transaction.
+/// Result of [`log()`], which packs the log after a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
-    /// File of this part. `None` if there is no such part.
+    /// File with this part. `None` if the log does not contain later transactions.
     pub(super) log: Option<BackupFile>,
-    /// Hash of the last record.
+    /// Hash of the record of the backup's last transaction. `None` if the hash is unknown.
     pub(super) last_record: Option<String>,
 }
 
 /// End of a backup, from which the next backup continues.
 pub(super) struct BackupEnd<'a> {
     pub(super) zxid: Zxid,
-    /// Hash of the last record, if the backup contains it.
+    /// Hash of the record of this transaction. `None` if the backup does not contain the hash.
     pub(super) record: Option<&'a str>,
 }
 
-/// Adds a snapshot to the backup.
+/// Adds a snapshot to the backup, and compresses a plain snapshot.
 pub(super) fn snapshot(
     dir: &Path,
     number: u64,
@@ -76,8 +76,8 @@ pub(super) fn snapshot(
 /// Adds the log after a transaction to the backup.
 ///
 /// # Errors
-/// If the log does not continue from this transaction, or contains another transaction in its
-/// place.
+/// If the log does not continue from this transaction, or contains a different transaction with the
+/// same zxid.
 pub(super) fn log(
     dir: &Path,
     number: u64,

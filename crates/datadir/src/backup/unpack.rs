@@ -17,8 +17,8 @@ use crate::{Error, file_error};
 /// Writes the files up to a transaction into an unused data directory.
 ///
 /// # Errors
-/// If a file is missing or corrupt (the error contains its name and a solution), or if the disk is
-/// full.
+/// If a file is missing or corrupt (the error contains its name and a solution), or if a file
+/// cannot be written.
 pub(crate) fn unpack(
     dir: &Path,
     manifest: &Manifest,
@@ -44,7 +44,8 @@ pub(crate) fn unpack(
     Ok(())
 }
 
-/// Copies a file. Returns the reason if the file differs from its record.
+/// Copies a file, and decompresses a log. Returns the reason if the file cannot be read or does not
+/// match the manifest.
 fn copy(path: &Path, kept: &BackupFile, is_log: bool, to: &Path) -> Result<Option<String>, Error> {
     let source = match File::open(path) {
         Ok(source) => source,
@@ -107,7 +108,7 @@ fn copy_bytes(from: &mut impl Read, to: &mut impl Write) -> Result<(), TransferE
     }
 }
 
-/// Reader that hashes a file, and stops at the expected length.
+/// Reader that hashes a file, and fails if the file is longer than expected.
 struct Hashing {
     file: File,
     hash: Sha256,

@@ -51,13 +51,13 @@ pub enum RecordFix {
         /// Zxid of the record, which may also be wrong.
         zxid: Zxid,
     },
-    /// The file was truncated, so the rest is omitted.
+    /// The copy ends here, and the rest of the file is omitted.
     Cut {
         /// Offset in the corrupted file at which the copy ends.
         offset: u64,
         /// Number of omitted bytes, without preallocated zeros.
         bytes: u64,
-        /// Reason for the truncation. `None` for a torn end, as after a crash.
+        /// Reason for the omission. `None` for a torn end, as after a crash.
         reason: Option<String>,
     },
 }

@@ -11,7 +11,7 @@ pub enum Compared<'a> {
     Left(&'a Subtree),
     /// Only the right snapshot contains the znode.
     Right(&'a Subtree),
-    /// Both snapshots contain the znode. Contains the left one first.
+    /// Both snapshots contain the znode. The left snapshot's znode comes first.
     Both(&'a Subtree, &'a Subtree),
 }
 
@@ -23,7 +23,8 @@ impl Compared<'_> {
         }
     }
 
-    /// Returns the differences in the numbers of bytes and znodes, right minus left.
+    /// Returns the differences in the numbers of bytes and descendants, right minus left. For a
+    /// znode in only one snapshot, returns the numbers of its subtree.
     pub fn difference(&self) -> (i64, i64) {
         match self {
             Self::Left(one) | Self::Right(one) => (signed(one.bytes), signed(one.below)),

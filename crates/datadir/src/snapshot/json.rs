@@ -17,7 +17,7 @@ use storage::{
 
 use crate::Error;
 
-/// Prints the complete contents of a file.
+/// Prints the complete contents of a snapshot as JSON.
 ///
 /// # Errors
 /// If the file is corrupted, or `out` cannot be written to.
@@ -78,7 +78,8 @@ impl<'o> JsonPrinter<'o> {
         write!(self.out, "{lead}{session}")
     }
 
-    /// Ends the list of sessions if it was printed last, and begins the list of znodes.
+    /// Ends the list of sessions and begins the list of znodes. Does nothing if the list of znodes
+    /// has already begun.
     fn enter_znodes(&mut self) -> io::Result<()> {
         let lead = match self.section {
             Section::Znodes { .. } => return Ok(()),

@@ -54,7 +54,7 @@ pub fn print<D: Disk>(
 struct Printer<'o> {
     out: &'o mut dyn Write,
     with_data: bool,
-    /// The timeout and the number of ephemerals, for each session.
+    /// Timeout (ms) and number of ephemerals of each session.
     sessions: BTreeMap<SessionId, (i32, u64)>,
     last_zxid: Zxid,
     failure: Option<io::Error>,

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_znode_counts_for_all_above_it() {
-        // In ASCII, `-` comes before `/`. It must not come between parent and child.
+        // In ASCII, `-` comes before `/`, but `/a-b` must not come between `/a` and its children.
         let znodes = tree(&[
             ("/", 0),
             ("/a-b", 5),

@@ -49,7 +49,7 @@ pub fn usable_before(
     )))
 }
 
-/// Discards the tree, but keeps its newest visible transaction.
+/// Newest transaction of which the snapshot shows an effect. The rest of the snapshot is discarded.
 #[derive(Default)]
 struct NewestTxn(Zxid);
 

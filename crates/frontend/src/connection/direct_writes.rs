@@ -1,10 +1,10 @@
 //! Direct writes of the core to a client's socket.
 //!
-//! A task that waits for its client would be woken only to pass a reply to the socket. If the core
-//! has no other work, it writes as many bytes as the socket accepts immediately. A client that
-//! waits for a single reply then receives it one wake-up earlier. The core does not hold the
-//! connection's lock during the write. If the task wants to write meanwhile, it waits until the
-//! core has finished.
+//! A task that waits for its client would be woken only to pass a reply to the socket. If the
+//! schedule permits it, the core itself writes as many bytes as the socket accepts immediately. A
+//! client that waits for a single reply then receives it one wake-up earlier. The core does not
+//! hold the connection's lock during the write. If the task wants to write meanwhile, it waits
+//! until the core has finished.
 
 use executor::DirectWrite;
 use host::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
@@ -19,7 +19,7 @@ pub(crate) struct DirectWrites {
     /// Writer for the socket. `None` if only the task can write, and after the end of the
     /// connection.
     writer: Option<TcpWriter>,
-    /// Turns of the task and the core at the socket.
+    /// State that determines whether the task or the core may write to the socket.
     direct: DirectWrite,
 }
 
@@ -46,7 +46,7 @@ impl Connection {
         let Some((writer, frames)) = begun else {
             return false;
         };
-        // The task also receives the error of a broken connection.
+        // An error is ignored here, because the task also receives it.
         let written = writer.try_write(&frames).unwrap_or(0);
         let is_done = self.lock().end_write(frames, written);
         is_done && !self.is_closed()
@@ -63,8 +63,8 @@ impl ConnectionState {
         is_full
     }
 
-    /// Returns whether unanswered requests delay further writes. Records that the task is about to
-    /// wait for other work than its client.
+    /// Returns whether further write requests must wait, because the replies to queued reads are
+    /// long. Records that the task is about to wait, and not only for its client.
     pub(crate) fn must_delay_writes_before_wait(&mut self) -> bool {
         self.direct_writes.direct.task_waits(false);
         self.client.must_delay_writes()
@@ -77,8 +77,8 @@ impl ConnectionState {
         may.then(|| self.take_outbox())
     }
 
-    /// Removes the output that the core may write: short frames, if no other output is being
-    /// written.
+    /// Begins a write by the core, and removes the frames from the outbox. Returns `None` if the
+    /// task has other work, if the frames are long, or if other output waits or is being written.
     fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
         let outbox_bytes = self.client.outbox.len();
         let may = self.direct_writes.direct.may_begin()
@@ -95,8 +95,8 @@ impl ConnectionState {
         Some((writer, self.take_outbox().frames))
     }
 
-    /// Records that `written` bytes of the frames were written, and returns the rest to the outbox.
-    /// Returns `false` if the task must be woken.
+    /// Records that `written` bytes of the frames were written, and puts the rest back into the
+    /// outbox. Returns `false` if the task must be woken.
     fn end_write(&mut self, mut frames: Vec<u8>, written: usize) -> bool {
         let BytesInWrite { event_bytes, .. } = std::mem::take(&mut self.writing);
         if written < frames.len() {

@@ -21,7 +21,7 @@ pub enum ClientMessage {
     Sync(Arc<Connection>, SyncRequest),
     /// Renewal of a session by a client.
     Renew(Arc<Connection>, Renewal),
-    /// End of a connection that no longer waits for an answer.
+    /// A connection has ended, and no longer waits for answers.
     Gone(Ticket),
 }
 

@@ -108,8 +108,8 @@ impl Connection {
         self.deferred.load(Ordering::Relaxed)
     }
 
-    /// Updates the flag after requests were queued or answered while the tree was locked. `count`
-    /// is the number of connections with such a queue.
+    /// Updates `deferred`, and `count`, which is the number of connections that have it set. Called
+    /// after requests were queued or answered while the tree was locked.
     pub(crate) fn count_deferred(&self, state: &ConnectionState, count: &AtomicUsize) {
         let has_deferred = state.client.has_deferred();
         if self.has_deferred() == has_deferred {
@@ -123,8 +123,8 @@ impl Connection {
         }
     }
 
-    /// Waits for [`SharedConnection::wake`] or [`SharedConnection::close`]. An earlier call counts,
-    /// too.
+    /// Waits for [`SharedConnection::wake`] or [`SharedConnection::close`]. Returns immediately if
+    /// either was called after the last wait.
     pub(crate) async fn wait_for_wake(&self) {
         self.wake.notified().await;
     }
@@ -141,8 +141,8 @@ impl Connection {
         }
         let unread = state.event_bytes + state.writing.event_bytes;
         let max = state.buffered.allowed(limits::UNREAD_EVENT_BYTES_MAX);
-        // One event is accepted regardless of its length, so that a client that reads can receive
-        // it.
+        // A single event is accepted regardless of its length, so that a client that reads can
+        // receive it.
         if unread > 0 && unread + frame.len() > max {
             drop(state);
             log_limiter::limited!(warn, peer = %self.peer, session = %self.session(), unread, max, "client does not read its events, closing connection");
@@ -180,7 +180,7 @@ impl SharedConnection for Connection {
     }
 }
 
-/// State of a connection that all hosts share.
+/// Gives access to the part of a connection that is the same in all hosts.
 impl Deref for Connection {
     type Target = host::Connection<ConnectionState>;
 
@@ -235,7 +235,7 @@ impl ConnectionState {
         self.buffered.allowed_ahead(max)
     }
 
-    /// Returns whether the connection holds a memory reservation that others may need.
+    /// Returns whether a queued read holds a memory reservation, which other connections may need.
     pub(crate) fn has_frame_reservation(&self) -> bool {
         let has_reservation = |queued: &Queued<Option<MemoryReservation>>| {
             let QueuedWork::Read { note, .. } = &queued.work else {

@@ -88,8 +88,8 @@ impl OpenConnections {
     }
 }
 
-/// Removes the watches of a connection in small groups, because all other connections wait for the
-/// watch table.
+/// Removes the watches of a connection in small groups, because all other connections wait while
+/// the watch table is locked.
 fn remove_watches(state: &Arc<ServerState>, watcher: WatcherId) {
     let remove_some = move |state: &ServerState| {
         let mut watches = state.watches.lock();

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::connection::Registry;
 
-/// Current service for clients, and the tasks that wait for a change of it.
+/// Current service for clients, and the tasks that wait for a change of the service.
 pub struct CurrentService {
     registry: Arc<Registry>,
     stats: Arc<ServerStats>,

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use crate::connection::Connection;
 use crate::limits;
 
-/// Byte stream to a client: plain TCP, or TLS over it.
+/// Byte stream to a client: plain TCP, TLS, or a pipe within this process.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
@@ -36,8 +36,9 @@ impl<S> Socket<S> {
         self.frame_reservation = Some((reservation, tokio::time::Instant::now()));
     }
 
-    /// Returns the reserved bytes for the incoming frame, and the time since which its client could
-    /// send it. A client is not late while the task does not read.
+    /// Returns the number of bytes reserved for the incoming frame, and the time since which the
+    /// client could send the frame. This time begins again if the task does not read (`is_read` is
+    /// false).
     pub(crate) fn frame_reserved_since(
         &mut self,
         is_read: bool,
@@ -90,7 +91,7 @@ pub(crate) async fn flush<S: Stream>(
         }
         let write = async {
             outgoing.write_to(&mut socket.stream).await?;
-            // TLS buffers the bytes that the socket did not accept. TCP needs no flush.
+            // TLS buffers the bytes that the socket did not accept. TCP does not need a flush.
             socket.stream.flush().await
         };
         tokio::select! {
@@ -167,8 +168,8 @@ pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> 
         if socket.frame_reservation.is_none() || socket.input.len() == socket.input.capacity() {
             socket.input.reserve(limits::READ_CHUNK_BYTES);
         }
-        // The future is recreated for each poll, because a read has no state and the stream keeps
-        // the waker.
+        // The future can be recreated for each poll, because a read does not have state and the
+        // stream keeps the waker.
         let read = pin!(socket.stream.read_buf(&mut socket.input)).poll(context);
         if read.is_pending() && socket.input.is_empty() {
             socket.input = BytesMut::new();

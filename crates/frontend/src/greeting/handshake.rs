@@ -29,7 +29,8 @@ pub(crate) enum FirstFrame {
     Word(Word),
     /// Handshake.
     Connect(ConnectRequest),
-    /// The stream has ended or its first bytes are invalid. This has already been logged.
+    /// The stream has ended, or its first bytes are invalid. Invalid bytes have already been
+    /// logged.
     Nothing,
 }
 
@@ -128,7 +129,7 @@ pub(crate) async fn connect(
     begin(context, connection, handshake)
 }
 
-/// Closes the connection without an answer. Always returns false.
+/// Logs why the connection is closed without an answer. Always returns false.
 fn reject(metrics: &Metrics, connection: &Connection, refusal: &HandshakeRefusal) -> bool {
     match refusal {
         // While a server has no leader, every client reconnects repeatedly.
@@ -157,7 +158,7 @@ fn take_handshake_token(ledger: &Ledger, metrics: &Metrics, kind: HandshakeKind)
     admitted
 }
 
-/// Starts or renews a session. The caller holds a permit if that needs a transaction. Returns false
+/// Starts or renews a session. The caller holds a permit if this needs a transaction. Returns false
 /// if the connection must end after its outbox has been written.
 fn begin(context: &RequestContext, connection: &Arc<Connection>, handshake: Handshake) -> bool {
     let RequestContext {
@@ -266,7 +267,8 @@ mod tests {
     use crate::start::tests::test_frontend;
 
     /// A handshake starts while this server decides about sessions, and continues after the role
-    /// has ended. The server then knows no sessions, so it must not report the session as expired.
+    /// has ended. The server then does not know the sessions, so it must not report the session as
+    /// expired.
     #[test]
     fn a_reconnect_at_the_end_of_a_role_does_not_expire_the_session() {
         let context = test_frontend().context;

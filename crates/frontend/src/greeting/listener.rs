@@ -23,7 +23,7 @@ struct Port {
     log_limiter: LogLimiter,
 }
 
-/// Accepts until the task is aborted.
+/// Accepts client connections until the task is aborted.
 pub async fn accept_loop(
     context: Arc<ConnectionContext>,
     listener: TcpListener,
@@ -76,7 +76,7 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
 /// the subject of that client's certificate, if the caller has verified one.
 ///
 /// # Errors
-/// If that client would be refused. The error is the reason, for people.
+/// If that client would be refused. The error contains the reason as text.
 pub fn connect_in_process(
     context: &Arc<ConnectionContext>,
     peer: SocketAddr,

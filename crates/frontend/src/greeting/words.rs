@@ -95,8 +95,8 @@ pub(crate) async fn answer<S: Stream>(
     }
 }
 
-/// Reads the argument of a word, which is usually empty. Returns `None` if the client has stopped
-/// sending.
+/// Reads the argument of a word, which is usually empty. Returns `None` if the stream ends before
+/// the argument is complete.
 async fn argument<S: Stream>(socket: &mut Socket<S>, word: Word) -> io::Result<Option<Bytes>> {
     let len = word.argument_bytes();
     while socket.input.len() < len {
@@ -107,7 +107,7 @@ async fn argument<S: Stream>(socket: &mut Socket<S>, word: Word) -> io::Result<O
     Ok(Some(socket.input.split_to(len).freeze()))
 }
 
-/// Writes an answer that has its own memory reservation. Ends the connection if the client takes
+/// Writes an answer that has its own memory reservation. Fails with `TimedOut` if the client takes
 /// too long while others wait for the memory.
 async fn write_long<S: Stream>(
     large_replies: &MemoryBudget,

@@ -22,7 +22,7 @@ impl LoginFailures<'_> {
     }
 }
 
-/// Records a failed login for its address.
+/// Records a failed login from the peer's address.
 pub(crate) fn note_failed_login(failures: &AuthFailures, peer: SocketAddr) {
     if failures.note(peer.ip(), clock::monotonic_ms()) {
         log_limiter::limited!(warn, %peer, "too many failed logins (auth.maxFailuresPerMinute), refusing connections from this address until the minute ends");

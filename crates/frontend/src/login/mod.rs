@@ -16,7 +16,7 @@ pub(crate) enum Login {
     Kerberos {
         /// State of the exchange. `None` before the first token and after the last.
         exchange: Option<AcceptingExchange>,
-        /// Result of a processed token that the queue has not consumed yet.
+        /// Result of a processed token that has not been answered yet.
         stepped: Option<Result<TokenResult, GssapiRefusal>>,
     },
 }

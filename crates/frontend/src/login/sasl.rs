@@ -1,10 +1,10 @@
 //! SASL logins (opcode 102).
 //!
-//! Tokens, like credentials, are handled before the queue. If the JAAS file has no section for
+//! Like credentials, tokens do not wait for queued requests. If the JAAS file has no section for
 //! clients, a null token reports that there is nothing to exchange.
 //!
-//! DIGEST-MD5 tokens are answered when the queue reaches them. Kerberos tokens are processed
-//! earlier ([`process_first_token`]), on a thread that may read files, without holding locks. The
+//! A DIGEST-MD5 token is processed when it is answered. A Kerberos token is processed earlier
+//! ([`process_first_token`]), on a thread that may read files, without holding locks. The
 //! connection's later requests wait meanwhile.
 //!
 //! Source: ZooKeeperServer.processSasl, SaslServerCallbackHandler.
@@ -29,7 +29,7 @@ use crate::login::{Login, TokenResult};
 use crate::requests::batch::Batch;
 use crate::settings::Settings;
 
-/// Returns whether the next token must be processed before the queue reaches it.
+/// Returns whether the next token must be processed before it can be answered.
 pub(crate) fn needs_token_work(auth: &Auth, login: Option<&Login>) -> bool {
     let acceptor = &auth.sasl.acceptor;
     let is_worked_on = matches!(
@@ -42,7 +42,7 @@ pub(crate) fn needs_token_work(auth: &Auth, login: Option<&Login>) -> bool {
     matches!(acceptor, Some(SaslAcceptor::Kerberos(_))) && !is_worked_on
 }
 
-/// Processes the first token of a batch. The result is used when the queue reaches the token.
+/// Processes the token at the front of a batch. [`answer`] uses the result later.
 pub(crate) async fn process_first_token(
     settings: &Settings,
     connection: &Connection,
@@ -188,8 +188,8 @@ fn random_bytes<const COUNT: usize>() -> Result<[u8; COUNT], getrandom::Error> {
     Ok(bytes)
 }
 
-/// Answers a token of a ticket login. A missing token confirms the login to the client. Source:
-/// ZooKeeperSaslClient.
+/// Answers a token of a ticket login. An answer without a token confirms the login to the client.
+/// Source: ZooKeeperSaslClient.
 fn by_ticket(login: &mut Option<Box<Login>>) -> TokenAnswer {
     let stepped = match login.as_deref_mut() {
         Some(Login::Kerberos { stepped, .. }) => stepped.take(),
@@ -204,7 +204,7 @@ fn by_ticket(login: &mut Option<Box<Login>>) -> TokenAnswer {
     }
 }
 
-/// Adds the identities of a user. Returns false if there are too many.
+/// Adds the identities of a user. Returns false if the connection would have too many identities.
 fn add_user_identities(
     auth: &Auth,
     failures: LoginFailures<'_>,

@@ -32,7 +32,8 @@ pub(crate) fn add_identities(settings: &X509Settings, connection: &Connection, i
     state.client.identities = held.chain(added).collect();
 }
 
-/// Returns the identities for a certificate with this subject. There are none without a provider.
+/// Returns the identities for a certificate with this subject. Returns none if a provider of the
+/// scheme is not configured.
 pub(crate) fn identities(settings: &X509Settings, subject: &str) -> Vec<Id> {
     if !settings.is_enabled {
         return Vec::new();

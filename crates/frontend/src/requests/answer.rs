@@ -188,7 +188,7 @@ impl ReplyHost for AnswerRecorder<'_> {
         if !matches!(op, OpCode::Ping | OpCode::CreateSession) {
             stats.note_request(is_write);
         }
-        // A request that fails before its execution has no operation to show.
+        // A request that fails before its execution is shown without its operation.
         let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
         stats.answered(xid, zxid, (!is_refused).then_some(op), received_ms, now_ms);
     }

@@ -70,8 +70,8 @@ fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadReques
     }
 }
 
-/// Answers these queued reads at this pace. Returns the reason for stopping, and the error and
-/// length of each reply.
+/// Answers these queued reads at this pace. Returns the reason for stopping, the error and length
+/// of each reply, and the number of reads that still wait.
 fn drained(
     pace: impl FnOnce(&ConnectionState) -> Pace,
     reads: Vec<ReadRequest>,

@@ -22,7 +22,7 @@ pub(crate) struct Extra {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) requests: VecDeque<IncomingRequest<Extra>>,
-    /// Number of requests that need a permit of the pipeline.
+    /// Number of writes, which always need a permit of the pipeline.
     pub(crate) writes: usize,
     /// Number of permits taken for the requests.
     pub(crate) permits: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Batch {
     pub(crate) is_late: bool,
     /// Total size of the requests' frames in bytes, including length prefixes.
     pub(crate) bytes: usize,
-    /// Size of the next frame in bytes, if no memory could be reserved for it.
+    /// Size in bytes of the next frame without its prefix, if no memory could be reserved for it.
     pub(crate) waits_for_room: Option<usize>,
     /// Fault in the bytes after the requests. The connection must close after the requests have
     /// been answered.
@@ -45,7 +45,7 @@ pub(crate) enum FrameFault {
     /// The length is negative or above `jute.maxbuffer`.
     #[error("frame length {len} is not between 0 and {limit} (jute.maxbuffer)")]
     Length { len: i32, limit: usize },
-    /// The requests in progress use all of `largeRequestMaxBytes`.
+    /// With this request, the large requests in progress would exceed `largeRequestMaxBytes`.
     #[error(
         "large requests in progress and this request of {len} bytes exceed largeRequestMaxBytes"
     )]

@@ -22,8 +22,9 @@ struct NextFrames {
     cost: Cost,
 }
 
-/// Measures the frames at the start of `input`, and stops before they cost more than `max`. Frames
-/// that keep a session alive or close it are free, and are not combined with other frames.
+/// Measures the frames at the start of `input`, and stops before they cost more than `max`. The
+/// first frame may cost more. Frames that keep a session alive or close it are free, and are not
+/// combined with other frames.
 fn measure_next_frames(input: &[u8], frame_bytes_max: usize, max: Cost) -> NextFrames {
     let mut ahead = NextFrames::default();
     let mut rest = input;
@@ -64,7 +65,7 @@ fn measure_next_frames(input: &[u8], frame_bytes_max: usize, max: Cost) -> NextF
     ahead
 }
 
-/// Length of a frame that contains only a header.
+/// Length in bytes of a frame that contains only a request header, without the length prefix.
 const FREE_BYTES: usize = 8;
 
 /// Returns whether a frame, given without its length, keeps a session alive or ends it.

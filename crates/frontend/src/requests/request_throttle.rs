@@ -34,8 +34,8 @@ enum WaitResult {
 }
 
 impl ConnectionContext {
-    /// Stops admitting requests, and waits for the waiting requests for a limited time. Called when
-    /// the server stops.
+    /// Stops admitting requests, and waits for a limited time until no more requests wait. Called
+    /// when the server stops.
     pub async fn stop_admitting(&self) {
         let RequestContext {
             settings, ledger, ..
@@ -44,7 +44,7 @@ impl ConnectionContext {
     }
 }
 
-/// Stops admitting requests, and waits up to `patience` for the waiting requests.
+/// Stops admitting requests, and waits up to `patience` until no more requests wait.
 async fn stop_admitting(throttle: &RequestThrottle, patience: Duration) {
     throttle.begin_stop();
     let drained = tokio::time::timeout(patience, throttle.drained());
@@ -143,7 +143,7 @@ async fn wait_for_audit<S: Stream>(
     Ok(found.is_some())
 }
 
-/// Waits for `places` permits. Connections are served in the order of their arrival.
+/// Waits for `places` permits. Connections are served in the order in which they began to wait.
 async fn wait<S: Stream>(
     ledger: &Ledger,
     metrics: &Metrics,
@@ -228,7 +228,7 @@ mod tests {
         });
         is_in.await.unwrap();
         let hour = Duration::from_secs(3600);
-        // The wait ends when it times out.
+        // The request still waits, so this call ends at its time limit.
         stop_admitting(&throttle, Duration::from_millis(1)).await;
         assert!(throttle.is_stopping());
         let stopped = stop_admitting(&throttle, hour);

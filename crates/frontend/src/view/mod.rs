@@ -105,14 +105,14 @@ impl LiveView {
         x509::identities(&self.settings.x509, subject)
     }
 
-    /// Returns the session of a connection that still exists.
+    /// Returns the session of a connection, or `None` if the connection no longer exists.
     fn session_of(&self, watcher: WatcherId) -> Option<SessionId> {
         let connection = self.registry.of(Ticket(watcher.0))?;
         Some(connection.session())
     }
 }
 
-/// Values grouped by key, which are collected while a lock is held once.
+/// Part of a listing, collected while a lock is held: values, grouped by key.
 struct GroupedValues<K, V> {
     groups: Vec<(K, Vec<V>)>,
     bytes: usize,

@@ -1,6 +1,6 @@
 //! Report of a server's current state in its log: threads, queues, sessions.
 //!
-//! The report works even if no port answers. Java prints its threads on the same signal.
+//! The report works even if no port answers. Java prints its threads on the same signal (SIGQUIT).
 
 use metrics::threads;
 use metrics::view::View as _;
@@ -10,7 +10,7 @@ use crate::limits::REPORTED_SESSIONS_MAX;
 use crate::view::LiveView;
 
 /// Logs the state. `inbox` is the number of messages that wait for the core, and `on_disk` is the
-/// end of the log on disk.
+/// last zxid in the log on disk.
 pub fn log_state(view: &LiveView, inbox: usize, on_disk: Zxid) {
     log_server(view, inbox, on_disk);
     for thread in threads::of_this_process() {

@@ -16,7 +16,8 @@ pub(crate) fn dirs() -> DataDirs {
     DataDirs::unlocked(Path::new("data"), Path::new("data"))
 }
 
-/// Returns a log of the history, with a little preallocated space.
+/// Returns a log with the first `txns` transactions of the history, and a little preallocated
+/// space.
 fn log_of(txns: usize) -> Vec<u8> {
     let (mut records, _) = history();
     records.extend(of_old_releases());
@@ -40,7 +41,7 @@ fn log_of(txns: usize) -> Vec<u8> {
         .expect("the file name contains the first zxid")
 }
 
-/// Returns logs of the whole history and of a part of it.
+/// Returns logs of the whole history and of parts of it.
 pub(crate) fn logs() -> Vec<Vec<u8>> {
     [1, 3, 8, usize::MAX].map(log_of).to_vec()
 }

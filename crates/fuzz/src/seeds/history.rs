@@ -10,7 +10,8 @@ use crate::restore::settings;
 /// Session of all requests.
 pub(crate) const SESSION: SessionId = SessionId(0x0100_0015_ccec_0000);
 
-/// Time of the first request. Each later request arrives a millisecond after the previous one.
+/// Time one millisecond before the first request, in ms since 1970. Each request arrives a
+/// millisecond after the previous one.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
 /// Returns the transactions of [`requests::writes`] with zxids 1, 2, 3..., and the tree after them.

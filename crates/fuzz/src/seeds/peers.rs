@@ -107,7 +107,7 @@ fn leader_packets() -> Vec<LeaderPacket> {
     packets
 }
 
-/// Returns packets of all types.
+/// Returns valid packets of learners and of leaders.
 pub(crate) fn packets() -> Vec<Vec<u8>> {
     let learner = learner_packets().into_iter().map(QuorumPacket::from);
     let leader = leader_packets().into_iter().map(QuorumPacket::from);

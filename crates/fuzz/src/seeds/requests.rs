@@ -47,7 +47,8 @@ fn set_data(path: &'static str, value: &'static str) -> WriteRequest {
     })
 }
 
-/// Returns writes that form a short history. In this order, all of them succeed.
+/// Returns writes that form a short history. Later writes depend on earlier ones, and one multi
+/// fails.
 pub(crate) fn writes() -> Vec<WriteRequest> {
     let in_multi = vec![
         create(OpCode::Create, "/m", "1", 0),
@@ -155,7 +156,7 @@ fn reads() -> Vec<ReadRequest> {
     ]
 }
 
-/// Returns the writes with reads between them.
+/// Returns the writes with reads between them, and a sync at the end.
 pub(crate) fn requests() -> Vec<Request> {
     let mut reads = reads().into_iter().map(Request::Read).cycle();
     let mut all = Vec::new();
@@ -208,8 +209,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Returns the bytes of connections: all frames with their lengths, and some of the frames in other
-/// orders.
+/// Returns the bytes of connections, with the length of each frame: all frames in both orders, and
+/// parts of the sequence.
 pub(crate) fn streams() -> Vec<Vec<u8>> {
     let frames = frames();
     let join = |chosen: &mut dyn Iterator<Item = &Vec<u8>>| {

@@ -11,7 +11,7 @@ use config::{Config, RawConfig, Surroundings, SystemProperties};
 use crate::seeds::peers::CONFIG;
 use crate::{Memory, Target};
 
-/// Characters that separate keys, values and lines.
+/// Keys, values and separators of configuration files.
 const WORDS: &[&str] = &[
     "server.1=",
     "server.2=h:2888:3888",
@@ -109,8 +109,8 @@ Server {
 Client { org.apache.zookeeper.server.auth.DigestLoginModule required username=bob; };
 ";
 
-/// Checks that any input is either parsed or has a fault with its line, and that values are never
-/// shown.
+/// Checks that an input is either parsed into sections with line numbers, or refused with the line
+/// of the error.
 fn jaas(data: &[u8]) {
     let properties = SystemProperties::new();
     match JaasFile::parse(Path::new("jaas.conf"), data, &properties) {
@@ -129,7 +129,8 @@ server.2=h2:2888:3888:participant
 server.3=h3:2888:3888:observer;h3:2181
 ";
 
-/// Surroundings that contain a file `myid` and a dynamic configuration, and that resolve no names.
+/// Surroundings that contain a file `myid` and a dynamic configuration, and in which all names are
+/// unknown.
 struct Nearby;
 
 impl Surroundings for Nearby {

@@ -13,8 +13,8 @@ use crate::restore::restore;
 use crate::seeds::files;
 use crate::{Memory, Target, recorded};
 
-/// Limit for a start, which reads files in pieces of up to 1 MiB. A tree's tables have an initial
-/// capacity.
+/// Memory limit for a start, which reads files in pieces of up to 1 MiB, and creates the tables of
+/// a tree with an initial capacity.
 const START: Memory = Memory {
     per_byte: 64,
     fixed: 8 << 20,
@@ -96,7 +96,7 @@ fn log_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Corrects the checksums of records as long as the framing is correct.
+/// Corrects the checksums and end bytes of records, up to the first invalid length.
 fn repair_log(data: &mut [u8]) {
     let mut rest = data.get_mut(LOG_HEADER_BYTES..).unwrap_or_default();
     while let Some((prefix, behind)) = rest.split_first_chunk_mut::<LOG_PREFIX_BYTES>() {
@@ -158,7 +158,7 @@ fn snapshot_seeds(compression: Compression) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Corrects the seals of a snapshot with both sections.
+/// Corrects the seals of a snapshot that contains a digest and a last zxid.
 fn repair_snapshot(data: &mut [u8]) {
     for behind in SEALS_FROM_END {
         let Some(at) = data.len().checked_sub(behind) else {
@@ -169,8 +169,8 @@ fn repair_snapshot(data: &mut [u8]) {
     }
 }
 
-/// Distances of the seals from the end of the file: before the digest, before the last zxid, and at
-/// the end.
+/// Distances of the seals from the end of the file, bytes: before the digest, before the last zxid,
+/// and at the end.
 const SEALS_FROM_END: [usize; 3] = [67, 34, 13];
 
 fn snapshot_body(data: &[u8]) {
@@ -181,8 +181,8 @@ fn snapshot_body(data: &[u8]) {
     }
 }
 
-/// Recovers a snapshot and the log after it. The input is the length of the snapshot, then both
-/// files.
+/// Recovers a snapshot and the log after it. The input consists of the length of the snapshot in
+/// four bytes, the snapshot, and the log.
 fn recovery(data: &[u8]) {
     let Some((snapshot, log)) = split(data) else {
         return;

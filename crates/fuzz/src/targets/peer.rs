@@ -59,8 +59,9 @@ fn transaction(data: &[u8]) {
     }
 }
 
-/// Returns whether a closeSession lists only empty paths. Two empty paths take twelve bytes that
-/// begin like a digest, and are decoded as a digest if no bytes follow. Servers never write them.
+/// Returns whether a closeSession contains only empty paths, or no path. Two empty paths take
+/// twelve bytes that begin like a digest, and are decoded as a digest if no bytes follow. Servers
+/// never write such a closeSession.
 fn names_nothing(txn: &Txn) -> bool {
     match txn {
         Txn::CloseSession { paths: Some(paths) } => paths.iter().all(|path| path.is_empty()),

@@ -42,7 +42,7 @@ fn bob() -> (SaslUsers, SaslLogin) {
     (SaslUsers::new([("bob".to_owned(), password)]), login)
 }
 
-/// Returns a server's challenge, and bob's response.
+/// Returns a server's exchange, its challenge, and bob's response.
 fn begun() -> (ServerExchange, Vec<u8>, Vec<u8>) {
     let (users, login) = bob();
     let mut server = ServerExchange::new(CLIENTS, [1; 30]);
@@ -64,8 +64,8 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![challenge, response, token, Vec::new()]
 }
 
-/// Passes the input as every token that either side may receive. Only a response that proves the
-/// password is accepted, and an invalid token ends the exchange.
+/// Passes the input as each token that either side may receive. The server must either log bob in
+/// or end the exchange, and the client must not reveal the password.
 fn tokens(data: &[u8]) {
     let (users, login) = bob();
     let (mut server, challenge, _) = begun();

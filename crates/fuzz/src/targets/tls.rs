@@ -58,8 +58,8 @@ pub(super) const SUBJECT: Target = Target {
     memory: Memory::DECODER,
 };
 
-/// A certificate of version 1 with changed bytes differs from the certificate that the authority
-/// has signed.
+/// Verification of a certificate of version 1. Only the bytes of the certificate that the authority
+/// has signed may be accepted.
 pub(super) const VERSION1: Target = Target {
     name: "version1_certificate",
     run: |data| {
@@ -112,7 +112,7 @@ pub(super) const REVOCATIONS: Target = Target {
     memory: Memory::DECODER,
 };
 
-/// Returns a list with two certificates, in both formats.
+/// Returns a revocation list with two certificates, as DER and as PEM.
 fn lists() -> (Vec<u8>, String) {
     static LISTS: OnceLock<(Vec<u8>, String)> = OnceLock::new();
     let made = LISTS.get_or_init(|| {
@@ -144,7 +144,7 @@ fn own() -> &'static Signed {
     })
 }
 
-/// Returns a store that contains a key without valid encryption, and a trusted certificate.
+/// Returns a store that contains an encrypted key with its certificate, and a trusted certificate.
 fn jks() -> Vec<u8> {
     let mut out = vec![0xFE, 0xED, 0xFE, 0xED, 0, 0, 0, 2, 0, 0, 0, 2];
     let sized = |out: &mut Vec<u8>, bytes: &[u8]| {

@@ -13,7 +13,8 @@ use crate::seeds::history::{self, SESSION, START_MS};
 use crate::seeds::requests;
 use crate::{Memory, Target};
 
-/// Limit for a tree and for replies that list it. Small requests are answered repeatedly.
+/// Memory limit for a tree and for replies that list its znodes. A tree is much larger than the
+/// requests that create its znodes.
 const TREE: Memory = Memory {
     per_byte: 1024,
     fixed: 16 << 20,

@@ -1,4 +1,4 @@
-//! Queries of commands and of the admin server: parameters in, JSON out.
+//! Queries of commands and of the admin server, from their parameters to the answers in JSON.
 //!
 //! | query | parameters |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | `diff` | `path`, `from`, `to`, `limit`, `after` |
 //! | `origins` | `zxid` (up to [`ORIGINS_MAX`]) |
 //!
-//! An answer contains `results`, and in `next` the value of `after` for the next page, `null` on
-//! the last page. It also contains the zxids of the moments in the query. Requests for further
-//! pages contain these zxids instead of the moments.
+//! An answer contains `results`, and in `next` the value of `after` for the next page (`null` on
+//! the last page). Answers to `cat`, `tree` and `diff` also contain the zxids of the requested
+//! moments. Requests for further pages contain these zxids instead of the moments.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ impl Question {
         }
     }
 
-    /// Returns a page of the answer, limited to what the viewer may see.
+    /// Returns a page of the answer, limited to data that the viewer may see.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -117,9 +117,9 @@ impl Question {
     }
 }
 
-/// Parses the parameters of a feed. Returns the query and the position after which the feed begins,
-/// or `None` if the feed begins now. `path` defaults to `/`, and descendants are included unless
-/// `recursive` is `false`.
+/// Parses the parameters of a feed. Returns the query and the position after which the feed begins.
+/// The position is `None` if the feed begins now. `path` defaults to `/`, and descendants are
+/// included unless `recursive` is `false`.
 ///
 /// # Errors
 /// If a parameter is invalid.
@@ -142,7 +142,7 @@ pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Pos
     parameters.read_filters(&mut query)?;
     let after = parameters.parse("after", Position::parse)?;
     let from = parameters.parse("from", parse_zxid)?;
-    // A feed that begins with a transaction begins after the previous one.
+    // The transaction `from` is included, so the feed begins after the previous zxid.
     let from = from.map(|zxid| Position::after(proto::Zxid((zxid.0 - 1).max(0))));
     Ok((query, after.or(from)))
 }
@@ -154,13 +154,13 @@ pub struct ExportPage {
     pub bytes: Vec<u8>,
     /// Value of `after` for the next page; `None` on the last page.
     pub next: Option<String>,
-    /// Number of changes in the page that the viewer may not see.
+    /// Number of changes that the page omits because the viewer may not see them.
     pub hidden: u64,
 }
 
-/// Exports changes as protobuf, each with the znode before and after it. The parameters are the
-/// same as for `changes`, without `diff` and `oldest_first`. `path` defaults to `/`, and
-/// descendants are included unless `recursive` is `false`.
+/// Exports changes as protobuf, each with the znode before and after it. Accepts the parameters of
+/// `changes`, except `diff` and `oldest_first`. `path` defaults to `/`, and descendants are
+/// included unless `recursive` is `false`.
 ///
 /// # Errors
 /// See [`AskError`].
@@ -253,7 +253,7 @@ impl QueryParameters<'_> {
         moment.ok_or_else(|| refuse(name, "this parameter is required".to_owned()))
     }
 
-    /// Parses the filters, the range of moments and the start of the page.
+    /// Parses the filters, the range of moments, and the limit and start of the page.
     fn read_page(&self, query: &mut HistoryQuery) -> Result<(), AskError> {
         query.since = self.parse("since", Moment::parse)?;
         query.until = self.parse("until", Moment::parse)?;

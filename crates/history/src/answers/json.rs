@@ -15,7 +15,7 @@ use crate::reading::read::Extent;
 use crate::record::{AclEntry, AclList, Change, Content, ExportedChange, Znode};
 use crate::recording::filter::PathFilter;
 
-/// Formats a change and, if requested, the znode before and after it.
+/// Formats a change and the znode before and after it, as far as `result` contains them.
 pub fn exported(result: &ExportedChange) -> Value {
     value(&ExportedView(result))
 }
@@ -79,7 +79,7 @@ impl ChangeView<'_> {
         map.serialize_entry("index", &change.index)?;
         map.serialize_entry("time_ms", &change.time_ms)?;
         map.serialize_entry("time", &time_text(change.time_ms))?;
-        // A hidden origin is `null`, unlike the origin of a change by the server itself.
+        // The fields of a hidden origin are `null`, unlike the fields of a change by the server.
         let is_shown = !self.1;
         let session = is_shown.then_some(Hex(change.session));
         map.serialize_entry("session", &session)?;

@@ -65,7 +65,7 @@ fn typed_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     if let Some(age) = age(&words) {
         return Some(now.checked_sub(age).ok()?.timestamp());
     }
-    // Offsets and zones need a different form, which `Moment::parse` accepts.
+    // A time in UTC that `Moment::parse` does not accept is invalid.
     if text.ends_with(['Z', 'z']) {
         return None;
     }

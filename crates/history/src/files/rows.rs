@@ -23,7 +23,7 @@ pub(crate) trait Rows: Send {
     /// Returns all records whose key begins with `prefix`, ordered by key.
     fn scan(&self, prefix: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>>;
 
-    /// Writes all rows, or none if the process ends.
+    /// Writes all rows atomically. If the process ends meanwhile, all or none of them are stored.
     fn write(&self, writes: Writes) -> Result<()>;
 
     /// Syncs the written rows to the disk.
@@ -39,8 +39,8 @@ const LEAF_ROWS: usize = 128;
 /// Cache size for all leaves, bytes.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// Number of abandoned sled instances of a directory above which the directory is not opened again.
-/// Each keeps about 100 file descriptors open.
+/// Maximum number of abandoned sled instances of a directory. When it is reached, the directory is
+/// not opened again. Each instance keeps about 100 file descriptors open.
 const LEFT_MAX: usize = 4;
 /// Number of abandoned instances in this process, by directory.
 static LEFT: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::default);
@@ -51,16 +51,16 @@ static LEFT: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::def
 /// trusted more than data from other files.
 ///
 /// After an error, a sled instance must not even be dropped. It would flush, and a flush waits for
-/// the previous flush, even indefinitely if that has failed. The instance is therefore abandoned
-/// with its threads, its files and the lock on its directory. The directory is renamed, and
-/// [`SledRows::open`] continues with a copy.
+/// the previous flush. If the previous flush has failed, this wait never ends. The instance is
+/// therefore abandoned with its threads, its files and the lock on its directory. The directory is
+/// renamed, and [`SledRows::open`] continues with a copy.
 pub(crate) struct SledRows {
-    /// The sled instance; `None` after the end.
+    /// The sled instance; `None` after it has been abandoned.
     db: Option<sled::Db<LEAF_ROWS>>,
     path: PathBuf,
     has_failed: AtomicBool,
-    /// Files and directories whose modes are final, because they existed before or have the mode of
-    /// data.
+    /// Files and directories whose modes are final, because they existed before this opening or
+    /// already have the mode of data files.
     seen: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -206,8 +206,8 @@ fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
     fs::File::open(to)?.sync_all()
 }
 
-/// Converts an error from opening the index. Corruption has the kind "invalid data". A lock held by
-/// another process has a different kind.
+/// Converts an error from accessing the index. Corruption has the kind `InvalidData` or
+/// `UnexpectedEof`. A lock held by another process has a different kind.
 fn opening(path: &Path) -> impl FnOnce(io::Error) -> HistoryError {
     let path = path.to_path_buf();
     move |error| match error.kind() {

@@ -125,7 +125,7 @@ impl SortedWriter {
     }
 }
 
-/// Handle through which a complete file was written. Syncing it reports a write error of the disk.
+/// Handle through which a complete file was written. Its sync also reports earlier write errors.
 pub(crate) struct Unsynced {
     file: File,
     path: PathBuf,

@@ -30,7 +30,7 @@ impl Sorter {
     }
 
     pub(crate) fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<()> {
-        // This is the overhead of the two vectors.
+        // The two vectors have an overhead of about 64 bytes.
         self.bytes += key.len() + value.len() + 64;
         self.entries.push((key, value));
         if self.bytes >= SORT_BYTES {
@@ -53,13 +53,14 @@ impl Sorter {
         self.bytes = 0;
         // The piece is not needed after a crash, so it is never synced.
         let (piece, _) = writer.finish_unsynced()?;
-        // Its pages are read through the file descriptor, and the system removes it after a crash.
+        // The removed file stays readable through its descriptor. After a crash, it does not remain
+        // on disk.
         segment::remove(piece.path());
         self.pieces.push(piece);
         Ok(())
     }
 
-    /// Returns all entries, in order.
+    /// Returns a cursor over all entries, ordered by key.
     pub(crate) fn finish(mut self) -> Result<MergedCursor> {
         self.spill()?;
         MergedCursor::seek(&self.pieces, b"")

@@ -44,7 +44,7 @@ impl BlockBuilder {
         &self.bytes
     }
 
-    /// Returns its row, without the position in the file.
+    /// Returns the row of the block, without the position in the file.
     pub(crate) fn row(&self) -> BlockRow {
         self.row
     }

@@ -204,7 +204,8 @@ fn check_state(state: &IndexRow, settings: &IndexSettings) -> Result<()> {
     Ok(())
 }
 
-/// Reads the blocks, which must be contiguous up to the block that is being filled.
+/// Reads the rows of blocks, which must be contiguous up to the block that is being filled. Returns
+/// the number of the first block, and the rows.
 fn read_blocks(
     rows: &dyn Rows,
     state: &IndexRow,
@@ -282,7 +283,7 @@ fn read_ephemerals(rows: &dyn Rows, path: &Path) -> Result<Ephemerals> {
     Ok(ephemerals)
 }
 
-/// Removes files that a crash left behind, to which no row refers.
+/// Removes files of the history that are not in `named`. A crash may have left such files.
 pub(crate) fn remove_strays(dir: &Path, named: &[PathBuf]) -> Result<()> {
     let entries = fs::read_dir(dir).map_err(io_error("list", dir))?;
     for entry in entries.flatten() {

@@ -158,7 +158,7 @@ enum TrimStage {
     Sort(Sorter),
     /// The changes are applied to the znodes.
     Fold(Box<Fold>),
-    /// All changes are applied.
+    /// All dropped blocks precede the era, so its initial znodes stay unchanged.
     Nothing,
 }
 
@@ -216,7 +216,7 @@ impl Index {
         }))))
     }
 
-    /// Returns adjacent runs on one level.
+    /// Returns adjacent runs on one level to merge; `None` if every level has too few runs.
     fn runs_to_merge(&self) -> Option<Vec<Arc<Run>>> {
         let view = self.shared.view.read();
         let mut groups = view.runs.chunk_by(|a, b| a.level == b.level);
@@ -435,13 +435,13 @@ impl Index {
         drop(view);
         self.forget_runs(&gone);
         self.is_dirty = true;
-        // Dropped data must also be removed from the disk.
+        // The checkpoint removes the dropped files from the disk.
         self.checkpoint()
     }
 }
 
 impl Fold {
-    /// Works for a limited time. Returns whether everything is done.
+    /// Reads a limited number of pages. Returns whether all znodes have been written.
     fn step(&mut self, dir: &std::path::Path) -> Result<bool> {
         let mut pages = 0;
         while pages < STEP_PAGES {

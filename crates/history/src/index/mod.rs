@@ -73,7 +73,7 @@ pub struct Index {
     pub(crate) obsolete: Vec<PathBuf>,
     pub(crate) is_dirty: bool,
     pub(crate) task: Option<MaintenanceTask>,
-    /// File of changes and time at which retention last found nothing to drop.
+    /// Number of the newest segment, and time, when retention last found nothing to drop.
     pub(crate) looked_at: (u64, i64),
 }
 
@@ -119,8 +119,8 @@ impl Index {
         self.state.changes
     }
 
-    /// Records a committed transaction. The caller must ensure that it is the direct successor of
-    /// the previous one. Readers see it after [`Index::publish`].
+    /// Records a committed transaction. The caller must ensure that the transaction directly
+    /// follows the previous one. Readers see the transaction after [`Index::publish`].
     ///
     /// # Errors
     /// [`HistoryError::OutOfTurn`] if the zxid is not above the last one. Other errors if a file
@@ -189,7 +189,7 @@ impl Index {
         }
     }
 
-    /// Stores a long content in the segment, unless the segment already contains it.
+    /// Converts bytes to a content. Stores long bytes in the segment, or omits them if too long.
     fn store(&mut self, bytes: Bytes) -> Result<Content> {
         if bytes.len() <= INLINE_BYTES {
             return Ok(inline(bytes));
@@ -242,7 +242,7 @@ impl Index {
         Ok(())
     }
 
-    /// Closes the block before another era begins.
+    /// Closes the block that is being filled, before another era begins, and publishes all changes.
     pub(crate) fn close_open_block(&mut self) -> Result<()> {
         if self.filling.changes() > 0 {
             self.close_block()?;
@@ -250,7 +250,7 @@ impl Index {
         self.publish()
     }
 
-    /// Removes all ephemeral znodes, which the next era lists again.
+    /// Forgets all ephemeral znodes. The next era begins with its own list of them.
     pub(crate) fn forget_ephemerals(&mut self) {
         let gone = std::mem::take(&mut self.ephemerals);
         let removed = gone.paths().map(|path| (keys::ephemeral(path), None));
@@ -298,7 +298,7 @@ impl Index {
         Ok(())
     }
 
-    /// Writes the keys in memory to a run. No block may be partly filled.
+    /// Writes the keys in memory to a run. The block that is being filled must be empty.
     fn make_run(&mut self) -> Result<()> {
         let first_block = self.first_recent();
         let last_block = self.state.open_block - 1;

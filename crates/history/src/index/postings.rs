@@ -1,17 +1,17 @@
 //! Postings, which list the blocks with changes to a path, in a session or by an identity.
 //!
-//! A key is one of these. Its entry lists the numbers of blocks, each with the kinds of changes
-//! there:
+//! The entry of a key lists the numbers of blocks, each with the kinds of changes in the block. A
+//! key has one of these forms:
 //!
 //! ```text
 //! 'p' path        's' session, 8 bytes        'i' identity `scheme:id`, or a client's host
 //! ```
 //!
 //! Keys of the last blocks are in memory. They are then written to a sorted file, a *run*, and
-//! several runs of one level are merged into one of the next. The number of bytes written per
-//! change therefore grows with the logarithm of the number of changes. An entry of a run consists
-//! of a key and up to a few thousand blocks: `count varint | (block, or its difference from the
-//! previous block, varint | kinds u8)...`.
+//! several runs of one level are merged into one run of the next level. The number of bytes written
+//! per change therefore grows with the logarithm of the number of changes. An entry of a run
+//! consists of a key and up to a few thousand blocks:
+//! `count varint | (block, or its difference from the previous block, varint | kinds u8)...`.
 
 use crate::files::sorted::{put_varint, take_varint};
 use crate::record::{Change, Operation};
@@ -50,7 +50,7 @@ pub(crate) fn path_key(path: &str) -> Vec<u8> {
     key
 }
 
-/// Returns the path in a path's key.
+/// Returns the path in a key; `None` if the key is not the key of a path.
 pub(crate) fn key_path(key: &[u8]) -> Option<&str> {
     let (kind, path) = key.split_first()?;
     std::str::from_utf8(path).ok().filter(|_| *kind == b'p')

@@ -25,21 +25,20 @@ pub(crate) struct RecentKeys {
     entries: Vec<RecentEntry>,
     /// Bytes of all keys, concatenated.
     bytes: Vec<u8>,
-    /// Latest entry for each value of the low hash bits, so that a key that is repeated in a block
-    /// is usually recorded once.
+    /// Index of the latest entry for each value of the low hash bits, so that a key that is
+    /// repeated in a block is usually recorded once.
     latest: Vec<usize>,
 }
 
 /// A key in a block. A key may have several entries in a block.
 #[derive(Debug, Clone, Copy)]
 struct RecentEntry {
-    /// Position of its key, which ends at the position of the next one.
+    /// Start of the key in `bytes`. The key ends at the start of the next entry's key.
     start: usize,
     posting: Posting,
 }
 
-/// Number of remembered entries, among which equal entries are found. It exceeds the number of
-/// entries for a block.
+/// Number of slots in `latest`. It usually exceeds the number of entries for a block.
 const LATEST: usize = 512;
 
 impl Default for RecentKeys {
@@ -118,7 +117,7 @@ impl RecentKeys {
         found
     }
 
-    /// Returns the keys from `from` to `to` (excluded), in order.
+    /// Returns the keys from `from` to `to` (excluded) in order, each with its postings.
     pub(crate) fn between(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, Vec<Posting>)> {
         let all = 0..self.entries.len();
         let within = all.filter(|at| (from..to).contains(&self.key(*at)));
@@ -176,11 +175,12 @@ pub(crate) struct Sorted<'a> {
 /// An entry with its sort key. Entries with the same key keep the order of their blocks.
 type InOrder<'a> = (Prefix, &'a [u8], usize);
 
-/// Prefix that distinguishes most keys without reading them: the class, and the bytes after the
-/// common prefix of all keys of the class.
+/// Prefix that distinguishes most keys without reading them: the class, and the first 15 bytes
+/// after the common prefix of all keys of the class.
 type Prefix = u128;
 
-/// Number of entries that are sorted before the thread yields, which takes tens of microseconds.
+/// Number of entries that are sorted before the thread yields. Sorting them takes tens of
+/// microseconds.
 const PIECE: usize = 512;
 
 impl<'a> Sorted<'a> {

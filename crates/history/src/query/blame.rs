@@ -11,8 +11,8 @@ use crate::reading::view::HistoryView;
 use crate::reading::viewer::{Viewer, ViewerPermissions};
 use crate::record::{Change, ExportedChange};
 
-/// The last changes to a znode. Each is `None` if it is no longer kept, or if a hole may contain a
-/// later change.
+/// The last changes to a znode. Each is `None` if it is no longer kept, if a hole may contain a
+/// later change, or if the viewer may not see it.
 #[derive(Debug, Clone)]
 pub struct Blame {
     /// Change that created the znode.
@@ -26,7 +26,7 @@ pub struct Blame {
     /// Current children of the znode, and children that were deleted since the beginning of the
     /// history.
     pub children: Vec<ChildBlame>,
-    /// Name of the child after which there are more children.
+    /// Name of the child after which the next page begins; `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -37,14 +37,14 @@ pub struct ChildBlame {
     pub name: String,
     /// Whether the child exists.
     pub exists: bool,
-    /// Last change to the child itself; `None` if it is no longer kept, or if a hole may contain a
-    /// later change.
+    /// Last change to the child itself; `None` if it is no longer kept, if a hole may contain a
+    /// later change, or if the viewer may not see it.
     pub last: Option<ExportedChange>,
 }
 
 impl Reader {
-    /// Returns the last changes to the data, the ACL and each child of a znode. Children start
-    /// after `after`.
+    /// Returns the last changes to a znode and to its children. The children start after the name
+    /// `after`.
     ///
     /// # Errors
     /// If the path is invalid or not recorded, or if the viewer may not see it.
@@ -94,7 +94,8 @@ impl Reader {
 }
 
 impl HistoryView {
-    /// Exports the last change to a path that has one of these kinds.
+    /// Exports the last recorded change of one of these kinds to a path. Returns `None` if a hole
+    /// may contain a later change, or if the viewer may not see the change.
     fn last_change(
         &self,
         path: &str,
@@ -111,9 +112,9 @@ impl HistoryView {
         self.exported(change, false, permissions)
     }
 
-    /// Returns whether the last recorded change is certainly the last actual change. A change that
-    /// precedes a hole is, if the znode has the same versions after the hole as after the change.
-    /// This cannot be decided for a deletion.
+    /// Returns whether the last recorded change is certainly the last actual change. For a change
+    /// before a hole, this is certain only if the znode has the same versions after the hole as
+    /// after the change. It is never certain for a deletion before a hole.
     fn is_last_over_holes(&self, change: &Change, wanted: u8) -> Result<bool> {
         let Some(era) = self.eras.last().filter(|_| self.eras.len() > 1) else {
             return Ok(true);

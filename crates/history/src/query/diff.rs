@@ -43,9 +43,9 @@ pub struct Difference {
     pub path: String,
     /// Kind of difference.
     pub kind: DifferenceKind,
-    /// State at the earlier moment.
+    /// State at the moment `from`, if the znode existed.
     pub before: Option<Znode>,
-    /// State at the later moment.
+    /// State at the moment `to`, if the znode existed.
     pub after: Option<Znode>,
 }
 

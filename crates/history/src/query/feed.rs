@@ -18,9 +18,9 @@ use crate::recording::filter;
 pub struct FeedPage {
     /// Matching changes, in order.
     pub results: Vec<ExportedChange>,
-    /// Position up to which every change is in this page or a previous one.
+    /// Position up to which this page or a previous one has visited every change.
     pub position: Position,
-    /// Number of changes that the reader may not see.
+    /// Number of matching changes that are omitted because the viewer may not see them.
     pub hidden: u64,
     /// Whether more changes already exist.
     pub has_more: bool,
@@ -29,13 +29,13 @@ pub struct FeedPage {
 }
 
 impl Reader {
-    /// Returns the changes after `after` that match the query, oldest first. The `after`, `limit`
-    /// and order of the query are ignored.
+    /// Returns the changes after `after` that match the query, oldest first. The `limit` and order
+    /// of the query are ignored. Its `after` must be `None`.
     ///
-    /// A page visits a limited number of changes, whether they match or not, and never crosses a
-    /// hole: at the last position before a hole, the result is [`HistoryError::Hole`]. This is also
-    /// the result for a change whose visibility to the reader is unknown, because ACLs are unknown
-    /// after a snapshot.
+    /// A page visits a limited number of changes, whether they match or not, and does not cross a
+    /// hole. At the last position before a hole, the result is [`HistoryError::Hole`]. The result
+    /// is also an error if the visibility of the next change is unknown, because ACLs are unknown
+    /// at some positions after a snapshot.
     ///
     /// # Errors
     /// [`HistoryError::NotKept`] if changes after `after` are no longer kept,
@@ -122,8 +122,8 @@ impl HistoryView {
                 }
                 let change = history_view.with_contents(change, segment.as_ref())?;
                 let is_seen = match history_view.may_see_fed(&change, permissions, memory) {
-                    // It is unknown whether the reader may see the change, so the change counts as
-                    // missing, as in a hole. The page returns the changes before it.
+                    // It is unknown whether the reader may see the change, so the page ends before
+                    // the change, as before a hole.
                     Err(error) if error.is_unknown_moment() && page.position > after => {
                         page.has_more = true;
                         return Ok(page);

@@ -106,9 +106,9 @@ impl HistoryQuery {
 pub struct Page<T, C> {
     /// Results on the page.
     pub results: Vec<T>,
-    /// Position at which the next page begins; `None` if this is the last page.
+    /// Position after which the next page begins; `None` if this is the last page.
     pub next: Option<C>,
-    /// Number of results that the viewer may not see.
+    /// Number of results that are omitted because the viewer may not see them.
     pub hidden: u64,
     /// Recorded range of the history, with its holes.
     pub extent: Extent,
@@ -126,10 +126,12 @@ struct PageBuilder<'a> {
 }
 
 impl Reader {
-    /// Returns the changes that match a query. Each change includes its contents.
+    /// Returns a page of the changes that match a query. Each change includes its contents.
     ///
     /// # Errors
-    /// If the path is invalid or not recorded, or if the viewer may not see any of the results.
+    /// If the path is invalid or not recorded, or if the viewer may not see any change to a single
+    /// znode. [`HistoryError::OriginHidden`] if the query selects by origin and the viewer may not
+    /// see origins.
     pub fn history(
         &self,
         query: &HistoryQuery,
@@ -213,7 +215,7 @@ impl PageBuilder<'_> {
                 None => self.hidden += 1,
             }
         }
-        // If no change in a block matches, the next page need not read the block again.
+        // The whole block was visited, so the next page need not read it again.
         let edge = if self.query.newest_first {
             changes.first().map(|change| change.position())
         } else {
@@ -362,7 +364,8 @@ impl HistoryView {
         Ok(Some(permissions.mask(found)))
     }
 
-    /// Returns whether the earlier state of a znode may be shown if the later state may be shown.
+    /// Returns whether the state of a znode before a change may be shown, given that the change may
+    /// be seen.
     fn may_show(&self, state: Option<&Znode>, permissions: &ViewerPermissions<'_>) -> Result<bool> {
         match state {
             Some(_) => Ok(permissions.permits(&PastAcl::of_znode(state)?)),

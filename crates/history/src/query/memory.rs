@@ -18,9 +18,9 @@ pub struct FeedMemory {
     position: Option<Position>,
     /// Whether the reader could read a znode after its last visited change, by path.
     then: HashMap<String, bool>,
-    /// Whether the reader may read a znode at the end of the history at the time of the lookup.
+    /// Whether the reader may read a znode at the end of the history, by path.
     now: HashMap<String, bool>,
-    /// That end of the history, and the base of its era.
+    /// End of the history for which `now` is valid: its zxid, and the number of its era's base.
     end: (i64, u64),
 }
 
@@ -30,7 +30,8 @@ impl FeedMemory {
         self.position = Some(position);
     }
 
-    /// Processes a change that does not match the query.
+    /// Removes the remembered permission for a znode if a change, which does not match the query,
+    /// may alter the permission.
     pub(super) fn note_unmatched(&mut self, change: &Change) {
         if changes_permission(change) {
             self.then.remove(&change.path);
@@ -107,7 +108,8 @@ impl HistoryView {
                 let then = self.acl_then(change)?;
                 let found = permissions.permits(&then);
                 if then == PastAcl::Unknown && !found {
-                    // If the moment is unknown, the feed stops instead of omitting the change.
+                    // This fails if the moment is unknown. The feed then stops instead of omitting
+                    // the change.
                     self.znode(path, position_then(change))?;
                 }
                 if change.is_delete() {

@@ -31,8 +31,8 @@ pub struct Origins {
 }
 
 impl Reader {
-    /// Returns the clients of these transactions, as far as this history knows them and the viewer
-    /// may read one of the changes.
+    /// Returns the clients of those transactions for which this history contains the client and the
+    /// viewer may see a change.
     ///
     /// # Errors
     /// [`HistoryError::OriginHidden`] if the viewer may not see clients. Other errors if files

@@ -40,7 +40,7 @@ pub(crate) fn ranges_below(path: &str, after: Option<&str>) -> Vec<(Vec<u8>, Vec
 }
 
 /// Iterates over the paths in a subtree, in the order of their bytes and beginning with the top,
-/// each with its blocks.
+/// each with its postings.
 pub(crate) struct SubtreeCursor {
     history_view: HistoryView,
     ranges: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,

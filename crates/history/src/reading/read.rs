@@ -147,7 +147,7 @@ impl HistoryView {
         Ok(())
     }
 
-    /// Returns the era in which the tree at a zxid is known.
+    /// Returns the index of the era in which the tree at a zxid is known.
     pub(crate) fn era_of(&self, zxid: Zxid) -> Result<usize> {
         if zxid > self.head {
             return Err(HistoryError::Future {
@@ -218,9 +218,9 @@ impl HistoryView {
         })
     }
 
-    /// Returns the zxid of the last change in a block up to this time. If a hole follows the
-    /// change, returns the first known moment after the hole if that is not after this time, and
-    /// otherwise an error.
+    /// Returns the zxid of a block's last change at the time `ms` or earlier. If a hole follows
+    /// this change, returns the first known moment after the hole, or an error if the time of that
+    /// moment is unknown or later than `ms`.
     fn last_until(&self, block: u64, ms: i64) -> Result<Option<Zxid>> {
         let (changes, _) = self.block(block)?;
         let seen = changes.partition_point(|change| change.zxid <= self.head.0);
@@ -270,8 +270,8 @@ impl HistoryView {
         self.znode_of(path, position, &self.eras[era], &postings)
     }
 
-    /// Returns a znode like [`HistoryView::znode`], given the known blocks of the path. Reads
-    /// changes from the newest to older ones until the state of the znode is known.
+    /// Returns a znode like [`HistoryView::znode`], given the postings of the path. Reads the
+    /// changes from newest to oldest until the state of the znode is known.
     pub(crate) fn znode_of(
         &self,
         path: &str,
@@ -323,8 +323,8 @@ impl HistoryView {
         Ok(Some(base))
     }
 
-    /// Returns the last change that deleted a path, unless a hole follows it, in which the path may
-    /// have changed.
+    /// Returns the last change that deleted a path; `None` if a hole follows the change, because
+    /// the path may have changed in the hole.
     pub(crate) fn last_deletion(&self, path: &str) -> Result<Option<Change>> {
         let recorded_after = self.eras.last().map_or(0, |era| era.row.recorded_after);
         let found = self.last_recorded(path, kinds::DELETES)?;
@@ -332,8 +332,8 @@ impl HistoryView {
         Ok(found.filter(|change| change.zxid > recorded_after))
     }
 
-    /// Returns the last change to a path that has one of these kinds, and the file with its
-    /// contents.
+    /// Returns the last recorded change of one of these kinds to a path, and the file with the
+    /// contents of the change.
     pub(crate) fn last_recorded(
         &self,
         path: &str,
@@ -402,7 +402,7 @@ impl ZnodeState {
         Ok(is_create)
     }
 
-    /// Applies the state to an older state.
+    /// Returns the older state `base`, updated with the known parts of this state.
     fn over(self, base: Znode) -> Znode {
         let mut znode = base;
         if self.has_data {
@@ -432,8 +432,8 @@ fn note_creation(znode: &mut Znode, change: &Change) {
 
 /// Applies one change, which contains its contents, to a znode.
 ///
-/// If the znode is missing, the change is older than the snapshot, in which the znode is already
-/// deleted. The znode stays missing.
+/// If the znode is missing and the change does not create it, the change is older than the era's
+/// snapshot, which was written after the znode was deleted. The znode stays missing.
 pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
     if change.is_delete() {
         *znode = None;

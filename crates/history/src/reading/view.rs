@@ -39,16 +39,16 @@ pub(crate) struct EraView {
     pub(crate) base: Arc<SortedFile>,
 }
 
-/// All state that can be read. The writer changes it under its lock, which it holds only briefly.
+/// All state that readers can read. The writer locks the state only briefly to change it.
 pub(crate) struct View {
     /// Number of the first block in `blocks`.
     pub(crate) first_block: u64,
     /// Closed blocks.
     pub(crate) blocks: VecDeque<BlockRow>,
-    /// The block after them, as far as it is filled.
+    /// Encoded changes in the block that follows `blocks` and is being filled.
     pub(crate) open: Bytes,
-    /// Keys of the blocks that are not in a run. After a run is written, the keys of later blocks
-    /// replace them. A view that does not contain the run keeps the old keys.
+    /// Keys of the blocks that are not in a run. When a run is written, a new and empty collection
+    /// replaces this one. A [`HistoryView`] without the new run keeps the old collection.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
     /// Runs, ordered by their blocks.
     pub(crate) runs: Vec<Arc<Run>>,
@@ -56,7 +56,7 @@ pub(crate) struct View {
     pub(crate) eras: Vec<EraView>,
     pub(crate) segments: BTreeMap<u64, Arc<Segment>>,
     pub(crate) head: i64,
-    /// Time of the last change.
+    /// Time of the last recorded transaction, ms since 1970; 0 if it is unknown.
     pub(crate) head_ms: i64,
 }
 
@@ -78,7 +78,7 @@ impl View {
     }
 }
 
-/// Limit on the cost of one answer. The rest of the answer is left to the next page.
+/// Limit on the cost of one answer. The next page contains the rest of the answer.
 #[derive(Clone, Default)]
 pub struct CostLimit {
     /// Callback that returns whether the answer's time is over, and whether its client still waits.
@@ -125,7 +125,7 @@ pub(crate) struct Shared {
     pub(crate) cache: Mutex<BlockCache>,
 }
 
-/// Most recently decoded blocks.
+/// Most recently used decoded blocks.
 #[derive(Default)]
 pub(crate) struct BlockCache {
     blocks: VecDeque<(u64, Changes)>,
@@ -151,8 +151,8 @@ impl BlockCache {
     }
 }
 
-/// The history at one moment. Later changes are not visible, and files that are removed in the
-/// meantime stay readable.
+/// The history at one moment. Later changes are not visible. Blocks that are dropped in the
+/// meantime can no longer be read, but removed runs and bases can.
 #[derive(Clone)]
 pub(crate) struct HistoryView {
     pub(crate) shared: Arc<Shared>,
@@ -160,7 +160,7 @@ pub(crate) struct HistoryView {
     pub(crate) head_ms: i64,
     pub(crate) eras: Vec<EraView>,
     pub(crate) first_block: u64,
-    /// Block that was being filled, which can also be read.
+    /// Number of the block that was being filled. This block can also be read.
     pub(crate) open_block: u64,
     runs: Vec<Arc<Run>>,
     recent: Arc<RwLock<RecentKeys>>,
@@ -169,7 +169,7 @@ pub(crate) struct HistoryView {
     blocks_read: Arc<AtomicUsize>,
 }
 
-/// A query's copy of the keys of blocks that are not in a run.
+/// A query's copy of the keys of blocks that are not in a run, with their postings.
 pub(crate) type RecentCopy = Vec<(Vec<u8>, Vec<Posting>)>;
 
 impl HistoryView {
@@ -189,7 +189,8 @@ impl HistoryView {
         }
     }
 
-    /// Returns whether the page ends here. It ends if it has read enough, or if its time is over.
+    /// Returns whether the page ends here, because it has read the maximum number of blocks or
+    /// because its time is over.
     ///
     /// # Errors
     /// [`HistoryError::Abandoned`] if the client no longer waits.
@@ -215,7 +216,8 @@ impl HistoryView {
         }
     }
 
-    /// Returns the position of a closed block; `None` for the block that is being filled.
+    /// Returns the row of a closed block; `None` for the block that is being filled or if the block
+    /// was dropped.
     pub(crate) fn row(&self, block: u64) -> Option<BlockRow> {
         self.shared.view.read().row(block).copied()
     }
@@ -271,7 +273,7 @@ impl HistoryView {
         Ok((changes, Some(segment)))
     }
 
-    /// Returns the blocks that contain the key, in order.
+    /// Returns the postings of a key, ordered by block.
     pub(crate) fn postings(&self, key: &[u8]) -> Result<Vec<Posting>> {
         let mut found = Vec::new();
         for run in &self.runs {
@@ -301,7 +303,7 @@ impl HistoryView {
         out.extend(seen);
     }
 
-    /// Returns the keys from `from` to `to` (excluded) and their blocks.
+    /// Returns a cursor over the keys from `from` to `to` (excluded) and their postings.
     pub(crate) fn keys(&self, from: &[u8], to: &[u8]) -> Result<KeyCursor> {
         let recent: RecentCopy = self.recent.read().between(from, to);
         let runs = self.runs.iter().cloned();
@@ -316,7 +318,7 @@ impl HistoryView {
         })
     }
 
-    /// Reads the bytes of a content.
+    /// Returns a content with its bytes inline, unless they were omitted.
     pub(crate) fn content(
         &self,
         content: &Content,
@@ -351,8 +353,8 @@ pub(crate) struct KeyCursor {
 }
 
 impl KeyCursor {
-    /// Returns the next key and its blocks. A key that occurs only in the initial znodes of an era
-    /// is in none of the blocks.
+    /// Returns the next key and its postings. A key that occurs only in the initial znodes of an
+    /// era does not have postings.
     pub(crate) fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<Posting>)>> {
         let in_runs = self.runs.iter().filter_map(|(run, _)| Some(run.entry()?.0));
         let in_bases = self.bases.iter().filter_map(|base| Some(base.entry()?.0));

@@ -18,10 +18,10 @@ use crate::error::Result;
 use crate::limits::MEMORY_PATHS_MAX;
 use crate::record::{Change, Content, ExportedChange, Znode, acl_list};
 
-/// The reader of an answer.
+/// Recipient of an answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Viewer<'a> {
-    /// The owner of the files, to whom no ACL applies.
+    /// The owner of the files. ACLs do not apply to the owner.
     FileOwner {
         /// Whether password hashes and the member list are shown.
         shows_secrets: bool,
@@ -136,7 +136,8 @@ impl<'a> ViewerPermissions<'a> {
         znode
     }
 
-    /// Removes from an exported change the parts that the viewer must not see.
+    /// Removes from the change in `found` the parts that the viewer must not see. Does not mask the
+    /// znode before and after the change.
     pub(crate) fn mask(&self, mut found: ExportedChange) -> ExportedChange {
         let Some(change) = &mut found.change else {
             return found;
@@ -155,7 +156,7 @@ impl<'a> ViewerPermissions<'a> {
 }
 
 impl HistoryView {
-    /// Returns whether the viewer could read the znode with its ACL at that time and may read it
+    /// Returns whether the viewer could read the znode when it had the ACL `then`, and may read it
     /// now.
     pub(crate) fn may_see(
         &self,
@@ -184,7 +185,8 @@ impl HistoryView {
         Ok(found)
     }
 
-    /// Checks the tree of the server and the last recorded ACL.
+    /// Returns whether the tree of the server and the last recorded ACL permit reading. If the
+    /// znode exists and its recorded ACL is unknown, only the tree decides.
     fn look_up_now(&self, path: &str, permissions: &ViewerPermissions<'_>) -> Result<bool> {
         let in_tree = permissions.viewer.may_read_now(path);
         if in_tree == Some(false) {
@@ -196,7 +198,8 @@ impl HistoryView {
         }
     }
 
-    /// Returns the ACL that decides about a change: the ACL after it, or before a deletion.
+    /// Returns the ACL that decides whether a change may be seen: the ACL after the change or, for
+    /// a deletion, the ACL before it.
     pub(crate) fn acl_then(&self, change: &Change) -> Result<PastAcl> {
         if change.acl.is_some() {
             return PastAcl::of_content(change.acl.as_ref());
@@ -226,7 +229,7 @@ impl HistoryView {
     }
 }
 
-/// Returns the position whose ACL decides about a change.
+/// Returns the position at which the ACL decides whether a change may be seen.
 pub(crate) fn position_then(change: &Change) -> Position {
     if change.is_delete() {
         position_before(change)
@@ -249,7 +252,7 @@ pub(crate) fn position_before(change: &Change) -> Position {
 /// Path of the znode that contains the addresses of the members.
 const CONFIG: &str = "/zookeeper/config";
 
-/// Masks the secrets in contents.
+/// Masks password hashes in the ACL, and omits the data if it is the member list.
 fn hide(path: &str, data: Option<&mut Content>, acl: Option<&mut Content>) {
     use prost::Message;
     if let Some(data) = data.filter(|_| path == CONFIG) {

@@ -155,7 +155,7 @@ impl Operation {
     }
 }
 
-/// Decodes a record. A failure is corruption, because the checksum was correct.
+/// Decodes a record whose checksum was correct. Returns an error for corruption if this fails.
 pub(crate) fn decode<M: Message + Default>(bytes: Bytes, path: &Path) -> crate::Result<M> {
     M::decode(bytes).map_err(|error| crate::HistoryError::damaged(path, error.to_string()))
 }

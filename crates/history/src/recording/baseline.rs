@@ -19,8 +19,8 @@ use crate::index::settings::{IndexSettings, base_path};
 use crate::reading::view::EraView;
 use crate::record::{Content, Era, Kind, Znode};
 
-/// Id of the list that grants world:anyone all permissions, which is not in a table. Source:
-/// ReferenceCountedACLCache.
+/// Id of the ACL that grants world:anyone all permissions. A snapshot's table does not contain it.
+/// Source: ReferenceCountedACLCache.
 const OPEN_ACL: i64 = -1;
 
 /// Collector of a snapshot's znodes, in any order. It keeps only some of them in memory.
@@ -114,9 +114,10 @@ impl Baseline {
 /// Position of the snapshot from which a [`Baseline`] was filled.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotAt {
-    /// Zxid in its name. The log after it is recorded.
+    /// Zxid in the name of the snapshot. The transactions after this zxid are recorded.
     pub zxid: Zxid,
-    /// Last transaction of which it may contain a part, if its trailer states it.
+    /// Last transaction of which the snapshot may contain a part; `None` if the snapshot's trailer
+    /// does not state it.
     pub covers: Option<Zxid>,
 }
 

@@ -20,7 +20,7 @@ pub struct Origin {
     pub identities: Vec<String>,
 }
 
-/// Maximum TTL, ms. A longer one never took effect. Source: EphemeralType.
+/// Maximum TTL, ms. A create with a longer TTL does not take effect. Source: EphemeralType.
 const TTL_MS_MAX: i64 = 0xff_ffff_ffff;
 
 /// Ephemeral znodes and their sessions, for closeSession transactions without a list.
@@ -271,7 +271,8 @@ pub(crate) fn acl_bytes(acl: &[Acl]) -> Bytes {
     AclList::from_acl(acl).encode_to_vec().into()
 }
 
-/// Returns the kind, owner and TTL for a stored owner. Source: EphemeralType.
+/// Returns the kind, the owner session and the TTL (ms) that a stored owner encodes. Source:
+/// EphemeralType.
 pub fn kind_of_owner(stored: i64) -> (Kind, SessionId, i64) {
     const EXTENDED: i64 = 0xff;
     const FEATURES: i64 = 0x00ff_ff00_0000_0000;
@@ -290,7 +291,7 @@ pub fn kind_of_owner(stored: i64) -> (Kind, SessionId, i64) {
     }
 }
 
-/// Computes the hash of a content.
+/// Returns the first 16 bytes of the SHA-256 of a content.
 pub(crate) fn hash_of(bytes: &[u8]) -> [u8; 16] {
     use sha2::Digest;
     let mut hash = [0; 16];

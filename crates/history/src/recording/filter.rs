@@ -2,8 +2,8 @@
 
 use crate::error::{HistoryError, Result};
 
-/// Path patterns. A path is recorded if it or one of its ancestors matches a pattern in `include`,
-/// and none of them matches a pattern in `exclude`.
+/// Path patterns. A path is recorded if a pattern in `include` matches the path or one of its
+/// ancestors, unless a pattern in `exclude` also does.
 ///
 /// In a pattern `*` matches any characters of one component, and a component `**` matches any
 /// number of components.
@@ -97,8 +97,8 @@ fn components(path: &str) -> impl Iterator<Item = &str> {
 
 /// Returns whether the pattern matches the path or one of its ancestors.
 ///
-/// As within one component, a star is tried with an increasing part of the path, and only the last
-/// star needs backtracking. The work is therefore bounded by the product of the lengths.
+/// A `**` is first matched with zero components, and then with more until the rest matches. Only
+/// the last `**` needs backtracking, so the work is bounded by the product of the lengths.
 fn matches(pattern: &[&str], path: &[&str]) -> bool {
     let (mut p, mut at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -1,9 +1,10 @@
 //! Rules that decide which committed transactions are recorded directly and which are read from the
 //! log.
 //!
-//! A member receives transactions as it applies them, and misses some because it was down, a queue
-//! was full, or a leader's snapshot replaced the log. A transaction is recorded only after its
-//! certain predecessor, because a recorded hole is better than an unnoticed gap.
+//! A history receives transactions as its member applies them, and misses some because the member
+//! was down, a queue was full, or a leader's snapshot replaced the log. A transaction is recorded
+//! only if its predecessor is certainly recorded, because a recorded hole is better than an
+//! unnoticed gap.
 
 use proto::txn::{TxnHeader, TxnRecord};
 use proto::{Acl, StatPersisted, Zxid};
@@ -68,7 +69,7 @@ pub trait Recording {
     /// Returns the zxid of the last recorded transaction.
     fn head(&self) -> Zxid;
 
-    /// Returns whether the transaction at the head has this header, as far as the header is known.
+    /// Returns false if `header` has the zxid of [`Self::head`] but belongs to another transaction.
     fn is_head(&self, header: &TxnHeader) -> bool;
 
     /// Records the next transaction.
@@ -167,7 +168,7 @@ pub enum TakeResult {
     Missing,
 }
 
-/// Records a transaction that was applied as committed.
+/// Records an applied transaction if it directly follows the last recorded one within an epoch.
 ///
 /// # Errors
 /// [`HistoryError::OtherEnsemble`] if another transaction with the zxid of `record` is recorded.
@@ -178,8 +179,7 @@ pub fn take_applied(
     origin: &Origin,
 ) -> Result<TakeResult> {
     let (head, zxid) = (to.head(), record.header.zxid);
-    // More than one predecessor is possible for the first transaction of an epoch, so the log
-    // decides.
+    // The predecessor of an epoch's first transaction is unknown without the log.
     if zxid == head.next() && zxid.epoch() == head.epoch() {
         to.append(record, origin)?;
         return Ok(TakeResult::Recorded);
@@ -195,8 +195,8 @@ pub fn take_applied(
 
 /// Recorder of the transactions that follow the last recorded transaction in a log.
 ///
-/// The log must be read from that transaction on, including it. If the transaction is found, the
-/// transactions after it certainly follow it, even across the end of an epoch.
+/// The log must be read from the last recorded transaction on. If the log contains this
+/// transaction, the next ones certainly follow it, even across the end of an epoch.
 #[derive(Debug)]
 pub struct CatchUp {
     head: Zxid,
@@ -219,8 +219,8 @@ pub enum CatchUpResult {
 impl CatchUp {
     /// Begins catching up to `upto`, which must be known to be committed. If `has_snapshot` is set,
     /// a snapshot of the last recorded transaction exists and the log continues after it. The log
-    /// need not contain that transaction, because a leader's snapshot may have replaced the log
-    /// before it.
+    /// need not contain that transaction, because a leader's snapshot may have replaced the earlier
+    /// log.
     pub fn new(to: &impl Recording, upto: Zxid, has_snapshot: bool) -> Self {
         Self {
             head: to.head(),
@@ -259,7 +259,7 @@ impl CatchUp {
             }
             to.append(record, &Origin::default())?;
         }
-        // A record that is being written after `upto` may look like corruption.
+        // Nothing is read after `upto`, because a record being written may look like corruption.
         Ok(if zxid == self.upto {
             CatchUpResult::End
         } else {

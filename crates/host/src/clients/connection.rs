@@ -9,7 +9,7 @@ use tree::WatcherId;
 use super::status::{ConnectionStatus, SharedConnection};
 
 /// Session of a connection, and the state guarded by its lock. A host that has more state, or a
-/// task to wake, wraps it in its own type.
+/// task to wake, wraps the connection in its own type.
 #[derive(Debug)]
 pub struct Connection<S> {
     status: ConnectionStatus,
@@ -22,7 +22,7 @@ pub struct Connection<S> {
 pub struct LockedState<N, S> {
     /// Requests without a reply, and frames for the socket.
     pub client: ClientConnection<N>,
-    /// The other state.
+    /// Further state, defined by the host.
     pub own: S,
 }
 
@@ -50,7 +50,7 @@ impl<S> Deref for Connection<S> {
     }
 }
 
-/// For a host that checks all connections after each event.
+/// `wake` does nothing, because the host checks all connections after each event.
 impl<N, S> SharedConnection for Connection<LockedState<N, S>> {
     type Note = N;
 

@@ -19,7 +19,7 @@ pub trait DeliveryHost {
     /// A client's connection.
     type Connection: SharedConnection;
 
-    /// Returns all connections.
+    /// Returns the registry of all connections.
     fn registry(&self) -> &Registry<Self::Connection>;
 
     /// Reports that a watch has fired.
@@ -30,7 +30,7 @@ pub trait DeliveryHost {
         connection.with_client(|client| client.outbox.extend_from_slice(frame));
     }
 
-    /// Answers the connection from this tree, while its lock is held (see
+    /// Answers the connection from this tree, while the tree is locked (see
     /// [`PendingAnswer::carry_out`]).
     fn answer(
         &mut self,
@@ -47,7 +47,7 @@ pub trait DeliveryHost {
 #[derive(Debug, Clone, Copy)]
 pub enum PendingAnswer<'a, 'b> {
     /// Answer to the requests before the write that is about to be applied. Their replies must not
-    /// contain the write.
+    /// reflect the write.
     Deferred,
     /// Answer to the connection's oldest request, which is a `sync`.
     Sync,
@@ -67,8 +67,8 @@ pub enum AnswerOutcome {
 }
 
 impl PendingAnswer<'_, '_> {
-    /// Answers the connection. Earlier requests are answered at the pace `before`, later ones at
-    /// the pace `after`.
+    /// Answers the connection. Requests before the answered one are handled at the pace `before`,
+    /// requests after it at the pace `after`.
     pub fn carry_out<H: ReplyHost>(
         self,
         responder: &Responder<'_>,
@@ -90,10 +90,11 @@ impl PendingAnswer<'_, '_> {
     }
 }
 
-/// Answers the oldest `sync` of a connection, while the tree is held.
+/// Answers the oldest request of a connection, which must be a `sync`, while the tree is held.
 pub fn answer_sync<H: DeliveryHost>(host: &mut H, tree: &Tree, connection: &Arc<H::Connection>) {
     match host.answer(tree, connection, PendingAnswer::Sync) {
-        // The connection disagrees with the leader. This is only valid for a closed connection.
+        // The oldest request is not a `sync`. This is only valid for a connection that is already
+        // closed.
         AnswerOutcome::Sync(None) => connection.close(),
         _ => host.mark_touched(connection),
     }

@@ -20,14 +20,15 @@ pub enum SessionStep {
     Ordered(ClientRequest),
     /// The leader decides. See [`answer_renewal`].
     AskLeader(Renewal),
-    /// The client receives this session with its timeout in ms. If it is `None`, the client is
-    /// refused, and the connection ends after its outbox is written.
+    /// The client receives this session with its timeout in ms. With `None`, the client is refused,
+    /// and the connection ends after its outbox is written.
     Told(Option<(SessionId, i32)>),
     /// The connection ends without an answer, because the role has ended meanwhile.
     Nothing,
 }
 
-/// Decides about the client of this connection.
+/// Checks the client's request against the handshake rules. Marks the connection as read-only if
+/// the server only serves reads.
 ///
 /// # Errors
 /// If the client is refused. The connection then ends without an answer.

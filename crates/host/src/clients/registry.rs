@@ -145,8 +145,8 @@ impl<C: SharedConnection> Registry<C> {
         self.service.set(service);
     }
 
-    /// Stops serving clients. Every connection ends without another answer, including those in
-    /// their handshake. Later reads of the tree or the sessions find their connection closed.
+    /// Stops serving clients. Every connection ends without another answer, even during its
+    /// handshake. Later reads of the tree or the sessions find their connection closed.
     pub fn stop_serving(&self) {
         self.service.set(Service::None);
         self.close_all();

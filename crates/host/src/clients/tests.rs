@@ -38,7 +38,7 @@ impl SharedConnection for Connection {
     fn wake(&self) {}
 }
 
-/// A server with some connections, and their events in order.
+/// A server with some connections, and the events and replies for them, in order.
 struct Server {
     state: ServerState,
     registry: Registry<Connection>,

@@ -48,7 +48,7 @@ impl LogGroup {
         self.long_bytes = 0;
     }
 
-    /// Adds an encoded transaction. `now_ms` is called for the first one.
+    /// Adds an encoded transaction. `now_ms` is called only for the first transaction of the group.
     pub fn push_bytes(&mut self, zxid: Zxid, payload: &[u8], now_ms: impl FnOnce() -> u64) {
         let start = self.payloads.len();
         self.payloads.extend_from_slice(payload);
@@ -80,17 +80,17 @@ impl LogGroup {
         self.records.len()
     }
 
-    /// Returns the bytes of all transactions.
+    /// Returns the total size of the transactions, bytes.
     pub fn bytes(&self) -> usize {
         self.payloads.len() + self.long_bytes
     }
 
-    /// Returns the time at which its first transaction was queued, monotonic ms.
+    /// Returns the time at which the first transaction was queued, monotonic ms.
     pub fn queued_ms(&self) -> u64 {
         self.queued_ms
     }
 
-    /// Returns its last transaction.
+    /// Returns the zxid of the last transaction; `None` if the group is empty.
     pub fn last(&self) -> Option<Zxid> {
         self.records.last().map(|(zxid, _)| *zxid)
     }

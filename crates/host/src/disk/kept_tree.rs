@@ -1,4 +1,4 @@
-//! Storage of a wrong tree in a separate directory.
+//! Storage of a tree that differs from the other members' trees, in a separate directory.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use recovery::{DurableLog, DurableReader, NewSnapshot, SnapshotSettings};
 use replica::State;
 use storage::{Compression, DataDirs, Disk, StorageError};
 
-/// Maximum number of directories for wrong trees. A server with more of them needs an operator.
+/// Maximum number of directories for such trees. A server with more of them needs an operator.
 const KEPT_MAX: usize = 3;
 
 /// Prefix of the directories' names.

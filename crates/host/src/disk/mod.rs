@@ -61,7 +61,7 @@ impl DiskQueue {
         self.waiting.iter()
     }
 
-    /// Returns the waiting records, oldest first.
+    /// Returns the groups of waiting records, oldest first, including the newest group.
     pub fn groups(&self) -> impl Iterator<Item = &LogGroup> {
         let waiting = self.waiting.iter().filter_map(DiskCommand::group);
         waiting.chain([&self.group])

@@ -87,7 +87,7 @@ pub struct LinkReader {
 /// A leader's tree.
 #[derive(Debug)]
 pub struct ReceivedTree {
-    /// Zxid of the SNAP packet, which is the tree's last one.
+    /// Zxid of the SNAP packet, which is the last zxid of the tree.
     pub zxid: Zxid,
     /// Received tree.
     pub tree: Tree,

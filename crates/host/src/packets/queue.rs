@@ -228,7 +228,8 @@ impl PacketQueue {
         Ok(())
     }
 
-    /// Queues a snapshot. About `bytes`, the size of its tree, may wait after it.
+    /// Queues a snapshot. Packets of about `bytes` bytes, the size of its tree, may then wait in
+    /// addition to the bound.
     pub fn push_snapshot(&mut self, zxid: Zxid, bytes: usize) {
         self.history_bytes = self.history_bytes.saturating_add(bytes);
         self.items.push_back(Item::Snapshot(zxid));
@@ -246,8 +247,9 @@ impl PacketQueue {
         self.is_finished
     }
 
-    /// Returns the next step, if any. An earlier snapshot has been written by then. `buffer`
-    /// receives the packets to write; its previous content has been written.
+    /// Returns the next step, if any. The caller must have written the packets or the snapshot of
+    /// the previous step. `buffer` receives the packets to write, and its previous content is
+    /// discarded.
     pub fn take(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -336,12 +338,11 @@ impl PacketQueue {
 
     /// Updates the queue after the writer has removed packets of this size.
     ///
-    /// The allowance above the bound never exceeds any amount that has waited since, so it ends
-    /// once a learner has caught up. It also shrinks by a fraction of the written bytes. A learner
-    /// must therefore receive a third faster than proposals arrive; otherwise it reaches the normal
-    /// bound. The allowance must not shrink by all written bytes, because a large sync plan takes
-    /// seconds to write, and the proposals made meanwhile would disconnect a learner that is
-    /// catching up.
+    /// The allowance above the bound is limited to the bytes that wait, so it ends once a learner
+    /// has caught up. It also shrinks by a fraction of the written bytes. A learner must therefore
+    /// receive a third faster than proposals arrive; otherwise it reaches the normal bound. The
+    /// allowance must not shrink by all written bytes, because a large sync plan takes seconds to
+    /// write, and the proposals made meanwhile would disconnect a learner that is catching up.
     fn note_written_bytes(&mut self, len: usize) {
         self.bytes -= len;
         // A snapshot takes time, and packets wait after it meanwhile.

@@ -150,7 +150,7 @@ fn room(outbox: &mut PacketQueue) -> usize {
 fn a_slightly_slow_learner_has_the_same_bound_as_others() {
     let max = BOUNDS.bytes_max;
     let mut outbox = with_history(2 * max);
-    // The learner receives everything, but a new packet always waits before the last one is
+    // The learner receives everything, but a new packet always waits before the previous packet is
     // removed.
     for _ in 0..3 * max / PIECE {
         outbox.push(&packet(PIECE), NOW).unwrap();

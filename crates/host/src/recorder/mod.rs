@@ -1,8 +1,9 @@
 //! The change history of a member: its input, and the transactions that it reads from the files.
 //!
-//! A host passes committed transactions through a queue that may drop some. Missing ones are read
-//! from the log. If the log does not reach back far enough, or belongs to another sequence of
-//! transactions, a snapshot begins a new era. The host decides which thread does this, and when.
+//! A host passes committed transactions through a queue that may drop transactions. Missing
+//! transactions are read from the log. If the log does not reach back far enough, or belongs to
+//! another sequence of transactions, a snapshot begins a new era. The host decides which thread
+//! does this, and when.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -138,7 +139,7 @@ impl<D: Disk> Recorder<D> {
         };
         while history.head() < upto {
             let caught = match self.read(history, upto) {
-                // Another attempt does not help, because later transactions follow a gap.
+                // Another attempt would not help, so the unreadable part is treated as a gap.
                 Err(FillError::Storage(error)) if error.is_damage() => {
                     tracing::warn!(err = %error, "the change history cannot read the rest of the log");
                     LogReading::Gap
@@ -170,7 +171,8 @@ impl<D: Disk> Recorder<D> {
             self.awaited = None;
             return Some(committed);
         }
-        // Under load, there is always a transaction that is not written yet.
+        // Under load, there is always a transaction that is not written yet, so only one is
+        // awaited.
         let awaited = *self.awaited.get_or_insert(committed);
         if end < awaited {
             return None;
@@ -215,8 +217,8 @@ impl<D: Disk> Recorder<D> {
     /// continues up to `upto`.
     ///
     /// An epoch without a transaction leaves only a snapshot of its beginning. The next leader's
-    /// snapshot has a lower number and replaces it. Both contain the same tree, because the
-    /// beginning of an epoch is recorded when it is committed.
+    /// snapshot has a lower zxid and replaces that snapshot. Both contain the same tree, because
+    /// the beginning of an epoch is recorded when it is committed.
     fn has_snapshot_of(&self, head: Zxid, upto: Zxid) -> Result<bool, StorageError> {
         let (disk, dirs) = (&*self.disk, &self.dirs);
         let snapshots = list_snapshots(disk, &dirs.snap)?.into_iter();

@@ -114,7 +114,7 @@ impl Site {
         log.commit().unwrap();
     }
 
-    /// Writes a snapshot of this transaction.
+    /// Writes a snapshot whose last transaction is `zxid`.
     fn snapshot(&self, zxid: i64) {
         let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
         let mut tree = Tree::new(settings);
@@ -156,8 +156,9 @@ fn record(zxid: Zxid) -> TxnRecord {
 
 const EPOCH_2: i64 = 0x2_0000_0000;
 
-/// Transaction 5 may never have been committed, and others that this member never received may have
-/// been. Its leader's snapshot shows this as long as it exists. The `seam` shows it permanently.
+/// Transaction 5 may never have been committed, and this member may lack committed transactions.
+/// Its leader's snapshot shows this as long as the snapshot exists. The `seam` shows it
+/// permanently.
 #[test]
 fn the_log_before_a_removed_snapshot_is_another_history() {
     let mut site = Site::new();
@@ -190,7 +191,7 @@ fn after_an_empty_epoch_the_log_continues_from_an_older_snapshot() {
     };
     site.catch_up(&mut history, next);
     assert_eq!(history.eras, [(EPOCH_2, vec![next])]);
-    // If epoch 2 contained a transaction, it would be missing here.
+    // Here epoch 2 contains a transaction, which the log lacks.
     let eras = vec![(EPOCH_2 + 1, Vec::new())];
     let mut history = Zxids { eras: eras.clone() };
     site.catch_up(&mut history, next);
@@ -247,7 +248,7 @@ fn the_log_is_read_as_far_as_it_is_committed_and_written() {
     let mut recorder = Site::new().recorder;
     let mut readable = |committed, end| recorder.readable(Zxid(committed), Zxid(end));
     assert_eq!(readable(5, 7), Some(Zxid(5)));
-    // Other members committed transactions earlier than this one wrote them.
+    // Other members committed transactions before this member wrote them.
     assert_eq!(readable(9, 7), None);
     assert_eq!(readable(12, 8), None);
     // The awaited transaction is written, although the other members have meanwhile committed more.

@@ -23,7 +23,7 @@ pub(super) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 /// the core on the log thread would reduce the throughput with many clients.
 pub(super) const LOG_GROUP_INLINE_MAX: usize = 16;
 
-/// Number of processors from which the core writes to clients even though other work waits for it.
+/// Number of processors up to which the core writes to clients even though other work waits for it.
 pub(super) const PROCESSORS_FEW: usize = 2;
 
 /// Maximum number of clients to which the core writes itself in one turn. For more clients, their

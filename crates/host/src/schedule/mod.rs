@@ -120,7 +120,7 @@ pub struct Schedule {
     singles: u32,
     /// Number of the next groups that the log thread must sync because a sync was slow.
     left_to_log_thread: u32,
-    /// Whether no thread or member waits for the log.
+    /// Whether the log may be synced late, because no thread or member waits for it.
     may_sync_late: bool,
     waiting: WaitingWork,
     /// Whether the thread that runs the core syncs the flushed group after this step.
@@ -199,8 +199,8 @@ impl Schedule {
     }
 
     /// Returns the thread that runs the core after a sync of this number of transactions. After a
-    /// small group, the log thread runs it, because it waits for the next group, which the core
-    /// prepares. After a large group, the log thread can write other groups meanwhile.
+    /// small group, the log thread runs the core, which prepares the group for which the log thread
+    /// would otherwise wait. After a large group, the log thread can write other groups meanwhile.
     pub fn runner_after_sync(txns: usize) -> Runner {
         if txns <= limits::LOG_GROUP_INLINE_MAX {
             Runner::LogThread
@@ -225,8 +225,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the thread that syncs the group that is flushed now. If that is the core's thread,
-    /// it calls [`Schedule::sync_due`] after the step, when the replies have been sent.
+    /// Returns the thread that syncs the group that is flushed now. If the core's thread syncs it,
+    /// that thread calls [`Schedule::sync_due`] after the step, when the replies have been sent.
     pub fn flush_group(&mut self, group: &WaitingGroup, now_ms: i64) -> Syncer {
         let syncer = self.syncer(group, now_ms);
         self.owes_sync = syncer == Syncer::CoreThread;
@@ -239,20 +239,21 @@ impl Schedule {
         std::mem::take(&mut self.owes_sync) && self.may_core_sync(&group())
     }
 
-    /// Returns whether the core may sync this group. Only on a standalone server: the core of a
-    /// member must answer the other members even if its disk is slow.
+    /// Returns whether the core may sync this group, which is possible only on a standalone server.
+    /// The core of a member must answer the other members even if its disk is slow.
     fn may_core_sync(&self, group: &WaitingGroup) -> bool {
         !self.settings.has_members && self.is_hand_over_useless(group)
     }
 
     /// Returns whether the visitor may sync this group. A visitor syncs outside the core, and only
-    /// if another thread continues the visitor's other work: tokio's driver, or packets of the
-    /// leader, may be waiting for that.
+    /// if another thread continues the visitor's other work, because tokio's driver or packets of
+    /// the leader may be waiting for that work.
     fn may_visitor_sync(&self, group: &WaitingGroup) -> bool {
         self.can_visitor_sync && self.settings.has_members && self.is_hand_over_useless(group)
     }
 
-    /// Returns whether handing over to the log thread would only cost a single writer wake-ups.
+    /// Returns whether handing the group to the log thread would be useless, because it would only
+    /// add wake-ups for which a single writer waits.
     fn is_hand_over_useless(&self, group: &WaitingGroup) -> bool {
         !group.follows_orders
             && self.settings.syncs_at_once
@@ -297,8 +298,9 @@ impl Schedule {
         }
     }
 
-    /// Returns the position of a member in a flush. `is_latest_requester` states whether it sent
-    /// the latest requests. A single writer at that member waits only for the commit.
+    /// Returns the position of a member in a flush. `is_latest_requester` states whether the member
+    /// sent the latest requests. Such a member is first, because a single writer there waits only
+    /// for the commit.
     pub fn flush_order_of_member(is_latest_requester: bool) -> FlushOrder {
         if is_latest_requester {
             FlushOrder::First
@@ -324,8 +326,8 @@ impl Schedule {
     }
 
     /// Begins a step of the replica. `answers_own` states whether a leader's next commit answers
-    /// the leader's own client. The reply is then sent before the packets to members, each of which
-    /// takes as long as the reply.
+    /// the leader's own client. A single writer then receives the reply before the members receive
+    /// their packets, each of which takes as long to send as the reply.
     pub fn begin_step(&mut self, answers_own: bool) {
         self.replies_first = answers_own && self.is_writer_alone();
     }
@@ -359,7 +361,7 @@ impl Schedule {
     }
 
     /// Ends a turn. Returns whether a flush must be executed now. The flush has no effect if
-    /// another one was executed since.
+    /// another flush was executed meanwhile.
     pub fn end_turn(&mut self) -> bool {
         self.can_visitor_sync = false;
         self.waiting.is_in_turn = false;

@@ -50,7 +50,7 @@ pub struct WrittenSnapshot {
     pub path: PathBuf,
     /// Time at which the snapshot began, ms.
     pub begun_ms: i64,
-    /// Report for the replica.
+    /// Report for the replica if a role requested the snapshot.
     pub input: Option<Input>,
 }
 
@@ -102,7 +102,8 @@ impl<D: Disk> StateSnapshot<D> {
         }))
     }
 
-    /// Returns the last transaction that the snapshot certainly contains, which is also its name.
+    /// Returns the last transaction that the snapshot certainly contains. The file is named after
+    /// it.
     pub fn zxid(&self) -> Zxid {
         self.snapshot.zxid()
     }
@@ -117,8 +118,8 @@ impl<D: Disk> StateSnapshot<D> {
         self.is_whole
     }
 
-    /// Reads about `bytes` bytes during a short hold of the tree, and writes them after it. If
-    /// everything is written, checks whether the log contains it.
+    /// Reads about `bytes` bytes while the tree is locked for reading, and writes them after the
+    /// lock is released. Once everything is written, checks whether the log on disk contains it.
     ///
     /// # Errors
     /// If the bytes cannot be written.
@@ -155,8 +156,8 @@ impl<D: Disk> StateSnapshot<D> {
         })
     }
 
-    /// Renames the file to its final name. Returns `None` if the tree has been replaced. Meanwhile,
-    /// the files must not be loaded or cut.
+    /// Renames the file to its final name. Returns `None` if the tree has been replaced. During
+    /// this call, the files must not be loaded or cut.
     ///
     /// # Errors
     /// If the file cannot be written, or other snapshots cannot be removed.

@@ -30,7 +30,7 @@ pub enum SnapshotReason {
     Due,
     /// A starting server needs its first snapshot. The tree does not change before it is written.
     First,
-    /// A learner needs the snapshot to continue, because it replaces the server's own log.
+    /// A learner cannot continue before this snapshot is written. It replaces the server's own log.
     Synchronised(Synchronised),
     /// An operator requested the snapshot. It is refused while the tree is not established.
     Operator,
@@ -62,12 +62,13 @@ impl<D: Disk> SnapshotWork<D> {
         &self.due
     }
 
-    /// Requests a snapshot of the tree at the time when its turn comes.
+    /// Queues a snapshot, which will contain the tree as it is when the snapshot begins.
     pub fn request_snapshot(&mut self, wanted: SnapshotReason) {
         self.waiting.push_back(wanted);
     }
 
-    /// Returns the snapshot that is being written or is next; `None` if the queue is empty.
+    /// Returns the reason for the snapshot that is being written or is next; `None` if the queue is
+    /// empty.
     pub fn next(&self) -> Option<SnapshotReason> {
         let writing = self.snapshot.as_ref().map(|(wanted, _)| *wanted);
         writing.or_else(|| self.waiting.front().copied())
@@ -78,8 +79,8 @@ impl<D: Disk> SnapshotWork<D> {
         self.snapshot.as_ref().map(|(_, snapshot)| snapshot)
     }
 
-    /// Returns whether the snapshot in progress is written, but must not get its name before the log
-    /// on disk contains everything that is in it.
+    /// Returns whether the snapshot in progress is completely written, but must not get its name
+    /// before the log on disk contains everything in the snapshot.
     pub fn waits_for_log(&self) -> bool {
         self.writing().is_some_and(StateSnapshot::is_whole)
     }
@@ -179,7 +180,7 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 /// written.
 #[derive(Debug, Default)]
 pub struct DueSnapshots {
-    /// Whether a snapshot waits or is being written.
+    /// Whether a due snapshot waits or is being written.
     is_under_way: bool,
     /// Whether a snapshot was due while the tree was not established.
     is_deferred: bool,
@@ -189,8 +190,8 @@ pub struct DueSnapshots {
 /// Duration below which a snapshot does not delay the next one, ms.
 const SHORT_MS: i64 = 100;
 
-/// Pause after a longer snapshot, as a multiple of its duration. At most a quarter of the time is
-/// spent on snapshots.
+/// Pause after a longer snapshot, as a multiple of its duration. Unless the pause reaches its
+/// maximum, at most a quarter of the time is spent on snapshots.
 const REST_FACTOR: i64 = 3;
 
 /// Maximum pause, ms. It is limited because the transactions logged meanwhile must be read at the
@@ -198,7 +199,8 @@ const REST_FACTOR: i64 = 3;
 const REST_MAX_MS: i64 = 60_000;
 
 impl DueSnapshots {
-    /// Returns whether a due snapshot begins. If not, it is checked again at the next trigger.
+    /// Returns whether a due snapshot may begin now, and records that it begins. If it may not, the
+    /// next trigger checks again.
     pub fn begin(&mut self, now_ms: i64) -> bool {
         if now_ms < self.rests_until_ms {
             tracing::debug!("skipping a snapshot because the last snapshot is large and recent");

@@ -12,7 +12,7 @@ pub(super) struct Axis {
     pub(super) unit: &'static str,
     pub(super) points: &'static [u32],
     pub(super) loads: &'static [AxisLoad],
-    /// Whether each load uses the contents that the previous one has created.
+    /// Whether the znodes of each load are kept for the next load.
     pub(super) is_kept: bool,
     /// Ensembles of both kinds of servers, if the points are ensembles.
     pub(super) ensembles: Option<fn(&GrowthArgs) -> BothKinds<'_>>,
@@ -29,8 +29,8 @@ pub(super) struct AxisStep {
 #[derive(Debug)]
 pub(super) struct AxisLoad {
     pub(super) at: fn(AxisStep) -> Load,
-    /// Unit by which the growth of the server process's memory is divided. Absent if memory is not
-    /// measured.
+    /// Kind of item by whose number the growth of the server process's memory is divided. `None` if
+    /// memory is not measured.
     pub(super) bytes_of: Option<&'static str>,
 }
 
@@ -42,7 +42,7 @@ const fn timed(at: fn(AxisStep) -> Load) -> AxisLoad {
     AxisLoad { at, bytes_of: None }
 }
 
-/// Returns a load that leaves data in memory.
+/// Returns a load for which time and memory are measured. Each `thing` stays in memory.
 const fn kept(thing: &'static str, at: fn(AxisStep) -> Load) -> AxisLoad {
     AxisLoad {
         at,
@@ -52,7 +52,7 @@ const fn kept(thing: &'static str, at: fn(AxisStep) -> Load) -> AxisLoad {
 
 /// Number of children per parent in the tree of znodes.
 const BREADTH: u32 = 1000;
-/// Number of sessions that watch.
+/// Number of sessions that share the watches.
 const WATCHERS: u32 = 100;
 
 /// All axes. Axes that measure memory come first, because freed memory is used again.
@@ -165,7 +165,8 @@ const OF_ENSEMBLES: &[AxisLoad] = &[
     timed(|_| Load::requests("set 1 x 1", Mix::Set, 1, 1)),
 ];
 
-/// A low number keeps the directory at its intended size.
+/// Number of sequential znodes to create. It is low, so that the parent keeps about its intended
+/// number of children.
 const SEQUENCES: u64 = 2_000;
 
 fn with_data(load: Load, bytes: u32) -> Load {
@@ -183,7 +184,7 @@ fn among(load: Load, znodes: u32) -> Load {
     }
 }
 
-/// Moves a load into the tree that was filled before.
+/// Makes a load use znodes of the tree that [`Mix::Fill`] has created.
 fn in_tree(load: Load, znodes: u32) -> Load {
     Load {
         breadth: Some(BREADTH),

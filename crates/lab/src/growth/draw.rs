@@ -108,7 +108,7 @@ fn points(curve: &Curve, figure: Figure, kind: usize) -> Vec<(f64, f64)> {
     points.filter(|(x, y)| *x > 0.0 && *y > 0.0).collect()
 }
 
-/// Returns the range from the least to the greatest value, with a margin.
+/// Returns the range from the least to the greatest value, with a margin. `None` without a value.
 fn range(curves: &[Drawn<'_>], of: fn((f64, f64)) -> f64) -> Option<Range<f64>> {
     let values = curves
         .iter()
@@ -123,7 +123,7 @@ fn range(curves: &[Drawn<'_>], of: fn((f64, f64)) -> f64) -> Option<Range<f64>> 
 
 const ROOM: f64 = 1.5;
 
-/// Factor by which a panel's range grows for each name at its top.
+/// Factor by which the vertical range of a panel grows for each curve name at its top.
 const ROOM_OF_A_NAME: f64 = 2.0;
 
 struct Panel<'a, 'b> {

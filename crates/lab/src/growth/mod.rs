@@ -16,15 +16,16 @@ use crate::error::{LabError, Result};
 pub(crate) use self::args::GrowthArgs;
 use self::axes::{AXES, Axis, AxisStep, BothKinds};
 
-/// Result of each kind of server, or the reason why it was not measured. `None` if the server does
-/// not exist.
+/// Result of each kind of server, or the reason why it was not measured. `None` if this kind of
+/// server is not measured at this point.
 type Sides = Vec<Option<Result<Side, MeasureError>>>;
 
 /// Results of one load along an axis.
 #[derive(Debug)]
 struct Curve {
     name: &'static str,
-    /// Unit to which the bytes of growth refer. Absent if memory is not measured.
+    /// Kind of item by whose number the growth of memory is divided. `None` if memory is not
+    /// measured.
     bytes_of: Option<&'static str>,
     points: Vec<Point>,
 }
@@ -34,7 +35,7 @@ struct Point {
     /// Position on the axis.
     at: u32,
     sides: Sides,
-    /// Number of items that have been added to the server's memory since before the first point.
+    /// Number of items that the load keeps in the server's memory. Used only if memory is measured.
     kept: u64,
 }
 
@@ -45,8 +46,8 @@ struct Growth {
     curves: Vec<Curve>,
 }
 
-/// Measures every requested axis, and prints the report. A failed measurement becomes a gap with a
-/// reason, and the others continue. The exit code is then 1.
+/// Measures every requested axis, and prints the report. A failed measurement does not stop the
+/// other measurements. The report then contains the reason, and the exit code is 1.
 pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
     let mut grown = Vec::new();
     for axis in chosen(args)? {
@@ -76,7 +77,8 @@ pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
     })
 }
 
-/// Returns the axes to measure. Axes of members require ensembles.
+/// Returns the axes to measure. An axis of ensembles is omitted unless the arguments contain
+/// ensembles of the first kind.
 fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
     let names: Vec<&str> = AXES.iter().map(|axis| axis.name).collect();
     let ends = args.upto.iter().chain(&args.versus_upto);
@@ -97,7 +99,7 @@ fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
     Ok(AXES.iter().filter(is_chosen).collect())
 }
 
-/// Returns the last point of an axis.
+/// Returns the last value of an axis, or `u32::MAX` if the arguments do not limit it.
 fn end(ends: &[(String, u32)], axis: &Axis) -> u32 {
     let end = ends.iter().rfind(|(name, _)| name == axis.name);
     end.map_or(u32::MAX, |(_, end)| *end)
@@ -135,7 +137,7 @@ fn grow(
     Growth { axis, curves }
 }
 
-/// Returns the number of items in memory under a load, if memory is measured.
+/// Returns the number of items that a load keeps in memory. Used only if memory is measured.
 fn kept_by(load: &Load) -> u64 {
     match load.mix {
         Mix::Fill { znodes, .. } => znodes.into(),
@@ -163,7 +165,8 @@ fn along(args: &GrowthArgs, axis: &'static Axis) -> Result<Growth> {
     Ok(grown)
 }
 
-/// Measures each kind of server separately. If one fails, the other continues.
+/// Measures a load on one kind of server. A failure does not stop the measurement of the other
+/// kind.
 fn one_side(
     args: &GrowthArgs,
     load: &Load,
@@ -181,7 +184,8 @@ fn one_side(
 
 fn clean(targets: &[Target], root: &str) {
     for target in targets {
-        // The failure of a server that ended under its load has already been reported.
+        // An error is only printed. If the server ended under its load, the report contains that
+        // failure.
         if let Err(error) = measure::clean(target, root) {
             let server = target.name();
             terminal::complain!(
@@ -229,7 +233,8 @@ enum Figure {
 }
 
 impl Figure {
-    /// Returns the figure, in microseconds or bytes.
+    /// Returns the figure of one kind of server, in microseconds or bytes per item. Returns `None`
+    /// if it was not measured.
     fn of(self, curve: &Curve, point: &Point, kind: usize) -> Option<f64> {
         let side = point.side(kind)?;
         let micros = |time: Duration| time.as_secs_f64() * 1e6;

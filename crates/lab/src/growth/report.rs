@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::args::GrowthArgs;
 use super::{Curve, Figure, Growth, Point};
 
-/// All results of a growth.
+/// All results of one run of `zoarium-lab growth`.
 pub(super) struct Report<'a> {
     pub(super) args: &'a GrowthArgs,
     pub(super) grown: &'a [Growth],
@@ -33,7 +33,7 @@ impl Report<'_> {
         names
     }
 
-    /// Returns the failures, one per line.
+    /// Returns one line of text for each failure.
     pub(super) fn complaints(&self) -> Vec<String> {
         let names = self.names();
         let mut complaints = Vec::new();
@@ -106,7 +106,7 @@ impl Curve {
         let bytes = self.bytes_of.map(|thing| format!("bytes per {thing}"));
         let mut columns = vec![unit.to_owned()];
         for (kind, name) in names.iter().enumerate() {
-            // The header of the first figure names the servers for the figures after it.
+            // Only the first column of each server contains the server's name.
             columns.push(format!("{name}: ops/s"));
             columns.extend(["p50", "p99", "CPU us"].map(str::to_owned));
             columns.extend(bytes.clone());

@@ -1,4 +1,4 @@
-//! Audit lines of requests, from their results.
+//! Creation of audit lines from requests and their results.
 
 use std::fmt::{self, Write};
 use std::net::IpAddr;
@@ -67,7 +67,8 @@ pub fn lines_of(
             };
         }
     };
-    // A refusal contains the path in the request, and a success the path of the znode.
+    // The line of a refused request contains the requested path. Other lines contain the path in
+    // the transaction.
     let path = if is_refused {
         path.as_ref()
     } else {
@@ -76,8 +77,8 @@ pub fn lines_of(
     lines.push(line(caller, operation, path, mode, acl, failed));
 }
 
-/// Returns the line for a request whose record cannot be decoded. Java decodes the record again for
-/// its line, so there is a line only if the operation's line does not need the record.
+/// Returns the line for a request whose record cannot be decoded; `None` if the operation's line
+/// contains data from the record. Java decodes the record again for such a line, and then fails.
 pub fn line_of_undecodable(caller: &Caller, op: OpCode) -> Option<Line> {
     let is_in_record = !matches!(op.change(), ZnodeChange::None | ZnodeChange::Reconfig);
     let operation = op.audited_as().filter(|_| !is_in_record)?;
@@ -120,7 +121,7 @@ fn failure_of_multi(caller: &Caller) -> Line {
     line(caller, operation, None, None, None, true)
 }
 
-/// Returns the lines for the end of a session, one for each of its ephemeral znodes. Source:
+/// Appends the lines for the end of a session, one for each of its ephemeral znodes. Source:
 /// DataTree.deleteNodes.
 pub fn lines_of_close(
     server_user: &str,
@@ -191,8 +192,8 @@ fn line(
     fields.ending(failed)
 }
 
-/// Returns whether the string is blank. Source: String.trim, which removes all characters up to the
-/// blank.
+/// Returns whether the string is blank. Source: String.trim, which removes all characters up to
+/// U+0020.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|letter| letter <= ' ')
 }
@@ -244,7 +245,7 @@ impl Write for Escaped<'_> {
     }
 }
 
-/// ACL in Java's format, without separators. Source: ZKUtil.aclToString.
+/// ACL in Java's format, without separators between the entries. Source: ZKUtil.aclToString.
 struct AclText<'a>(&'a [RequestAcl]);
 
 impl fmt::Display for AclText<'_> {

@@ -5,9 +5,9 @@
 //!     operation=create<TAB>znode=/a<TAB>znode_type=persistent<TAB>result=success                       (one line)
 //! ```
 //!
-//! [`AuditedRequest`] contains the data of a request that its line needs. [`lines_of`] creates the
-//! lines after the request was executed. [`AuditLog`] queues them. The writer of the file adds the
-//! date.
+//! [`AuditedRequest`] contains the data of a request that the audit line needs. [`lines_of`]
+//! creates the lines after the request was executed. [`AuditLog`] queues them. The writer of the
+//! file adds the date.
 //!
 //! Source: AuditHelper, AuditEvent, ZKAuditProvider, and the pattern of conf/logback.xml.
 

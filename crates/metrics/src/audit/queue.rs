@@ -46,8 +46,8 @@ impl AuditLog {
 
     /// Queues lines without waiting, because a wait would also block the tree, a connection, or all
     /// work of the core. If the queue is full, lines are lost and counted. With
-    /// `auditlog.neverBlock=false`, the queue always accepts the lines of requests in progress, and
-    /// further requests wait at their connections, in [`has_room`](Self::has_room).
+    /// `auditlog.neverBlock=false`, the queue has space for the lines of requests in progress,
+    /// because further requests wait at their connections, in [`has_room`](Self::has_room).
     pub fn write(&self, lines: impl IntoIterator<Item = Line>) {
         let wall_ms = (self.wall_ms)();
         for line in lines {
@@ -81,7 +81,7 @@ impl AuditLog {
     }
 
     /// Waits for lines. Called on the thread that writes the file. Returns all queued lines and the
-    /// number of lines lost so far. Returns an empty queue at the end.
+    /// number of lines lost so far. The lines are empty only after [`end`](Self::end).
     pub fn take(&self) -> (VecDeque<DatedLine>, u64) {
         self.queue.take()
     }
@@ -97,7 +97,7 @@ impl AuditLog {
 pub struct DatedLine {
     /// Time at which the line was queued, ms since 1970.
     pub wall_ms: i64,
-    /// Text of the line.
+    /// Level and text of the line.
     pub line: Line,
 }
 
@@ -118,7 +118,7 @@ struct Queue {
 struct QueueState {
     lines: VecDeque<DatedLine>,
     bytes: usize,
-    /// Number of lines that were dropped because the queue was full.
+    /// Number of lines that were dropped because the queue was full or closed.
     lost: u64,
     is_over: bool,
 }
@@ -143,7 +143,7 @@ impl Queue {
 
     fn push(&self, dated: DatedLine) {
         let mut state = self.state.lock();
-        // Lines that must be accepted are bounded by the number of requests in the pipeline.
+        // With `auditlog.neverBlock=false`, the requests in the pipeline bound the number of lines.
         let lines_max = if self.never_blocks {
             self.lines_max
         } else {
@@ -180,8 +180,8 @@ impl Queue {
         state.is_over || state.has_room(self.lines_max, QUEUE_BYTES_MAX / 2)
     }
 
-    /// Waits for lines. Returns all queued lines and the number of lines lost so far. Returns an
-    /// empty queue at the end.
+    /// Waits for lines. Returns all queued lines and the number of lines lost so far. The lines are
+    /// empty only after [`end`](Self::end).
     fn take(&self) -> (VecDeque<DatedLine>, u64) {
         let mut state = self.state.lock();
         self.arrived

@@ -8,7 +8,7 @@ use proto::request::{WriteRequest, flags};
 /// A request that is audited.
 #[derive(Debug, Clone)]
 pub enum AuditedRequest {
-    /// A separate operation.
+    /// A single operation, which is not part of a multi.
     One {
         /// Name of the operation in the line.
         operation: &'static str,
@@ -35,9 +35,9 @@ pub enum Modes {
 impl AuditedRequest {
     /// Returns the data that must be kept from a request, or `None` if the request is not audited.
     ///
-    /// Java decodes the request again for its line. If it cannot be decoded there, because the
-    /// flags specify no kind of znode or the ACL is missing, the line is omitted. Such requests
-    /// always fail.
+    /// Java decodes the request again for its line. It omits the line if this fails, because the
+    /// flags do not specify a kind of znode or because the ACL is missing. Such requests always
+    /// fail.
     pub fn of(request: &WriteRequest) -> Option<Self> {
         let operation = request.op().audited_as()?;
         let (mut kind, mut list) = (None, None);
@@ -59,8 +59,8 @@ impl AuditedRequest {
     }
 }
 
-/// Returns the kinds of the created znodes. As in Java, a znode that createTTL creates in a multi
-/// has no kind in its line.
+/// Returns the kinds of the created znodes. As in Java, the line of a znode that createTTL creates
+/// in a multi does not contain the kind.
 fn modes(writes: &[WriteRequest]) -> Modes {
     let mut known = Vec::new();
     for write in writes {
@@ -79,7 +79,8 @@ fn modes(writes: &[WriteRequest]) -> Modes {
 }
 
 impl Modes {
-    /// Returns the kind of a znode, given its final path. A sequential znode has no kind.
+    /// Returns the kind of a znode, given its final path; `None` for a sequential znode, because
+    /// its final path differs from the requested path.
     pub(super) fn of(&self, path: &str) -> Option<&'static str> {
         match self {
             Self::Known(known) => {

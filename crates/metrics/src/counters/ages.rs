@@ -1,4 +1,4 @@
-//! Ages of transactions at the stages of the ensemble.
+//! Ages of transactions at the stages of their replication.
 //!
 //! An age begins at the leader's timestamp, so it depends on the wall clocks of two machines.
 //! Negative ages are meaningless and are ignored. Source: Request.logLatency,
@@ -11,8 +11,8 @@ use proto::{Sid, Zxid};
 use super::values::{Values, age};
 use crate::table::rows::Metrics;
 
-/// Ages that were collected in one turn of the core, and the timestamps of transactions on their
-/// way to the disk.
+/// Ages that were collected in one turn of the core, and the timestamps of transactions that are
+/// not on disk yet.
 #[derive(Debug, Default)]
 pub struct Ages {
     /// Wall-clock time, read once per turn.
@@ -45,7 +45,8 @@ impl Ages {
     }
 
     /// Records that the log is on disk up to `upto`, which this server acknowledges. Returns the
-    /// last of these positions that is a multiple of `sampled`, and the transaction's timestamp.
+    /// last sampled position (see [`is_sampled`]) that was not on disk before, with the
+    /// transaction's timestamp.
     pub fn synced(&mut self, upto: Zxid, sampled: i64) -> Option<(Zxid, i64)> {
         let end = self.unsynced.partition_point(|(zxid, _)| *zxid <= upto);
         let mut sample = None;
@@ -70,7 +71,7 @@ impl Ages {
         self.committed.record_age(stamp_ms, self.now_ms);
     }
 
-    /// Ends the turn of a leader.
+    /// Transfers the ages to the metrics at the end of a leader's turn.
     pub fn of_leader(&mut self, metrics: &Metrics) {
         let hand_over = [
             (&mut self.synced, &metrics.proposal_ack_creation_latency),
@@ -84,7 +85,7 @@ impl Ages {
         }
     }
 
-    /// Ends the turn of a learner.
+    /// Transfers the ages to the metrics at the end of a learner's turn.
     pub fn of_learner(&mut self, metrics: &Metrics) {
         let hand_over = [
             (&mut self.proposed, &metrics.proposal_latency),

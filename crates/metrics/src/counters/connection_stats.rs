@@ -15,7 +15,7 @@ pub struct ConnectionStats {
     established_ms: i64,
     received: AtomicU64,
     sent: AtomicU64,
-    /// Number of the last operation, or [`NO_OPERATION`] before the first reply.
+    /// Code of the last answered operation, or [`NO_OPERATION`].
     last_op: AtomicI32,
     last_cxid: AtomicI64,
     last_zxid: AtomicI64,
@@ -32,7 +32,7 @@ pub struct ConnectionStats {
     throttled: AtomicU64,
 }
 
-/// Number that belongs to no operation.
+/// Code in place of an operation, shown as `NA`.
 const NO_OPERATION: i32 = i32::MIN;
 
 /// Values of [`ConnectionStats`] at one time.
@@ -47,9 +47,9 @@ pub struct ConnectionFigures {
     /// Short name of the last answered operation. It is `NA` before the first answer, and after a
     /// request that was refused before its execution.
     pub last_op: &'static str,
-    /// Xid of the client's last request; -1 without a request since the last reset.
+    /// Xid of the client's last answered request; 0 before the first one, and -1 after a reset.
     pub last_cxid: i64,
-    /// Zxid of the last reply.
+    /// Zxid of the last reply; 0 before the first one, and -1 after a reset.
     pub last_zxid: Zxid,
     /// Time of the last reply, on a monotonic clock, ms.
     pub last_response_ms: u64,
@@ -133,8 +133,8 @@ impl ConnectionStats {
     }
 
     /// Records the reply to a request that arrived at `received_ms` and was answered at
-    /// `answered_ms` by the monotonic clock. Reserved xids (such as pings) do not change the last
-    /// cxid, which shows the client's last real request. Without an operation, `NA` is shown.
+    /// `answered_ms` by the monotonic clock. Reserved xids (such as the xid of pings) do not change
+    /// the last cxid. If `op` is `None`, `NA` is shown as the last operation.
     pub fn answered(
         &self,
         xid: Xid,

@@ -1,5 +1,5 @@
-//! Counters and measurements. Code that records does not wait, because each thread has its own
-//! shard.
+//! Counters and measurements. Threads rarely wait for each other, because they record in different
+//! shards.
 
 pub(crate) mod ages;
 pub(crate) mod connection_stats;

@@ -48,8 +48,8 @@ const STAT_BYTES: usize = 68;
 const LEN_BYTES: usize = 4;
 
 impl Namespaces {
-    /// Records the reply `body` of a read if its kind is counted: path, data or names of children,
-    /// and stat. Source: DataTree.updateReadStat.
+    /// Records the bytes of a read if its operation is counted: the path, the data or children's
+    /// names in the reply `body`, and the stat. Source: DataTree.updateReadStat.
     pub(crate) fn read(&mut self, request: &ReadRequest, body: &[u8]) {
         let without_stat = body.len().saturating_sub(STAT_BYTES);
         let content = match request.op().namespace_bytes() {
@@ -64,7 +64,8 @@ impl Namespaces {
         }
     }
 
-    /// Records the changes of a transaction: path and data. Source: DataTree.updateWriteStat.
+    /// Records the bytes of each change in a transaction: path and data. Source:
+    /// DataTree.updateWriteStat.
     pub(crate) fn write(&mut self, txn: &Txn) {
         let fields = txn.fields();
         fields.parts.iter().for_each(|part| self.write(part));
@@ -110,7 +111,8 @@ pub(crate) fn namespace(path: &str) -> Option<&str> {
     names.split('/').next()
 }
 
-/// Returns the total number of bytes in the names of a list that is encoded in `list_bytes`.
+/// Returns the total length of the names in a list, which is encoded in the first `list_bytes`
+/// bytes of `body`.
 fn bytes_of_names(body: &[u8], list_bytes: usize) -> usize {
     let count = body.first_chunk().copied().map(u32::from_be_bytes);
     let lengths = (count.unwrap_or_default() as usize).saturating_mul(LEN_BYTES);

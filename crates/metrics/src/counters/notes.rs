@@ -1,4 +1,4 @@
-//! Methods that update several metrics or select one of several.
+//! Methods that update several metrics, or select the metric to update.
 
 use std::time::Duration;
 
@@ -118,8 +118,9 @@ impl Metrics {
         }
     }
 
-    /// Records requests that are about to be prepared at `now_ms`: each request's arrival time, and
-    /// the number of messages after the requests in the queue. Source: PrepRequestProcessor.run.
+    /// Records requests that are about to be prepared at `now_ms`. `since_ms` contains their
+    /// arrival times, and `behind` is the number of messages after them in the queue. Source:
+    /// PrepRequestProcessor.run.
     pub fn preparing(&self, now_ms: u64, since_ms: impl Iterator<Item = u64>, behind: usize) {
         let mut waited = Values::default();
         since_ms.for_each(|since_ms| waited.record(now_ms.saturating_sub(since_ms)));
@@ -140,7 +141,7 @@ impl Metrics {
         }
     }
 
-    /// Records that `request` became `txn`. Counts refusals caused by a quota.
+    /// Counts the refusals caused by a quota in `txn`, the transaction of `request`, per namespace.
     pub fn note_txn(&self, request: &WriteRequest, txn: &Txn) {
         match (request, txn) {
             // Either all parts are errors or none of them is.
@@ -192,7 +193,7 @@ pub struct DatabaseLoad {
 /// Groups of transactions in the log, until their common fsync. Source: SyncRequestProcessor.
 #[derive(Debug, Default)]
 pub struct LogTimes {
-    /// Start of the wait and number of transactions of each group.
+    /// Start of the wait (ms) and number of transactions of each group.
     groups: Vec<(u64, u64)>,
 }
 

@@ -1,8 +1,8 @@
 //! Summaries with a distribution of their values.
 //!
 //! Values are counted in buckets: one per value below 64, then 32 per doubling. A percentile is
-//! therefore exact below 64 ms and within 3 % above. Java keeps a sample of 4096 values instead.
-//! This implementation counts all values at the cost of one addition.
+//! therefore exact below 64 and deviates by at most 3 % above. Java keeps a sample of 4096 values
+//! instead. This implementation counts all values at the cost of one addition.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,8 @@ const EXACT: usize = 1 << EXACT_BITS;
 const PER_DOUBLING_BITS: u32 = 5;
 const PER_DOUBLING: usize = 1 << PER_DOUBLING_BITS;
 
-/// Number of bits in the largest distinguished value. Values from 2^24 ms (four and a half hours)
-/// on share the last bucket.
+/// Number of bits in the largest value with a separate bucket. Values from 2^24 on (more than four
+/// hours, in ms) are counted in the last bucket.
 const VALUE_BITS: u32 = 24;
 const BUCKETS: usize = EXACT + (VALUE_BITS - EXACT_BITS) as usize * PER_DOUBLING;
 
@@ -76,8 +76,9 @@ impl Distribution {
         }
     }
 
-    /// Returns the number of values that do not exceed each of these increasing bounds. The result
-    /// is exact below 64. Above, all values in a bucket count as the value in its middle.
+    /// Returns, for each of these increasing bounds, the number of values that do not exceed the
+    /// bound. The result is exact below 64. Above, all values in a bucket count as the value in its
+    /// middle.
     pub fn up_to(&self, bounds: &[u64]) -> Vec<u64> {
         let mut counts = vec![0; bounds.len()];
         for (bucket, count) in self
@@ -118,8 +119,8 @@ impl Distribution {
     }
 }
 
-/// A shard in use. It takes 5 KiB, so it is allocated when its first value is recorded. The buckets
-/// also serve as the count.
+/// A shard in use. It takes 5 KiB, so it is allocated when its first value is recorded. The count
+/// is the sum of the buckets.
 #[derive(Debug)]
 struct Cell {
     total: Total,

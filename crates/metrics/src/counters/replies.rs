@@ -7,9 +7,9 @@ use super::namespaces::Namespaces;
 use super::summary::Sizes;
 use super::values::Values;
 
-/// Counters of one batch: replies to a batch of a connection, or events of a group of transactions.
-/// Recording does not touch shared memory, so a reply in a large batch costs a few nanoseconds.
-/// [`super::ServerStats::replied`] transfers the batch.
+/// Counters of one batch: the replies to several requests of one connection, or the replies and
+/// events for a group of transactions. Recording does not touch shared memory, so a reply in a
+/// large batch costs a few nanoseconds. [`super::ServerStats::replied`] transfers the batch.
 ///
 /// [`Self::read`] or [`Self::update`] records the latency of a reply, and [`Self::reply`] its
 /// bytes.
@@ -21,22 +21,23 @@ pub struct Replies {
     pub(crate) sizes: Option<Sizes>,
     pub(crate) reads: Values,
     pub(crate) updates: Values,
-    /// Times from the timestamps of transactions to their changes on this server, ms.
+    /// Times from the leader's timestamp of a transaction until its application on this server, ms.
     pub(crate) propagation: Values,
-    /// Times from requests to the answers to their transactions, ms.
+    /// Times from the arrival of a request with a transaction to the answer, ms
+    /// (`write_commitproc_time_ms`).
     pub(crate) committed: Values,
-    /// Numbers of requests that waited for an answered write on their connection. Zeros are not
-    /// recorded.
+    /// For each answered write, the number of requests of the same connection that waited for the
+    /// write. Zeros are not recorded.
     pub(crate) waiting: Values,
     pub(crate) read_from: Namespaces,
-    /// Number of replies that Java would look up in its cache of encoded replies.
+    /// Number of replies to getData. Java would look them up in its cache of encoded replies.
     pub(crate) data_replies: u64,
     pub(crate) children_replies: u64,
     pub(crate) written_to: Namespaces,
 }
 
 impl Replies {
-    /// Returns the number of answered reads.
+    /// Returns the number of answered requests without a transaction.
     pub fn reads(&self) -> u64 {
         self.reads.counts().map(|(_, times)| times).sum()
     }
@@ -51,7 +52,8 @@ impl Replies {
         self.updates.record(latency_ms);
     }
 
-    /// Records the reply `body` of an answered read.
+    /// Records the bytes of a read and of its reply `body` for the read's namespace, and counts
+    /// replies that Java would cache.
     pub fn read_from(&mut self, request: &ReadRequest, body: &[u8]) {
         match request {
             ReadRequest::GetData(_) => self.data_replies += 1,
@@ -68,8 +70,9 @@ impl Replies {
         self.written_to.write(&record.txn);
     }
 
-    /// Records the answer to a transaction with its latency, and the number of requests on its
-    /// connection that wait for it. Source: CommitProcessor.processWrite.
+    /// Records the answer to a request with a transaction. `waited_ms` is the time since the
+    /// request arrived, and `waiting` is the number of later requests on the connection that wait
+    /// for the answer. Source: CommitProcessor.processWrite.
     pub fn committed(&mut self, waited_ms: u64, waiting: u64) {
         self.committed.record(waited_ms);
         if waiting > 0 {

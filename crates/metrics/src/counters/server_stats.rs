@@ -10,8 +10,8 @@ use crate::table::rows::Metrics;
 
 /// Counters of a serving server. Source: ServerStats.
 ///
-/// The latency of requests is not stored here. Every request is recorded in `readlatency` or
-/// `updatelatency` of [`Metrics`], and both are reset together.
+/// The latency of requests is not stored here but in `readlatency` and `updatelatency` of
+/// [`Metrics`], which [`Self::reset`] also resets.
 #[derive(Debug)]
 pub struct ServerStats {
     metrics: Arc<Metrics>,
@@ -76,12 +76,12 @@ impl ServerStats {
         self.packets_sent.add(n);
     }
 
-    /// Records the reply to a request without a transaction.
+    /// Records the latency of the reply to a request without a transaction.
     pub fn read_answered(&self, latency_ms: u64) {
         self.metrics.readlatency.record(latency_ms);
     }
 
-    /// Records the reply to a request with a transaction.
+    /// Records the latency of the reply to a request with a transaction.
     pub fn update_answered(&self, latency_ms: u64) {
         self.metrics.updatelatency.record(latency_ms);
     }
@@ -91,7 +91,8 @@ impl ServerStats {
         self.response_sizes.record(bytes);
     }
 
-    /// Records the batch `replies`: packets, latencies, sizes and, in [`Metrics`], bytes.
+    /// Records a batch. The number of packets and the sizes are recorded here, all other values in
+    /// [`Metrics`].
     pub fn replied(&self, replies: &Replies) {
         let metrics = &self.metrics;
         for (latency_ms, times) in replies.reads.counts() {
@@ -173,7 +174,8 @@ impl ServerStats {
     }
 
     /// Resets the counters when a role starts to serve at `now_ms` by the monotonic clock. Java
-    /// creates a new server with new counters for each role. The values in [`Metrics`] continue.
+    /// creates a new server with new counters for each role. The values in [`Metrics`] are not
+    /// reset.
     pub fn begin(&self, now_ms: u64) {
         self.started_ms.store(now_ms, Ordering::Relaxed);
         self.packets_received.reset();
@@ -191,7 +193,7 @@ impl ServerStats {
     }
 
     /// Resets packets, latency, sizes and all of [`Metrics`], like `srst`. Failed authentications,
-    /// connections without certificates and the uptime are not reset.
+    /// connections without certificates, slow fsyncs and the uptime are not reset.
     pub fn reset(&self) {
         self.packets_received.reset();
         self.packets_sent.reset();

@@ -1,7 +1,8 @@
 //! Cells with many writing threads and few readers.
 //!
-//! Every metric of a request uses about one cache line per processor. A thread writes to one of
-//! them, and a reader adds them up. Threads never wait for each other.
+//! A metric has about one shard per processor, each in separate cache lines. A thread writes to one
+//! shard, and a reader adds up all shards. Threads with different shards do not wait for each
+//! other.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -16,7 +17,7 @@ const SHARDS_MAX: usize = 16;
 pub(crate) struct Shards<T>(Box<[CachePadded<T>]>);
 
 impl<T: Default> Shards<T> {
-    /// Creates at least `wanted` shards, within bounds.
+    /// Creates at least `wanted` shards, but not more than [`SHARDS_MAX`].
     pub(crate) fn new(wanted: usize) -> Self {
         let shards = wanted.clamp(1, SHARDS_MAX).next_power_of_two();
         Self((0..shards).map(|_| CachePadded::default()).collect())

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use super::shards::Shards;
 use crate::table::text::Decimal;
 
-/// Number of powers of two by which values are counted. It suffices for a median within a factor of
-/// two. Larger values share the last slot.
+/// Number of slots of the distribution, one per power of two. A median is thus correct within a
+/// factor of two. Values from 2^30 on share the last slot.
 const POWERS: usize = 32;
 
-/// Returns the slot of a value. Values from `2^(n-1)` up to `2^n` have the slot `n`.
+/// Returns the slot of a value. Values from `2^(n-1)` to `2^n - 1` have the slot `n`, if it exists.
 fn power_of(value: u64) -> usize {
     let bits = u64::BITS - value.leading_zeros();
     usize::try_from(bits).map_or(POWERS - 1, |bits| bits.min(POWERS - 1))
@@ -24,7 +24,7 @@ pub struct Moments {
     pub sum: u64,
     min: u64,
     max: u64,
-    /// Number of values by their power of two. Empty if the distribution is stored elsewhere.
+    /// Number of values per slot. All are 0 if the distribution is stored elsewhere.
     powers: [u64; POWERS],
 }
 
@@ -75,8 +75,8 @@ impl Moments {
         None
     }
 
-    /// Returns the number of values that do not exceed each of these increasing bounds. All values
-    /// between two powers of two count as the value in their middle.
+    /// Returns, for each of these increasing bounds, the number of values that do not exceed the
+    /// bound. All values between two powers of two count as the value in their middle.
     pub fn up_to(&self, bounds: &[u64]) -> Vec<u64> {
         let mut counts = vec![0; bounds.len()];
         for (power, count) in self.powers.iter().enumerate() {
@@ -130,7 +130,7 @@ struct AtomicMoments {
 
 impl AtomicMoments {
     fn record(&self, value: u64, times: u64) {
-        // The sum of the slots is the count.
+        // The count is not stored, because it is the sum of the slots.
         if let Some(power) = self.powers.get(power_of(value)) {
             power.fetch_add(times, Ordering::Relaxed);
         }
@@ -155,7 +155,7 @@ impl AtomicMoments {
     }
 }
 
-/// [`Moments`] without the count.
+/// [`Moments`] without the count and the distribution.
 #[derive(Debug, Default)]
 pub(crate) struct Total {
     sum: AtomicU64,
@@ -257,7 +257,7 @@ impl Summary {
     }
 }
 
-/// Sizes of several packets.
+/// Last, smallest and largest size of several packets, bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub(crate) last: u32,

@@ -1,8 +1,8 @@
-//! Small values, counted in batches.
+//! Values of a summary, collected in batches.
 
 use super::percentiles::Percentiles;
 
-/// Limit below which values are counted in place, ms. Longer times are rare.
+/// Limit below which each value has a counter. Other values are rare and are listed one by one.
 const SMALL: usize = 16;
 
 /// Values of a summary that are usually small: times in ms, or counts.
@@ -40,7 +40,8 @@ impl Values {
         self.large.clear();
     }
 
-    /// Returns each value with its number of occurrences.
+    /// Returns each value with its number of occurrences. Equal large values are returned
+    /// separately.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let small = (0..)
             .zip(&self.small)
@@ -50,7 +51,7 @@ impl Values {
     }
 }
 
-/// Returns the age in ms of a timestamp, unless it is in the future.
+/// Returns the age of a timestamp in ms, or `None` if the timestamp is in the future.
 pub(crate) fn age(stamp_ms: i64, now_ms: i64) -> Option<u64> {
     u64::try_from(now_ms.saturating_sub(stamp_ms)).ok()
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The answers have the same bytes as Apache ZooKeeper's, because scripts and monitoring parse
-//! them. This module uses no sockets. It reads the server's state through [`View`].
+//! them. This module does not use sockets. It reads the server's state through [`View`].
 
 mod figures;
 mod listings;
@@ -32,7 +32,7 @@ pub fn refusal(word: Word) -> String {
 }
 
 /// Returns the answer to an allowed word. `argument` contains the [`Word::argument_bytes`] after
-/// the word. If it is too short, the answer is empty, as after a lost connection.
+/// the word. If the argument of `stmk` has a different length, the answer is empty.
 pub fn answer(word: Word, argument: &[u8], view: &dyn View) -> String {
     let mut out = String::new();
     // Only an implementation of `Display` could fail here, and none does.
@@ -55,7 +55,7 @@ fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) 
         (Word::TelnetClose, _) => Ok(()),
 
         (Word::Isro, None) => out.write_str("null"),
-        // This is the only answer without a line end. Source: DigestCommand.
+        // Other words answer with this text and a line end. Source: DigestCommand.
         (Word::Hash, None) => out.write_str(NOT_SERVING),
         (_, None) => writeln!(out, "{NOT_SERVING}"),
 

@@ -47,8 +47,8 @@ words! {
 }
 
 impl Word {
-    /// Returns the word in the first four bytes of a connection, or `None` if the bytes are a
-    /// length.
+    /// Returns the word in the first four bytes of a connection, or `None` if the bytes are not a
+    /// word but, for example, the length of a frame.
     pub fn recognise(bytes: [u8; 4]) -> Option<Self> {
         Self::ALL.iter().copied().find(|word| word.bytes() == bytes)
     }
@@ -68,7 +68,8 @@ impl Word {
         matches!(self, Cons | Dump | Stat | Wchc | Wchp)
     }
 
-    /// Returns the number of bytes to read after the word: the new trace mask of `stmk`.
+    /// Returns the number of bytes to read after the word, which is 0 except for the new trace mask
+    /// of `stmk`.
     pub fn argument_bytes(self) -> usize {
         if self == Self::Stmk {
             size_of::<i64>()
@@ -85,7 +86,8 @@ pub struct Whitelist(u32);
 impl Whitelist {
     /// Creates the whitelist from `4lw.commands.whitelist`, a comma-separated list of words or `*`,
     /// and from `readonlymode.enabled`. Unknown words are ignored. `srvr` is always enabled,
-    /// because zkServer.sh uses it. `isro` is enabled if clients can search for read-only servers.
+    /// because zkServer.sh uses it. `isro` is enabled with the read-only mode, because clients
+    /// search for read-only servers with it.
     pub fn new(list: Option<&str>, read_only_enabled: bool) -> Self {
         let mut allowed = Self(0);
         allowed.allow(Word::Srvr);

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-/// Function that applies levels to the log, or returns their fault.
+/// Function that applies levels to the log, or returns the reason why they are invalid.
 pub type Apply = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
-/// Maximum length of the levels, bytes.
+/// Maximum length of a list of levels, bytes.
 pub const LEVELS_BYTES_MAX: usize = 4 << 10;
 
 /// Current levels, and the function that changes them.
@@ -66,8 +66,8 @@ impl LogLevels {
     /// Changes the levels. The caller logs the change.
     ///
     /// # Errors
-    /// If the levels are invalid, or if the log was not initialised. The levels then stay
-    /// unchanged.
+    /// If the new levels are invalid or too long, or if [`begin`](Self::begin) was not called. The
+    /// current levels then stay unchanged.
     pub fn change(&self, levels: &str) -> Result<(), LevelsError> {
         let apply = self.apply.get().ok_or(LevelsError::Fixed)?;
         let levels = levels.trim();

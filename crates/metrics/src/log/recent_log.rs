@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 /// Maximum number of lines to keep.
 const LINES_MAX: usize = 1000;
 
-/// Maximum number of bytes to keep of a line.
+/// Length at which a line is truncated, bytes.
 const LINE_BYTES_MAX: usize = 2 << 10;
 
 /// Buffer of the newest lines. Each write should consist of whole lines.

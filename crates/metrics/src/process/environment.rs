@@ -86,7 +86,8 @@ impl User {
             })
     }
 
-    /// Finds the entry for a user id: `name:password:uid:gid:comment:home:shell`.
+    /// Finds the entry for a user id. An entry has the form
+    /// `name:password:uid:gid:comment:home:shell`.
     fn find(database: &str, uid: &str) -> Option<Self> {
         database.lines().find_map(|line| {
             let mut fields = line.split(':');

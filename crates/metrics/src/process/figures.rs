@@ -26,7 +26,7 @@ impl Descriptors {
     }
 }
 
-/// Returns the soft limit in a row of `/proc/self/limits`.
+/// Returns the soft limit in the row `name` of `/proc/self/limits`. `i64::MAX` means unlimited.
 fn soft_limit(limits: &str, name: &str) -> Option<i64> {
     let row = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match row.split_whitespace().next()? {
@@ -42,7 +42,7 @@ pub struct Memory {
     pub free: u64,
     /// Total memory of the machine.
     pub max: u64,
-    /// Memory of this process.
+    /// Resident memory of this process.
     pub total: u64,
 }
 
@@ -74,16 +74,16 @@ pub struct ProcessFigures {
 /// of the kernel's tick rate.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Family of metrics: its name, its kind, and the suffix of its name for each value.
+/// Family of metrics: its name, its kind, and its values, each with a suffix of the name.
 type Family = (&'static str, &'static str, Vec<(&'static str, f64)>);
 
 impl ProcessFigures {
-    /// Returns the current values of this process. Unknown values are 0.
+    /// Returns the current values of this process. Unknown values are 0, but -1 for descriptors.
     pub fn of_this_process() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let machine = fs::read_to_string("/proc/stat").unwrap_or_default();
-        // The name before these fields may contain any character.
+        // The process name before these fields may contain any character, including `)`.
         let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
         let ticks = |place: usize| -> f64 {
             let field = fields.split(' ').nth(place);
@@ -103,8 +103,8 @@ impl ProcessFigures {
         }
     }
 
-    /// Returns the values as families. If a JVM metric that dashboards use has an equivalent in
-    /// this process, it is included. The memory of the process replaces the heap.
+    /// Returns the values as families. They include the JVM metrics that dashboards use and that
+    /// have an equivalent in this process. The memory of the process replaces the heap.
     pub fn families(&self) -> Vec<Family> {
         let one = |name, kind, value| (name, kind, vec![("", value)]);
         let heap = |name, value| (name, "gauge", vec![("{area=\"heap\",}", value)]);
@@ -128,7 +128,7 @@ impl ProcessFigures {
     }
 }
 
-/// Indexes of fields in `/proc/<pid>/stat` after the name.
+/// Indexes of fields in `/proc/<pid>/stat`, counted from the field after the process name.
 const UTIME: usize = 11;
 const STIME: usize = 12;
 const STARTED: usize = 19;

@@ -52,7 +52,7 @@ struct SlowestRequests {
     count: u64,
     /// Requests whose log lines are pending.
     due: Vec<SlowRequest>,
-    /// Number of requests without a log line.
+    /// Number of requests that were not logged since the last [`SlowRequests::write`].
     left_out: u64,
     second: i64,
     lines: u32,
@@ -141,7 +141,8 @@ impl SlowRequests {
         }
     }
 
-    /// Returns the requests, newest first, and their total number.
+    /// Returns the newest slow requests, newest first, and the total number of slow requests so
+    /// far.
     pub fn newest(&self) -> (Vec<SlowRequest>, u64) {
         let slowest = self.slowest.lock();
         (slowest.newest.iter().cloned().collect(), slowest.count)

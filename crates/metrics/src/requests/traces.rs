@@ -187,12 +187,13 @@ impl Traces {
                 open.applied = Some(trace);
                 open_traces.take_finished_of_open();
             }
-            // The write was not logged, or was replaced by a newer one.
+            // The write was not logged, or its entry was replaced by the entry of a newer write.
             None => open_traces.finish(trace),
         }
     }
 
-    /// Returns the traces that were finished since the last call, and the number of dropped ones.
+    /// Returns the traces that were finished since the last call, and the number of traces dropped
+    /// since then.
     pub fn take_finished(&self) -> (Vec<WriteTrace>, u64) {
         let mut open_traces = self.open_traces.lock();
         (

@@ -21,7 +21,8 @@ pub struct RoleCell {
     times: Mutex<Times>,
 }
 
-/// Start times of measurements on a monotonic clock, ms. `None` while no measurement is running.
+/// Start times of measurements on a monotonic clock, ms. `None` while the measurement is not
+/// running.
 #[derive(Debug, Default)]
 struct Times {
     /// Start of the time without service.
@@ -67,8 +68,8 @@ impl RoleCell {
         self.view.read().clone()
     }
 
-    /// Changes the role or a part of it, at `now_ms` by the monotonic clock. Use it for changes of
-    /// roles and learners but not for every proposal, because a change copies the view while a
+    /// Applies `change` to the current view at `now_ms` by the monotonic clock. Use this for
+    /// changes of roles and learners but not for every proposal, because the view is copied if a
     /// reader holds it.
     pub fn update(&self, now_ms: u64, change: impl FnOnce(&mut RoleView)) {
         let mut current = self.view.write();
@@ -77,12 +78,12 @@ impl RoleCell {
         change(view);
         let (mode, is_live) = (view.mode, view.zab == ZabState::Broadcast);
         drop(current);
-        self.measure(mode, was_looking, (was_live, is_live), now_ms);
+        self.measure(mode, was_looking, was_live, is_live, now_ms);
     }
 
     /// Records durations after a change of the role. Source: QuorumPeer.run, setZabState,
     /// Follower.followLeader, Observer.observeLeader.
-    fn measure(&self, mode: Mode, was_looking: bool, live: (bool, bool), now_ms: u64) {
+    fn measure(&self, mode: Mode, was_looking: bool, was_live: bool, is_live: bool, now_ms: u64) {
         let metrics = &self.metrics;
         let mut times = self.times.lock();
         if mode.is_looking() && !was_looking {
@@ -90,7 +91,7 @@ impl RoleCell {
             times.unavailable.get_or_insert(now_ms);
         }
         let is_learner = matches!(mode, Mode::Follower { .. } | Mode::Observer { .. });
-        match live {
+        match (was_live, is_live) {
             (_, false) if is_learner => {
                 times.learning.get_or_insert(now_ms);
             }
@@ -122,7 +123,7 @@ impl RoleCell {
         self.pending_syncs.store(0, Ordering::Relaxed);
     }
 
-    /// Records a proposed record. `bytes` includes header, transaction and digest.
+    /// Records the size of a proposal, including its header, transaction and digest.
     pub fn proposed(&self, bytes: u32) {
         self.proposal_sizes.record(bytes);
     }

@@ -6,7 +6,7 @@
 //!
 //! The server's decisions do not depend on the role in this module. [`RoleView`] contains data that
 //! changes with the role or with a learner. Data that changes with every proposal is stored
-//! separately and needs no lock.
+//! separately, without a lock.
 //!
 //! Source: QuorumPeer, Leader, QuorumZooKeeperServer, ObserverZooKeeperServer.
 

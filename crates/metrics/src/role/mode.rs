@@ -1,4 +1,4 @@
-//! Names of roles and of their progress.
+//! Roles, phases of the protocol and synchronisation methods, with their names.
 
 use proto::Sid;
 
@@ -17,7 +17,7 @@ pub enum Mode {
         /// Number of synchronised observers; `None` unless this server has an `observerMasterPort`.
         synced_observers: Option<u64>,
     },
-    /// The server learns without a vote.
+    /// The server receives committed transactions but does not vote.
     Observer {
         /// Id of the server to which the observer is connected: the leader, or a follower that
         /// serves observers.
@@ -25,9 +25,9 @@ pub enum Mode {
     },
     /// The server orders the writes of the ensemble.
     Leader {
-        /// Time at which its epoch started to accept writes, on a monotonic clock, ms.
+        /// Time at which the leader started to accept writes, on a monotonic clock, ms.
         since_ms: u64,
-        /// Connected learners.
+        /// Numbers of the leader's learners.
         learners: Learners,
     },
 }
@@ -54,7 +54,8 @@ impl Mode {
         }
     }
 
-    /// Returns the number of synchronised observers of a server that serves observers.
+    /// Returns the number of synchronised observers, or `None` if the server does not serve
+    /// observers.
     pub fn synced_observers(self) -> Option<u64> {
         match self {
             Self::Leader { learners, .. } => Some(learners.synced_observers),
@@ -68,14 +69,14 @@ impl Mode {
     }
 }
 
-/// Learners of a leader.
+/// Numbers of a leader's learners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Learners {
     /// Number of all connections of learners, including learners that are not synchronised.
     pub connected: u64,
     /// Number of participants that receive proposals, voting or not.
     pub synced_followers: u64,
-    /// Number of non-voting participants among them.
+    /// Number of learners in `synced_followers` that do not vote.
     pub synced_non_voting_followers: u64,
     /// Number of observers that receive commits.
     pub synced_observers: u64,

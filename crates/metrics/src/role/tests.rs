@@ -145,9 +145,9 @@ fn the_time_without_service_is_measured() {
     });
     serving_at(70, &cell, following);
     serving_at(80, &cell, following);
-    // Returns the number of searches for a leader, and the counts and durations of other phases:
-    // time without service, time without a leader, and synchronisations of a follower or an
-    // observer.
+    // Returns the number of searches for a leader, and the count and sum of four durations. These
+    // are the time until the server serves, the time until it serves as the leader, and the
+    // synchronisation times as a follower and as an observer.
     let figures = |metrics: &Metrics| {
         let measured = [
             &metrics.unavailable_time,

@@ -34,13 +34,13 @@ pub struct RoleView {
 /// Figures that only a leader has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaderFigures {
-    /// Connected learners.
+    /// Numbers of the leader's learners.
     pub learners: Learners,
     /// Number of transactions for whose commits `sync` requests wait.
     pub pending_syncs: u64,
-    /// Time since its epoch started to accept writes, ms.
+    /// Time since the leader started to accept writes, ms.
     pub uptime_ms: u64,
-    /// Sizes of its proposals.
+    /// Sizes of the leader's proposals.
     pub proposal_sizes: BufferSizes,
 }
 
@@ -50,7 +50,7 @@ impl RoleView {
         (self.is_serving && self.mode != Mode::Looking).then_some(self.mode)
     }
 
-    /// Returns the number of voting members of an ensemble with a leader.
+    /// Returns the number of voting members, or `None` if the server does not have a leader.
     pub fn quorum_size(&self) -> Option<u64> {
         let members = self.members.as_ref().filter(|_| self.mode.has_leader())?;
         Some(members.participants().count() as u64)

@@ -126,7 +126,7 @@ fn names_are_unique_and_help_texts_are_sentences() {
     assert_eq!(kinds.len(), 8, "metrics of a kind stand together");
 }
 
-/// Returns the source files that write metrics, without their tests.
+/// Returns the text of the source files that write metrics, without tests and white space.
 fn sources() -> String {
     let mut sources = String::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -52,14 +52,14 @@ pub struct ServerGauges {
     pub connection_drop_probability: f64,
 }
 
-/// A quota below a namespace. The quotas in one namespace are shown as their sum. Source:
+/// A quota on a path in a namespace. The quotas in one namespace are shown as their sum. Source:
 /// QuotaMetricsUtils.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceQuota {
     /// First element of the path, without the slash.
     pub namespace: String,
-    /// Limit on the number of znodes: the hard limit or, if there is none, the soft limit. Java
-    /// shows -1 for a missing limit.
+    /// Limit on the number of znodes: the hard limit or, if it is not set, the soft limit. `None`
+    /// if neither is set, in which case Java shows -1.
     pub count_limit: Option<i64>,
     /// Limit on the size, determined like `count_limit`, bytes.
     pub bytes_limit: Option<i64>,
@@ -100,7 +100,7 @@ impl Gauges<'_> {
     }
 }
 
-/// Returns the value of a gauge that depends on the role.
+/// Converts the value of a gauge that the server shows.
 pub(super) fn shown(number: impl Into<Number>) -> Option<Number> {
     Some(number.into())
 }

@@ -6,7 +6,7 @@
 //!   state of the server --> Gauges --> Metrics::read --> mntr, admin monitor, Prometheus
 //! ```
 //!
-//! One table contains every metric. The crate has no global registry. Code that records
+//! One table contains every metric. The crate does not have a global registry. Code that records
 //! receives an `Arc<Metrics>`.
 
 #[cfg(test)]

@@ -200,8 +200,8 @@ fn totals(name: &str, key: Option<&str>, moments: &Moments, out: &mut String) ->
     writeln!(out, "{name}_sum{labels} {}", float(moments.sum))
 }
 
-/// Label of a key, followed by a comma; empty without a key. Clients choose the names of
-/// namespaces.
+/// Label of a key, followed by a comma; empty without a key. Special characters are escaped,
+/// because clients choose the names of namespaces.
 struct Key<'a>(Option<&'a str>);
 
 impl Display for Key<'_> {

@@ -88,7 +88,7 @@ macro_rules! metrics {
         percentiles_sets { $( $percentiles_set:ident $percentiles_set_help:literal; )+ }
     ) => {
         /// Storage of the metrics, with one field for each metric that is not computed from the
-        /// server's state. An update takes a few nanoseconds and never waits for a reader.
+        /// server's state. An update takes a few nanoseconds. Only metrics with keys use locks.
         #[derive(Debug)]
         pub struct Metrics {
             $( #[doc = $counter_help] pub $counter: Counter, )+
@@ -170,7 +170,7 @@ impl Metric {
 }
 
 impl Reading {
-    /// Returns whether a counter or an advanced summary has counted anything.
+    /// Returns false for a counter with value 0 and for an empty advanced summary.
     fn has_values(&self) -> bool {
         match self {
             Self::Number(number) => *number != Number::Integer(0),

@@ -3,8 +3,8 @@
 use std::fmt;
 
 /// Decimal in the text format of Java's `double`, which readers of `srvr` and `mntr` parse. It has
-/// at least one digit after the point. Values from ten million and values below a thousandth have
-/// an exponent.
+/// at least one digit after the point. Values of at least ten million and values below a
+/// thousandth, except 0, have an exponent.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Decimal(pub f64);
 

@@ -13,13 +13,14 @@ use crate::requests::slow::SlowRequests;
 
 /// View of the server for admin commands.
 pub trait AdminView: View {
-    /// Returns the last written snapshot, or `None` before the first one.
+    /// Returns the last snapshot that was written or loaded, or `None` before the first one.
     fn last_snapshot(&self) -> Option<LastSnapshot>;
 
-    /// Returns the content of the configuration file, or `None` on a member of an ensemble.
+    /// Returns the text of the configuration file without its secrets, or `None` on a member of an
+    /// ensemble.
     fn initial_configuration(&self) -> Option<String>;
 
-    /// Returns all properties except passwords.
+    /// Returns all properties. The values of secrets are hidden.
     fn system_properties(&self) -> BTreeMap<String, String>;
 
     /// Returns the observers that this server serves.
@@ -35,8 +36,8 @@ pub trait AdminView: View {
     /// Returns the identities of a client that has a trusted certificate with this subject.
     fn identities_of_subject(&self, subject: &str) -> Vec<Id>;
 
-    /// Returns whether one identity is a super user or has all permissions through an entry in the
-    /// ACL of `/`.
+    /// Returns whether one identity is a super user, or whether the entries for these identities in
+    /// the ACL of `/` together grant all permissions.
     fn is_administrator(&self, identities: &[Id]) -> bool {
         self.tree().read().is_administrator(identities)
     }
@@ -65,7 +66,8 @@ pub trait AdminView: View {
 pub struct LastSnapshot {
     /// Zxid in the name of the snapshot.
     pub zxid: Zxid,
-    /// Time at which the snapshot was written or loaded, in seconds since 1970.
+    /// Time at which the snapshot was written, in seconds since 1970. A loaded snapshot has the
+    /// modification time of its file.
     pub at_s: i64,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use config::{ClientAddress, Config};
 
-/// Subdirectory of a data directory that contains the files.
+/// Subdirectory of a data directory that contains the snapshots or logs.
 pub(super) const VERSION_DIR: &str = "version-2";
 
 /// Settings that `conf` shows.
@@ -14,9 +14,9 @@ pub struct Configuration {
     pub client_port: i32,
     /// Client port with TLS; -1 if there is none.
     pub secure_client_port: i32,
-    /// Directory of snapshots, which is the `version-2` in the data directory.
+    /// Directory of snapshots: the subdirectory `version-2` of `dataDir`.
     pub data_dir: String,
-    /// Directory of transaction logs, which is the `version-2` in its data directory.
+    /// Directory of transaction logs: the subdirectory `version-2` of `dataLogDir`.
     pub data_log_dir: String,
     /// Length of a tick, ms.
     pub tick_time_ms: i32,
@@ -35,8 +35,8 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Creates the settings of a server that was started with `config`. The member's part changes
-    /// with its role.
+    /// Creates the settings of a server that was started with `config`. `member` reflects the
+    /// current member list.
     pub fn new(config: &Config, member: Option<MemberConfiguration>) -> Self {
         let port = |address: &Option<ClientAddress>| {
             address

@@ -65,14 +65,15 @@ pub trait View {
     /// Returns the settings that `conf` shows.
     fn configuration(&self) -> Configuration;
 
-    /// Returns the number of bytes on disk.
+    /// Returns the disk usage of the data directories.
     fn directory_sizes(&self) -> DirectorySizes;
 
     /// Returns the sessions, grouped by expiry time.
     fn sessions(&self) -> Sessions;
 
-    /// Returns the next ephemeral znodes, grouped by owner session. The position is `None` after
-    /// the last part. A session with many ephemeral znodes is split over several parts.
+    /// Returns the next part of the ephemeral znodes, grouped by owner session, and advances `at`,
+    /// which is `None` after the last part. A session with many ephemeral znodes is split over
+    /// several parts.
     fn ephemerals(&self, at: &mut Option<EphemeralOwners>) -> Vec<(SessionId, Vec<String>)>;
 
     /// Returns the connections, grouped by expiry time, or `None` if they are not tracked.
@@ -83,11 +84,10 @@ pub trait View {
     /// [`Self::watches_by_path`].
     fn watch_summary(&self) -> WatchSummary;
 
-    /// Returns the next watched paths, grouped by session, in parts like [`Self::ephemerals`].
+    /// Returns the next part of the watched paths, grouped by session, like [`Self::ephemerals`].
     fn watches_by_session(&self, at: &mut Option<Watchers>) -> Vec<(SessionId, Vec<String>)>;
 
-    /// Returns the next sessions, grouped by watched path. The position is `None` after the last
-    /// part.
+    /// Returns the next part of the watching sessions, grouped by path, like [`Self::ephemerals`].
     fn watches_by_path(&self, at: &mut Option<WatchedPaths>) -> Vec<(String, Vec<SessionId>)>;
 
     /// Returns the tree's digest at every 128th zxid, oldest first.

@@ -56,7 +56,7 @@ impl Usage {
         self.reads + self.writes
     }
 
-    /// Returns the usage of an ended connection, which no longer holds resources.
+    /// Returns the counters of a connection, without the resources that it holds.
     fn of_connection(figures: &ConnectionFigures) -> Self {
         Self {
             reads: figures.reads,
@@ -145,7 +145,7 @@ pub struct UsageSums {
 }
 
 impl ClosedConnectionUsage {
-    /// Records the end of a connection.
+    /// Records the end of a connection. Ignores a connection without answered reads and writes.
     pub fn note(&self, address: IpAddr, identities: &[Id], figures: &ConnectionFigures) {
         let usage = Usage::of_connection(figures);
         if usage.requests() == 0 {
@@ -164,7 +164,7 @@ impl ClosedConnectionUsage {
         self.0.lock().clone()
     }
 
-    /// Removes all sums. `crst` also resets the counters of connections.
+    /// Removes all sums, as required by `crst`, which also resets the counters of open connections.
     pub fn reset(&self) {
         *self.0.lock() = UsageSums::default();
     }

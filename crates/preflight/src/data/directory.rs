@@ -48,7 +48,7 @@ const CONFIGURATION: &[&str] = &[
 const SET_ASIDE: &[&str] = &["aside", "damaged", "repaired", "chopped", "unfinished"];
 /// Advice for missing permissions.
 const AS_OWNER: &str = "run preflight and the server as the user that owns the data";
-/// Maximum number of listed names. A directory of another program may contain very many.
+/// Maximum number of listed names. A directory of another program may contain very many files.
 const NAMES_MAX: usize = 3;
 
 /// Result of the check of one directory.
@@ -100,8 +100,8 @@ impl DirectoryCheck {
         self.findings.push(found.way_out(AS_OWNER));
     }
 
-    /// Reports files that servers do not create. If the directory contains only such files, it
-    /// belongs to another program.
+    /// Reports files that servers do not create. With `is_all`, reports that the directory belongs
+    /// to another program.
     fn note_strangers(&mut self, dir: &Path, known: &[&str], is_all: bool) {
         let strangers: Vec<String> = names(dir)
             .unwrap_or_default()
@@ -309,7 +309,7 @@ fn is_known_file(name: &str) -> bool {
         || ["currentEpoch.tmp", "acceptedEpoch.tmp"].contains(&name)
 }
 
-/// Returns the name of a user. If the user has no name, returns the number.
+/// Returns the name of a user, or `user N` if the user with the number N does not have a name.
 fn user_name(id: u32) -> String {
     let users = fs::read_to_string(PathBuf::from("/etc/passwd")).unwrap_or_default();
     let number = id.to_string();

@@ -18,11 +18,12 @@ use storage::{
 use crate::processes::Processes;
 use crate::{finding, limits};
 
-/// Number of equal results that are required while a server is running.
+/// Number of equal consecutive results that are required while a server is running.
 const ATTEMPTS_ALIKE: u32 = 3;
 /// Maximum number of attempts.
 const ATTEMPTS_MAX: u32 = 20;
-/// Pause during which a server can complete a record, even on a machine with much load.
+/// Pause between attempts, during which a server can complete a record even on a machine with much
+/// load.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Contents of the data directories.
@@ -38,7 +39,7 @@ pub struct DataSummary {
     pub newest_snapshot_bytes: u64,
     /// Estimated memory of the tree in bytes, from the size of the newest snapshot.
     pub memory_bytes: u64,
-    /// Last transaction.
+    /// Zxid of the last transaction.
     pub last_zxid: Option<Zxid>,
     /// Epoch of the last leader that the member followed.
     pub current_epoch: Option<i64>,
@@ -50,7 +51,7 @@ pub struct DataSummary {
     pub sessions: Option<u64>,
     /// Time of the last write, in ms since 1970.
     pub newest_ms: Option<i64>,
-    /// Whether the tree was loaded into memory, as a start does.
+    /// Whether the tree was loaded into memory, as at a start.
     pub is_loaded: bool,
     /// Whether the ACL of `/` grants all permissions to everyone.
     pub is_root_open: Option<bool>,
@@ -65,8 +66,8 @@ pub(crate) fn directories(config: &Config) -> Vec<PathBuf> {
     dirs
 }
 
-/// Checks the directory of zoo.cfg. Reconfigurations rewrite zoo.cfg, so a server that cannot write
-/// to this directory does not start.
+/// Checks the directory of zoo.cfg. With `reconfigEnabled`, reconfigurations rewrite zoo.cfg, so a
+/// member that cannot write to this directory does not start.
 pub(crate) fn config_directory(path: &Path, config: &Config) -> Option<Finding> {
     if config.ensemble.is_none() || !config.features.reconfig_enabled {
         return None;
@@ -233,9 +234,9 @@ fn count_data(dirs: &DataDirs) -> Result<DataSummary, StorageError> {
     })
 }
 
-/// Reads the data. A running server appends to a log during the read, purges files, and (Java)
-/// writes snapshots in place. In the next attempt, real corruption is still at the same place,
-/// while other faults have moved or disappeared.
+/// Reads the data, repeatedly if a server is running. Such a server appends to a log during the
+/// read, purges files, and (Java) writes snapshots in place. In the next attempt, real corruption
+/// is still at the same place, while other faults have moved or disappeared.
 fn read(
     config: &Config,
     processes: &Processes,
@@ -344,7 +345,8 @@ fn judge_recovery(
     findings
 }
 
-/// Adds the epochs of a member to the summary. A standalone server does not use these files.
+/// Adds the epochs of a member to the summary, or returns the fault in the epoch files. A
+/// standalone server does not use these files.
 fn epochs(config: &Config, survey: &Survey, summary: &mut DataSummary) -> Option<Finding> {
     config.ensemble.as_ref()?;
     match &survey.epochs {
@@ -404,8 +406,8 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// Returns the finding for a storage error, with the solution that the error message contains.
-/// After corruption, a member starts without its history. Other errors prevent a start.
+/// Returns the finding for a storage error. The finding is a warning if the server would set the
+/// corrupt files aside and start without them. Other errors prevent a start.
 fn of_storage(error: &StorageError, config: &Config) -> Finding {
     let (id, path) = match error {
         StorageError::LogDamaged { path, .. } => (finding::LOG_DAMAGED, path),

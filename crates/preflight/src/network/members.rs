@@ -103,7 +103,7 @@ fn own_address(
     None
 }
 
-/// Returns the members that share an address with another member.
+/// Returns each member that has an address of an earlier member, with the earlier member.
 fn members_with_shared_address(ensemble: &Ensemble) -> Vec<(Sid, Sid)> {
     let mut seen: BTreeMap<(String, u16), Sid> = BTreeMap::new();
     let mut found = BTreeMap::new();

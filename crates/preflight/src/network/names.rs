@@ -11,7 +11,7 @@ use config::{Config, MetricsExporter};
 /// checks.
 const RESOLVING: Duration = Duration::from_secs(5);
 
-/// Addresses by host. `None` if the name is unknown or has not been resolved yet.
+/// Addresses by host. `None` if the name is unknown or was not resolved in time.
 pub(crate) type Addresses = BTreeMap<String, Option<Vec<IpAddr>>>;
 
 /// Resolves the hosts in a configuration.

@@ -11,7 +11,7 @@ use crate::finding;
 use crate::network::names::Addresses;
 use crate::processes::Processes;
 
-/// Limit below which ports are reserved for root. The system may report another one.
+/// Limit below which ports are reserved for root, if the system does not report its limit.
 const PRIVILEGED_BELOW: u16 = 1024;
 
 /// Prefix of the settings that form the member list.
@@ -115,7 +115,7 @@ fn ip_of(host: &str, addresses: &Addresses) -> IpAddr {
     first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// Returns the line of a setting, if there is one.
+/// Returns the line of a setting. For a member without a line in zoo.cfg, returns the dynamic file.
 fn place(config: &Config, key: &str) -> Option<Origin> {
     let given = config.given.iter().find(|given| given.name == key);
     let dynamic_file = || {
@@ -177,8 +177,8 @@ fn try_bind(config: &Config, one: &RequiredPort, processes: &Processes) -> Optio
     }
 }
 
-/// Returns the finding for a port that is in use. The server that is to be replaced may use its
-/// ports.
+/// Returns the finding for a port that is in use. A running server of this installation is not a
+/// blocker, because the start may replace it.
 fn port_in_use(
     one: &RequiredPort,
     processes: &Processes,

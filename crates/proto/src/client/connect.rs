@@ -18,8 +18,8 @@ pub struct ConnectRequest {
     pub session_id: SessionId,
     /// Password of the session to resume.
     pub password: Hidden<Option<Bytes>>,
-    /// Whether a read-only server is acceptable; `None` from old clients, which expect a response
-    /// without the byte.
+    /// Whether a read-only server is acceptable; `None` from old clients, which do not send this
+    /// byte and expect a response without it.
     pub read_only: Option<bool>,
 }
 
@@ -66,7 +66,7 @@ pub struct ConnectResponse {
     pub session_id: SessionId,
     /// Password of the session, 16 bytes.
     pub password: Hidden<Bytes>,
-    /// Whether the server is read-only; `None` for clients that did not send the byte.
+    /// Whether the server is read-only; `None` for clients that did not send their read-only byte.
     pub read_only: Option<bool>,
 }
 

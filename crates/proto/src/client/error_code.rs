@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(ErrorCode::ALL.iter().filter(same).count(), 1);
         }
         assert!(ErrorCode::ALL.iter().all(|code| code.code() <= 0));
-        // A marker between two ranges of codes, and a skipped number.
+        // -100 marks the boundary between two ranges of codes, and -126 is skipped.
         assert_eq!(
             (ErrorCode::from_i32(-100), ErrorCode::from_i32(-126)),
             (None, None)

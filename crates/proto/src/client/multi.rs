@@ -50,7 +50,7 @@ impl MultiHeader {
     }
 }
 
-/// Appends an error result. The code is in the header and repeated after it.
+/// Appends an error result. Both the header and the body contain the code.
 pub fn encode_error_result(code: ErrorCode, out: &mut Vec<u8>) {
     MultiHeader {
         op: OpCode::Error.number(),
@@ -84,7 +84,7 @@ pub enum MultiFault {
 pub enum MultiRead {
     /// Reads, only getData and getChildren. May be empty.
     Reads(Vec<ReadRequest>),
-    /// Only writes. They can be decoded but are refused with a body that contains no results.
+    /// Only writes. They can be decoded but are refused with a reply body without results.
     Writes,
 }
 
@@ -94,8 +94,8 @@ pub enum MultiRead {
 /// decoded.
 ///
 /// # Errors
-/// The outer error, which a create with a null ACL list causes, is the only error that does not use
-/// a zxid. Source: MultiOperationRecord.deserialize.
+/// The outer error is returned for a create with a null ACL list. It is the only error that does
+/// not use a zxid. Source: MultiOperationRecord.deserialize.
 pub fn decode_writes(
     input: &mut Reader,
 ) -> Result<Result<Vec<WriteRequest>, MultiFault>, DecodeError> {
@@ -194,8 +194,8 @@ impl Operations {
     }
 }
 
-/// Makes the checks of Java's Op.Create, in Java's order. A create with a TTL is checked later,
-/// together with its TTL.
+/// Performs the checks of Java's Op.Create, in Java's order. A createTTL is checked later, together
+/// with its TTL.
 fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
     let WriteRequest::Create { op, request, .. } = write else {
         return Ok(());

@@ -16,9 +16,9 @@ pub enum OpKind {
     Write,
     /// Answered from the tree of the server that received it.
     Read,
-    /// Ordered with the writes but does not become a transaction.
+    /// Is ordered with the writes but does not become a transaction.
     Sync,
-    /// Handled by the connection when it is read, before queued requests.
+    /// Handled when the connection reads the request, before the requests that are queued.
     Connection,
     /// Cannot be requested separately: occurs inside a multi, in results, or internally.
     Internal,
@@ -27,11 +27,11 @@ pub enum OpKind {
 /// Kind of multi that may contain an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InMulti {
-    /// No multi may contain it.
+    /// The operation must not be in a multi or a multiRead.
     No,
-    /// A multi may contain it.
+    /// A multi may contain the operation.
     Write,
-    /// A multiRead may contain it.
+    /// A multiRead may contain the operation.
     Read,
 }
 
@@ -47,14 +47,14 @@ pub enum NamespaceBytes {
     Data,
     /// The path and the names of the children.
     Names,
-    /// The path and the names of the children, after which the reply contains a Stat.
+    /// The path and the names of the children. The reply also contains a Stat.
     NamesAndStat,
 }
 
-/// Change to a znode by a transaction, which determines its form in the change history.
+/// Change to a znode by a transaction. It determines the transaction's form in the change history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZnodeChange {
-    /// The transaction changes no znode.
+    /// The transaction itself does not change a znode.
     None,
     /// Creates a persistent or an ephemeral znode.
     Create,
@@ -275,8 +275,8 @@ impl OpCode {
     }
 
     /// Returns whether a request may be refused because it waited too long
-    /// (`throttled_op_wait_time`) or because too much waits. Even on a busy server, sessions must
-    /// begin, be kept alive and end.
+    /// (`throttled_op_wait_time`) or because waiting requests use too many resources. Even on a
+    /// busy server, sessions must begin, be kept alive and end.
     pub fn may_be_throttled(self) -> bool {
         self.columns().throttled
     }
@@ -356,7 +356,8 @@ mod tests {
         assert_eq!(exempt, expected);
     }
 
-    /// A refused write becomes an error. The other transactions are inside a multi.
+    /// Not only the writes become transactions: an `Error` replaces a refused write, and a check
+    /// occurs inside a multi.
     #[test]
     fn exactly_the_writes_and_their_parts_become_transactions() {
         for op in OpCode::ALL {

@@ -7,7 +7,7 @@ use std::fmt;
 use crate::Sid;
 use crate::quorum::QuorumVerifier;
 
-/// Time by which a member in sync may lag behind the leader, ms.
+/// Maximum lag of a member that counts as in sync, ms.
 pub const LAG_MS_MAX: u64 = 2_000;
 
 /// Maximum number of faults in the text form of [`Health`].
@@ -22,13 +22,14 @@ pub enum MemberState {
     Leader,
     /// The server follows the leader and is synchronised.
     Follower,
-    /// The server learns without a vote and is synchronised.
+    /// The server follows the leader without a vote and is synchronised.
     Observer,
-    /// The server does not know a leader and serves clients that only need reads.
+    /// The server does not know a leader, and serves reads to clients that accept a read-only
+    /// server.
     ReadOnly,
     /// The server does not know a leader.
     Looking,
-    /// The server has a leader or is elected but does not serve yet.
+    /// The server has found a leader or has been elected, but does not serve clients yet.
     Synchronising,
     /// The server is loading its data.
     Loading,
@@ -57,7 +58,7 @@ impl MemberState {
         }
     }
 
-    /// Returns the state for the role with this name.
+    /// Returns the state for the role with this name; `None` for any other name.
     pub fn of_role(name: &str) -> Option<Self> {
         let all = [
             Self::Standalone,
@@ -84,13 +85,13 @@ impl MemberState {
         }
     }
 
-    /// Returns whether the server has answered.
+    /// Returns whether the server answers and reports its state.
     fn is_answering(self) -> bool {
         !matches!(self, Self::Unreachable | Self::NeverReached | Self::Unknown)
     }
 
-    /// Returns whether the state contains no information about the server. The leader's information
-    /// is then used.
+    /// Returns whether the server has not reported its state. The number of voters in sync that the
+    /// leader reports is then used instead.
     fn is_hidden(self) -> bool {
         matches!(self, Self::NeverReached | Self::Unknown)
     }
@@ -105,8 +106,8 @@ pub struct MemberHealth {
     pub sid: Option<Sid>,
     /// State of the member.
     pub state: MemberState,
-    /// Age of the leader's first transaction that the member lacks, ms. It is 0 if the member lacks
-    /// no transaction, and `None` if it is unknown.
+    /// Age of the leader's first transaction that the member lacks, ms. It is 0 if the member has
+    /// all transactions, and `None` if it is unknown.
     pub lag_ms: Option<u64>,
 }
 
@@ -115,9 +116,9 @@ pub struct MemberHealth {
 pub enum Verdict {
     /// All members serve and are in sync.
     Healthy,
-    /// Clients are served, but not by all members.
+    /// Some members serve clients, but there is at least one fault.
     Degraded,
-    /// The ensemble does not serve writes, because no leader has a quorum.
+    /// None of the ensemble's members is known to serve writes.
     NoQuorum,
     /// None of the servers serves clients. Their ensemble is unknown.
     Down,
@@ -138,7 +139,7 @@ impl Verdict {
 /// Fault that prevents the verdict [`Verdict::Healthy`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Index of the member that has the fault; `None` if the fault concerns no single member.
+    /// Index of the member that has the fault; `None` if the fault concerns the whole ensemble.
     pub member: Option<usize>,
     /// Fault as a sentence without a full stop.
     pub text: String,
@@ -150,11 +151,11 @@ pub struct Fault {
 pub struct Health {
     /// Verdict on the ensemble.
     pub verdict: Verdict,
-    /// Number of servers in sync, as text.
+    /// Number of servers that are in sync, serving or answering, as text.
     pub summary: String,
     /// Faults, in the order of the members.
     pub faults: Vec<Fault>,
-    /// Effect that further failures would have.
+    /// Effect that the faults or further failures have on writes.
     pub outlook: Option<String>,
     /// Advice to the operator.
     pub remedy: Option<&'static str>,
@@ -278,7 +279,8 @@ fn of_ensemble(
     }
 }
 
-/// Returns the effect that further failures would have.
+/// Returns the effect that the faults or further failures have on writes. `spare` is the number of
+/// tolerated failures, and `is_first` states whether there are no faults yet.
 fn outlook(spare: Option<usize>, is_first: bool) -> String {
     match spare {
         None => "writes wait for a quorum".to_owned(),
@@ -318,7 +320,7 @@ impl MemberHealth {
         self.state.is_serving() && self.lag_ms.is_none_or(|lag| lag <= LAG_MS_MAX)
     }
 
-    /// Returns the fault of this member as the predicate of a sentence.
+    /// Returns the fault of this member as the predicate of a sentence; `None` if it is in sync.
     fn fault(&self) -> Option<String> {
         let text = match self.state {
             _ if self.is_in_sync() => return None,

@@ -70,7 +70,7 @@ fn the_leader_knows_members_whose_admin_ports_do_not_answer() {
     assert_eq!(line(&states, Some(3)), healthy);
     let degraded = "Degraded (1 of 3 voters in sync; server 1 has not answered yet; server 3 does not report its state; writes wait for a quorum)";
     assert_eq!(line(&states, Some(2)), degraded);
-    // The observation counts if a member has answered before.
+    // If a member has answered before, its own state counts instead of the leader's report.
     let lost = line(&[Unreachable, Leader, Follower], Some(3));
     assert!(lost.starts_with("Degraded (2 of 3 voters"), "{lost}");
     let observer = line(&[Follower, Leader, Follower, NeverReached], Some(3));

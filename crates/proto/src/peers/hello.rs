@@ -28,7 +28,8 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Parses `host:port` or `[v6]:port`. Returns `None` if the port is missing or is not a number,
-    /// or if the host begins with a further bracket, which the printed form could not contain.
+    /// or if the host begins with a second bracket, because such a host cannot be printed
+    /// unambiguously.
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once("]:")?,
@@ -74,11 +75,11 @@ pub enum HelloAddresses {
     Legacy,
     /// Version 1, with one address, although receivers accept several.
     One(Vec<Endpoint>),
-    /// Version 2, since 3.6, if `multiAddress.enabled`.
+    /// Version 2, sent since 3.6 if `multiAddress.enabled` is true.
     Many(Vec<Endpoint>),
 }
 
-/// Reason why a connection is closed after its first bytes.
+/// Reason why a hello cannot be decoded or encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelloFault {
@@ -94,7 +95,7 @@ pub enum HelloFault {
         /// Received length, bytes.
         len: i32,
     },
-    /// The port is missing or is not a number.
+    /// An address is not accepted by [`Endpoint::parse`].
     #[error("election hello contains the malformed address {address:?}")]
     Address {
         /// Address that is invalid.
@@ -211,8 +212,8 @@ const SID_AT: usize = 8;
 const LENGTH_AT: usize = 16;
 const HEAD_BYTES: usize = 20;
 
-/// One step of SASL between servers. It comes first on a quorum connection, and after the hello on
-/// an election connection.
+/// One step of SASL between servers. The steps precede all packets of a quorum connection, and
+/// follow the hello on an election connection.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct QuorumAuthPacket {
     /// Magic number: [`QuorumAuthPacket::MAGIC`]. Any other value means that the peer does not use

@@ -99,17 +99,17 @@ pub enum LeaderPacket {
     },
     /// The leader responds to the oldest unanswered sync request.
     Sync,
-    /// The learner must report the digest of its tree, whose last transaction is `zxid`. Sent only
+    /// The learner must report the digest of its tree after the transaction `zxid`. Sent only
     /// between Zoarium members.
     DigestAsked {
-        /// Last committed transaction.
+        /// Zxid of the last committed transaction.
         zxid: Zxid,
     },
     /// The learner's digest differs from the leader's digest. Sent only between Zoarium members.
     DigestJudged {
         /// Last transaction in the compared trees.
         zxid: Zxid,
-        /// Digest of a quorum that includes the leader; `None` without such a quorum.
+        /// Digest on which a quorum that includes the leader agrees; `None` without such a quorum.
         agreed: Option<u64>,
     },
     /// Any other packet, which is ignored because its type is unknown or sent only by learners.

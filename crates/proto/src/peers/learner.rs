@@ -23,8 +23,8 @@ impl LearnerInfo {
     pub const PROTOCOL_VERSION: i32 = 0x1_0000;
 
     /// Version announced by a Zoarium member that exchanges the packets of
-    /// [`packet::own`](crate::packet::own). Other servers treat it like
-    /// [`LearnerInfo::PROTOCOL_VERSION`], in both directions.
+    /// [`packet::own`](crate::packet::own). Other learners and leaders treat it like
+    /// [`LearnerInfo::PROTOCOL_VERSION`].
     pub const REPORTS_DIGESTS: i32 = 0x1_5a4f;
 
     /// Creates the identification of a learner of this release.
@@ -117,7 +117,7 @@ impl LearnerRequest {
 /// REVALIDATE) are not stored. Source: Learner, Follower, Observer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LearnerPacket {
-    /// A follower introduces itself, or a server without a vote that wants to become one.
+    /// A follower introduces itself, or a server that is not a voter yet but is to become a voter.
     FollowerInfo {
         /// Highest epoch that the follower has promised to follow.
         accepted_epoch: Epoch,
@@ -312,7 +312,7 @@ impl From<LearnerPacket> for QuorumPacket {
     }
 }
 
-/// Creates a packet whose type is specific to Zoarium.
+/// Creates a packet whose type need not be a [`PacketType`].
 pub(crate) fn own_packet(packet_type: i32, zxid: Zxid, data: Option<Bytes>) -> QuorumPacket {
     QuorumPacket {
         packet_type,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! state i32 | leader i64 | zxid i64 | round i64                        28 bytes, oldest
-//!           ... | peer epoch i64 | a number nobody reads               40 bytes, 3.4
+//!           ... | peer epoch i64 | unused i32                          40 bytes, 3.4
 //!           ... | peer epoch i64 | version i32 | length i32 | config   since 3.5, version 2
 //! ```
 //!
@@ -64,7 +64,7 @@ impl PeerState {
     }
 }
 
-/// A vote, together with the state of the voter.
+/// A vote, together with the state of its sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
     /// State of the sender.
@@ -75,7 +75,8 @@ pub struct Notification {
     pub zxid: Zxid,
     /// Round of the sender (`electionEpoch` in ZooKeeper).
     pub round: ElectionRound,
-    /// Epoch of that server's log. In the oldest form, the epoch of the zxid.
+    /// Epoch of the log of the server for which the sender votes. In the oldest form, the epoch in
+    /// `zxid`.
     pub peer_epoch: Epoch,
     /// Form of the message, with the remaining fields.
     pub form: Form,

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Packets follow each other without a length, so the end of a packet is known only from the
-//! lengths inside it: [`QuorumPacket::extent`] finds the end without allocating memory.
+//! lengths inside it. [`QuorumPacket::extent`] finds the end without allocating memory.
 //! [`crate::learner`] and [`crate::leader`] define the payloads.
 //!
 //! Source: QuorumPacket, Leader.java's constants.
@@ -29,7 +29,7 @@ pub struct QuorumPacket {
 }
 
 impl QuorumPacket {
-    /// Length of a packet without data and identities, which is the minimum, bytes.
+    /// Minimum length of a packet (without data and identities), bytes.
     pub const BYTES_MIN: usize = 20;
 
     /// Creates a packet without identities.
@@ -44,12 +44,13 @@ impl QuorumPacket {
 
     /// Returns the extent of the packet at the start of `bytes`; `None` if more bytes are needed.
     ///
-    /// Nothing is copied, and no more bytes are requested than the limits allow. The data is one
-    /// field, and all identities together must not be longer than one field either. (ZooKeeper
-    /// limits each of their strings but not their number.)
+    /// Nothing is copied, and no more bytes are requested than the limits allow: one field for the
+    /// data, and the length of one field for all identities together. (ZooKeeper limits each string
+    /// of the identities but not their number.) Longer identities are reported as
+    /// [`Extent::LongIdentities`].
     ///
     /// # Errors
-    /// If a length is negative or above the limit. The following bytes cannot be interpreted, so
+    /// If a length is below -1 or above the limit. The following bytes cannot be interpreted, so
     /// the connection must be closed.
     pub fn extent(bytes: &[u8], limits: Limits) -> Result<Option<Extent>, DecodeError> {
         let mut scan = Scan {
@@ -99,10 +100,10 @@ pub mod own {
 /// Extent of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Length of the packet, which is complete, bytes.
+    /// The packet is complete. Contains its length in bytes.
     Whole(usize),
-    /// The identities are longer than a field may be. They continue after the available bytes and
-    /// should not be stored. All bytes before the identities are available.
+    /// The identities together are longer than a field may be. They may continue after the
+    /// available bytes and should not be stored. All bytes before the identities are available.
     LongIdentities {
         /// Offset of the identities, which begin with their number.
         at: usize,
@@ -328,7 +329,7 @@ mod tests {
             prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..120)) {
             if let Ok(Some(Extent::Whole(len))) = extent(&bytes) {
                 let mut input = Reader::new(bytes);
-                // The only other possible errors are null strings in the identities.
+                // The only possible errors are null strings in the identities.
                 match QuorumPacket::decode(&mut input) {
                     Ok(_) => prop_assert_eq!(input.position(), len),
                     Err(error) => {

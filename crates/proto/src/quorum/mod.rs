@@ -1,8 +1,8 @@
 //! Quorum verifiers: the sets of servers that may decide.
 //!
-//! A vote, an epoch, a history and a transaction are each decided by a *quorum* of the voters. The
-//! ensemble is safe because any two quorums have a server in common, so a later quorum always knows
-//! the decisions of an earlier one.
+//! An election, a new epoch, the history of a new leader and each transaction are decided by a
+//! *quorum* of the voters. The ensemble is safe because any two quorums have a server in common, so
+//! a later quorum always knows the decisions of an earlier one.
 //!
 //! A set of servers is passed as a predicate (`has(sid)`) instead of a collection, because the sets
 //! have very different representations (votes of a round, positions of logs, open connections) and
@@ -30,9 +30,9 @@ pub trait QuorumVerifier: Debug + Send + Sync {
     /// Returns whether the servers for which `has` is true form a quorum.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool;
 
-    /// Returns the number of servers that may fail, in any combination, among the servers for which
-    /// `has` is true, while the others of these still form a quorum. Returns `None` if they do not
-    /// form a quorum already.
+    /// Returns how many of the servers for which `has` is true may fail, in any combination, while
+    /// the remaining ones still form a quorum. Returns `None` if these servers do not form a quorum
+    /// even without a failure.
     fn failures_tolerated(&self, has: &dyn Fn(Sid) -> bool) -> Option<usize>;
 
     /// Returns whether the server is a voter.
@@ -63,14 +63,14 @@ impl<V: QuorumVerifier + ?Sized> QuorumVerifier for Arc<V> {
     }
 }
 
-/// Quorums are more than half of the voters, which have equal weights.
+/// Quorum verifier in which more than half of the voters, with equal weights, form a quorum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Majority {
     voters: BTreeSet<Sid>,
 }
 
 impl Majority {
-    /// Creates a majority of these voters. Without voters there is no quorum.
+    /// Creates the verifier for these voters. Without voters, no set of servers is a quorum.
     pub fn new(voters: impl IntoIterator<Item = Sid>) -> Self {
         Self {
             voters: voters.into_iter().collect(),
@@ -115,7 +115,7 @@ pub enum QuorumFault {
         /// Groups that contain the server.
         groups: [GroupId; 2],
     },
-    /// A voter is in no group.
+    /// A voter is not in any group.
     #[error("server {sid} is a participant, but is not in a group")]
     WithoutGroup {
         /// Id of the server.
@@ -141,7 +141,7 @@ impl Hierarchical {
     /// are not voters (observers) count like voters, so they should not be listed.
     ///
     /// # Errors
-    /// If a server is in two groups, or if a voter is in no group.
+    /// If a server is in two groups, or if a voter is not in any group.
     pub fn new(
         voters: impl IntoIterator<Item = Sid>,
         groups: impl IntoIterator<Item = (GroupId, Vec<Sid>)>,

@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// Counts failures by trying all sets of failing servers.
+/// Counts the tolerated failures by trying all sets of failing servers.
 fn tolerated_by_trial(verifier: &impl QuorumVerifier, present: &BTreeSet<Sid>) -> Option<usize> {
     let all: Vec<Sid> = present.iter().copied().collect();
     let is_fatal = |failed: u32| {

@@ -8,8 +8,8 @@
 //! TxnDigest  version i32 (2) | tree digest i64                      optional, 12 bytes
 //! ```
 //!
-//! Versions in a body are the resulting versions, and paths are final. Source:
-//! SerializeUtils.deserializeTxn.
+//! Versions in a body are the versions after the transaction, and paths contain the sequence
+//! number. Source: SerializeUtils.deserializeTxn.
 
 mod records;
 
@@ -34,17 +34,17 @@ pub enum Txn {
     },
     /// A session that ends.
     CloseSession {
-        /// Ephemeral znodes of the session; `None` in logs without the list.
+        /// Paths of the session's ephemeral znodes; `None` if the record does not contain the list.
         paths: Option<Vec<Str>>,
     },
-    /// A refused request, which only uses a zxid.
+    /// A refused request. The transaction uses a zxid but does not change anything.
     Error {
         /// Number of the error code. See [`ErrorCode`].
         code: i32,
     },
     /// Transaction of create.
     Create(CreateTxn),
-    /// Transaction of create by a release so old that `parent_cversion` (-1 here) is not written.
+    /// Transaction of create, written before 3.3.3 without `parent_cversion` (which is -1 here).
     CreateV0(CreateTxn),
     /// Transaction of create2.
     Create2(CreateTxn),
@@ -100,13 +100,15 @@ impl Txn {
         }
     }
 
-    /// Returns the path that the transaction changes; `None` if it changes no path or several.
+    /// Returns the path that the transaction changes; `None` for a multi, for a closeSession, and
+    /// for a transaction that does not change a znode.
     pub fn path(&self) -> Option<&Str> {
         let path = self.fields().path;
         path.filter(|_| self.op().change() != ZnodeChange::None)
     }
 
-    /// Returns the path that the transaction changes. For a multi, returns its first path.
+    /// Returns the path that the transaction changes. For a multi, returns the first path that one
+    /// of its operations changes.
     pub fn first_path(&self) -> Option<&Str> {
         match self {
             Self::Multi(parts) => parts.iter().find_map(Self::path),

@@ -114,6 +114,6 @@ pub struct SetAclTxn {
 pub struct CheckVersionTxn {
     /// Path of the znode.
     pub path: Str,
-    /// The checked version plus 1, which is not used.
+    /// Current version of the znode plus 1. It is not used when the transaction is applied.
     pub version: i32,
 }

@@ -130,7 +130,8 @@ where
     }
 }
 
-/// Runs the exchange after the first magic. Returns the authenticated name.
+/// Runs the exchange on the listening side, after the magic of the first packet has been read.
+/// Returns the authenticated name.
 pub(super) async fn admit<R, W>(
     input: &mut R,
     output: &mut W,

@@ -54,7 +54,7 @@ fn the_magic_equals_javas() {
 #[tokio::test]
 async fn members_with_the_password_are_admitted() {
     let auth = auth("zk", "secret", true);
-    // A different part of the first packet arrives together with the previous data each time.
+    // Each time, a longer part of the first packet has already been read.
     for ahead in [0, 3, 8, 11, 16] {
         let (logged_in, admitted) = both(&auth, &auth, ahead).await;
         logged_in.unwrap();

@@ -116,7 +116,7 @@ impl Actor {
                 connection,
                 notification,
             } => self.connections.write(connection, notification),
-            // The oracle uses no connection.
+            // The owner of the mesh queries the oracle, because this does not use a connection.
             ElectionEffect::QueryOracle => {}
         }
     }

@@ -72,8 +72,8 @@ impl Connections {
         });
     }
 
-    /// Reports that a server is unreachable, only once per reason until the server is reached
-    /// again.
+    /// Logs that a server is unreachable. If the reason is still the same, logs only at debug level
+    /// until the server is reached again.
     pub(super) fn log_unreachable(&mut self, sid: Sid, error: &DialError) {
         let reason = error.to_string();
         if self.unreachable.get(&sid) == Some(&reason) {
@@ -135,7 +135,8 @@ impl Connections {
         }
     }
 
-    /// Handles the end of a connection, unless the connection was already closed.
+    /// Removes a connection that has ended, and logs why. Does nothing if the connection was
+    /// already closed.
     pub(super) fn handle_end(&mut self, connection: ConnectionId, end: &LinkEnd) {
         let Some(KeptConnection { sid, .. }) = self.kept.remove(&connection) else {
             return;

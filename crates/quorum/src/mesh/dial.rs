@@ -31,10 +31,10 @@ pub(super) struct DialRequest {
 /// Reason why a server was not reached.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
-    /// No configuration contains the server.
+    /// No address of the server is known.
     #[error("the member list does not contain this server")]
     Nowhere,
-    /// None of the server's addresses answers.
+    /// None of the server's addresses answers, or the connection broke.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// This server's addresses do not fit into a hello.
@@ -67,8 +67,8 @@ impl DialError {
 }
 
 impl DialRequest {
-    /// Connects and writes the hello. If the other server must call back, waits until that server
-    /// has closed the connection.
+    /// Connects, writes the hello and logs in. If the other server must call back, waits until that
+    /// server has closed the connection.
     ///
     /// When a process ends, the system accepts connections for it until its port is closed, and
     /// then resets them. Therefore a reset connection is retried immediately. If the process has
@@ -83,7 +83,8 @@ impl DialRequest {
         self.try_once().await
     }
 
-    /// Names are resolved on each attempt, because a server may have moved to another address.
+    /// Makes one attempt. Names are resolved each time, because the server may have moved to
+    /// another address.
     async fn try_once(&self) -> Result<Stream, DialError> {
         if self.at.is_empty() {
             return Err(DialError::Nowhere);
@@ -153,10 +154,10 @@ async fn wait_for_end(stream: &mut Stream) -> io::Result<()> {
     timeout(HANG_UP_WAIT, end).await.unwrap_or(Ok(()))
 }
 
-/// Returns the address that this server announces. As in Java, it is the current address for the
-/// server's name, because other hosts may not know the new address yet if the server has just
-/// moved. If the name resolves to a loopback or wildcard address (for example, in the hosts file of
-/// this machine), the name itself is announced, because other hosts can resolve it.
+/// Returns the address that this server announces. As in Java, this is the current address and not
+/// the name, because the name may still resolve to the old address on other hosts if this server
+/// has just moved. If the name resolves to a loopback or wildcard address (for example, in the
+/// hosts file of this machine), the name itself is announced, because other hosts can resolve it.
 async fn announced_address(own: &Endpoint, limit: Duration) -> Endpoint {
     let found = resolve(&own.host, own.port, limit).await;
     let found = found.unwrap_or_default();
@@ -199,7 +200,7 @@ mod tests {
             );
         }
     }
-    /// Returns a call from server 1 to this server.
+    /// Returns a dial from server 1 to server `sid` on a port of the loopback address.
     fn call(sid: i64, port: u16) -> DialRequest {
         let settings = MeshSettings {
             me: Sid(1),

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Maximum number of messages that wait for the mesh. Further messages wait in their sockets.
+/// Maximum number of inputs that wait for the mesh, and of inputs that wait for the core. Further
+/// messages wait in their sockets.
 pub(super) const INPUTS_MAX: usize = 64;
 
 /// Maximum number of connections without a hello. Above this number, the oldest is closed in favour
@@ -24,6 +25,6 @@ pub(super) const ORACLE_WAIT: Duration = Duration::from_millis(500);
 pub(super) const TRIES_MAX: usize = 3;
 
 /// Time limit for a server to close a connection before it calls back. This is longer than a busy
-/// host needs. After this time, the dial counts as done, because the server may be suspended and
-/// continue later.
+/// host needs. After this time, the dial is treated as complete, because the server may be
+/// suspended and continue later.
 pub(super) const HANG_UP_WAIT: Duration = Duration::from_millis(500);

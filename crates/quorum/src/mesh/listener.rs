@@ -21,8 +21,8 @@ use super::settings::MeshSettings;
 use crate::auth::AuthError;
 use crate::limits::RESOLVE_TIMEOUT;
 
-/// Returns the addresses to listen on: the addresses of this server, or only their ports on all
-/// addresses.
+/// Returns the addresses to listen on: the addresses of this server or, with `on_all_ips`, their
+/// ports on all addresses of this machine.
 pub(super) fn listen_addresses(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
     let mut places = Vec::new();
     for endpoint in own {
@@ -71,7 +71,7 @@ pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> Bind
     }
 }
 
-/// Binds all addresses of a name that can be bound.
+/// Binds the addresses of a host. Fails only if none of them can be bound.
 async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
     if endpoint.is_wildcard() {
         return bind_everywhere(endpoint.port, BACKLOG).map(|listener| vec![listener]);
@@ -125,7 +125,8 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
 /// Reason why a connection is closed before its server has been identified.
 #[derive(Debug, thiserror::Error)]
 enum HelloRefusal {
-    /// The peer sent no hello. Port scanners and health checks do this.
+    /// The peer closed the connection before its hello was complete. Port scanners and health
+    /// checks do this.
     #[error("the peer closed the connection before its hello arrived")]
     Left,
     #[error("the peer's hello did not arrive in time")]

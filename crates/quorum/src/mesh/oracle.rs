@@ -17,7 +17,7 @@ use super::limits::ORACLE_WAIT;
 #[derive(Debug)]
 pub(crate) struct OracleFile {
     path: PathBuf,
-    /// Pending read, if the file is on a disk that hangs.
+    /// Read that was still pending when the last query timed out, because the disk hangs.
     reading: Option<JoinHandle<bool>>,
 }
 

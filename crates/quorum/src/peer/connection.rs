@@ -37,7 +37,7 @@ pub(crate) struct LearnerSettings {
     pub(crate) tree: Arc<TreeSettings>,
     /// Connector for connections to the leader.
     pub(crate) connector: Connector,
-    /// Source of work after each call to the core.
+    /// Source of the work that is run after packets have been delivered to the core.
     pub(crate) deferred_work: DeferredWork,
 }
 
@@ -51,7 +51,8 @@ struct LeaderReader {
     read_ahead: ReadAhead,
 }
 
-/// Connection to a leader, or an attempt. Dropping it closes the connection and ends its events.
+/// Connection to a leader, or an attempt to connect to a leader. Dropping the value closes the
+/// connection and ends its events.
 ///
 /// Its methods hold locks only briefly and never wait otherwise.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ impl Dialer {
     }
 
     /// Starts, after a pause, to dial the leader at its quorum addresses. `Connected` or `Closed`
-    /// follows. Packets that were sent earlier wait for the connection.
+    /// follows. Packets that are sent earlier wait until the connection exists.
     pub(crate) fn dial(
         &self,
         attempt: u64,
@@ -140,7 +141,7 @@ impl LeaderConnection {
         }
     }
 
-    /// Passes the packets that were sent to the connection.
+    /// Writes or queues the packets that were sent since the last flush.
     pub(crate) fn flush(&mut self) {
         if self.staged.is_empty() {
             return;
@@ -222,7 +223,7 @@ impl ConnectionTasks {
             tokio::select! {
                 biased;
                 _ = closing.wait_for(|is_closing| *is_closing) => {}
-                // A learner sends no snapshots, so this task ends only with an error.
+                // A learner does not send snapshots, so this task ends only with an error.
                 written = write_packets(&writing.outbox, &mut output, writing.settings.stall) => {
                     if let Err(reason) = written {
                         writing.end(reason);
@@ -303,7 +304,7 @@ impl ConnectionTasks {
         LinkName::Leader(self.attempt)
     }
 
-    /// Reports the end of the attempt: the connection failed or broke.
+    /// Reports that the attempt failed, or that its connection broke.
     fn end(&self, reason: PeerError) {
         self.end_by(PeerEvent::end(self.name().closed(), reason));
     }

@@ -53,16 +53,16 @@ pub(crate) enum PeerError {
         /// Reason why this address could not be reached.
         reason: String,
     },
-    /// One side refuses the other.
+    /// The SASL login failed.
     #[error("{0}")]
     Auth(#[from] AuthError),
     /// The leader's snapshot is invalid.
     #[error("{0}")]
     Snapshot(String),
-    /// Another log has replaced the log that was being sent.
+    /// Another tree has replaced the tree that was being sent.
     #[error("the tree was replaced while the snapshot was sent")]
     TreeReplaced,
-    /// This side closes the connection. There is no event.
+    /// This side closes the connection. The core does not receive an event.
     #[error("closed by this server")]
     ClosedHere,
 }
@@ -90,7 +90,7 @@ impl From<transport::DialFailure> for PeerError {
 }
 
 impl PeerError {
-    /// Returns whether this error occurs whenever a server stops or changes its role.
+    /// Returns whether this error is normal when a server stops or changes its role.
     pub(super) fn is_expected(&self) -> bool {
         matches!(
             self,

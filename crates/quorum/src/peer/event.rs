@@ -22,8 +22,8 @@ pub type PeerSink = Arc<dyn Fn(PeerEvent) + Send + Sync>;
 pub struct PeerEvent {
     /// Input for the replica.
     pub(crate) input: Input,
-    /// Permit for the packets. Drop it only after all of them have been handled. While a learner
-    /// does not read, its packets are kept with the permit.
+    /// Permit for the packets. Drop it only after all of them have been handled. While the replica
+    /// keeps packets of its leader for later, the permit is kept, too.
     pub(crate) permit: Option<ReadAheadPermit>,
     /// Reason why a connection has ended or a snapshot is invalid. Boxed because few events have a
     /// reason.

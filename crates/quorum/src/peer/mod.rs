@@ -9,8 +9,8 @@
 //!
 //! [`LearnerPort`] is the leader's side: it listens during a term, and identifies each learner by
 //! its [`LinkId`](zab::leader::LinkId). [`LeaderConnection`] is the learner's side: one attempt to
-//! reach a leader, and the resulting connection. A synchronous thread that must not wait controls
-//! both. Events return through an [`PeerSink`].
+//! reach a leader, and the resulting connection. The core thread, which must not wait, controls
+//! both. It receives events through a [`PeerSink`].
 //!
 //! Each connection has a reader and a writer task. A [`ReadAheadPermit`] travels with each batch of
 //! packets. When the core is slow, the reader stops, and continues after a permit has been dropped.

@@ -23,7 +23,7 @@ const BOUNDS: QueueBounds = QueueBounds {
     write_bytes: limits::PEER_WRITE_BYTES,
 };
 
-/// Output that waits for another member.
+/// Amount of output that waits for another member.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct QueuedOutput {
     pub(super) packets: u64,
@@ -87,7 +87,7 @@ impl Outbox {
         if !self.queue.lock().begin_write(batch) {
             return false;
         }
-        // The writer also receives the error of a broken connection.
+        // An error is ignored here, because the writer also receives it.
         let written = to.try_write(batch.bytes()).unwrap_or(0);
         let mut queue = self.queue.lock();
         if queue.end_write(batch, written, || self.now_ms()) {
@@ -99,7 +99,7 @@ impl Outbox {
     /// Queues packets. Returns the number of waiting packets.
     ///
     /// # Errors
-    /// If too many bytes already wait.
+    /// If too many bytes would wait.
     pub(super) fn push(&self, batch: &PacketBatch) -> Result<usize, PeerError> {
         let queue = &mut *self.queue.lock();
         queue.push(batch, || self.now_ms())?;
@@ -128,7 +128,7 @@ impl Outbox {
         Some(next)
     }
 
-    /// Waits until packets have been queued since the last call.
+    /// Waits until output has been queued, or the queue has been finished, since the last call.
     pub(super) async fn wait_for_packets(&self) {
         self.filled.notified().await;
     }

@@ -39,7 +39,7 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
         Self { stream, link }
     }
 
-    /// Reads all packets that are available, up to a packet that precedes a tree. Returns them with
+    /// Waits for packets. Returns all that are available, up to a packet that precedes a tree, and
     /// their length in bytes.
     ///
     /// # Errors

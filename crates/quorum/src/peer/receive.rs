@@ -56,7 +56,7 @@ where
 }
 
 impl Receiving {
-    /// Waits for bytes until the connection must be closed.
+    /// Waits for more bytes, and reports progress. Fails if the connection must be closed.
     pub(super) fn wait_for(
         &mut self,
         filling: impl Future<Output = io::Result<usize>>,

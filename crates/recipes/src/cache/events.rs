@@ -39,8 +39,8 @@ pub enum CacheEvent {
     },
     /// The connection was lost. Until [`CacheEvent::Back`], the cache may be out of date.
     Lost,
-    /// The connection was restored, and the cache was read again. Events about changes during the
-    /// loss precede this event.
+    /// The connection was restored, and the cache has read its znodes again. Events about changes
+    /// during the loss precede this event.
     Back,
 }
 

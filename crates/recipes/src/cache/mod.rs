@@ -175,11 +175,11 @@ impl TreeCache {
     }
 
     /// Returns the paths of the znodes that the client may not read, in order. The cache does not
-    /// hold these znodes and their descendants.
+    /// hold these znodes or their descendants.
     ///
-    /// The server reports neither changes of these znodes nor changes of ACLs. Each entry is
-    /// therefore as old as the last read of its znode: at the start, after an event, or after a
-    /// reconnect.
+    /// The server does not report changes of these znodes, and does not report changes of ACLs.
+    /// Each entry is therefore as old as the last read of its znode: at the start, after an event,
+    /// or after a reconnect.
     pub fn hidden(&self) -> Vec<String> {
         self.tree.lock().hidden().iter().cloned().collect()
     }

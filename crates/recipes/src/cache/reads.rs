@@ -21,7 +21,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Returns the number of names between the root of the cache and this path.
+    /// Returns the depth of this path below the root of the cache, which has the depth 0.
     fn depth(&self, path: &str) -> usize {
         path.matches('/').count() - self.root.matches('/').count()
     }
@@ -78,7 +78,7 @@ impl Selection {
             let Some(read) = reads.join_next().await else {
                 return Ok(found);
             };
-            // The read task can only be cancelled or panic together with its runtime.
+            // The join fails only if the read panics, which is a bug, or if the runtime shuts down.
             let Ok((path, answer)) = read else { continue };
             match answer {
                 Ok(Answer::Data(node)) => {

@@ -59,7 +59,7 @@ impl CacheTask {
             Err(error) => return Err(error.into()),
         };
         // The subscription starts after the watch, so the stream reports every loss that is visible
-        // here.
+        // in `state`.
         let mut state = self.client.state();
         let mut is_stale = true;
         loop {
@@ -83,8 +83,8 @@ impl CacheTask {
                 StreamChange::Deleted(ref path) => self.change(|tree| tree.remove(path)),
                 StreamChange::Written(ref path) => self.read_changed(&mut state, path).await?,
                 StreamChange::Missed | StreamChange::Ended => {
-                    // Otherwise the task was too slow for the events, or the application removed
-                    // the watch.
+                    // Without a change of the state, the task was too slow for the events, or the
+                    // application removed the watch.
                     if state.has_changed().unwrap_or(true) {
                         self.lose();
                     }
@@ -98,8 +98,8 @@ impl CacheTask {
         }
     }
 
-    /// Reads the whole copy. Events that arrive meanwhile wait in the stream and are applied
-    /// afterwards.
+    /// Reads all znodes of the cache. Events that arrive meanwhile wait in the stream and are
+    /// applied afterwards.
     async fn read_all(&self, state: &mut watch::Receiver<State>) -> Result<()> {
         let root = &self.selection.root;
         let reading = self.selection.read(&self.client, root);
@@ -145,7 +145,8 @@ impl CacheTask {
         if !selection.holds(path) {
             return None;
         }
-        // The server does not report the creation of a hidden znode.
+        // The copy lacks a parent that was hidden at its creation, because the server did not
+        // report this creation.
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let is_known =
             path == selection.root || !selection.holds(parent) || tree.nodes().contains_key(parent);
@@ -174,7 +175,7 @@ impl CacheTask {
         Ok(())
     }
 
-    /// Replaces a part of the copy.
+    /// Replaces a part of the copy, and logs a warning about newly hidden znodes.
     fn replace(&self, root: &str, found: Found) {
         let first = found.hidden.first().cloned();
         let count = found.hidden.len();

@@ -2,7 +2,7 @@
 //!
 //! For each reader, a changed path is stored once, with the znode that the reader knows. A slow
 //! reader therefore skips intermediate states, and needs memory only for the znodes that it knows
-//! and the current ones.
+//! and the current znodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,12 +32,12 @@ pub(super) struct CachedTree {
 /// Events that a reader has not yet received.
 #[derive(Debug, Default)]
 struct Unread {
-    /// Number of each changed path, and the znode that the reader knows.
+    /// Number of each changed path in `order`, and the znode that the reader knows, if any.
     changed: BTreeMap<Arc<str>, (u64, Option<Node>)>,
     /// Changed paths in the order of their first change.
     order: BTreeMap<u64, Arc<str>>,
     last: u64,
-    /// Whether the connection was lost since the reader's last event.
+    /// Whether a loss of the connection must still be reported to the reader.
     was_lost: bool,
     /// Whether the reader knows of the loss but not of its end.
     knows_loss: bool,
@@ -197,7 +197,7 @@ impl Unread {
                 self.last += 1;
                 self.insert(self.last, path.into(), before.cloned());
             }
-            // The reader never knew the znode, so it does not need to know that the znode is gone.
+            // The reader has not received the znode, so its deletion need not be reported.
             Some((number, None)) if !is_there => {
                 let number = *number;
                 self.order.remove(&number);

@@ -16,7 +16,7 @@ use super::unordered::UNDECODABLE;
 use crate::interface::effect::Applied;
 use crate::session::Sessions;
 
-/// Answers requests of one connection while the caller holds the tree.
+/// State for answering the requests of one connection while the caller holds the tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Responder<'a> {
     /// Tree that is read.
@@ -40,11 +40,11 @@ pub struct Pace {
     pub room: usize,
     /// Outbox size above which the outbox must be written before the next reply, bytes.
     pub outbox_bytes: usize,
-    /// Maximum number of deferred replies.
+    /// Maximum number of deferred requests that are answered.
     pub replies: usize,
     /// Whether to answer one read that may take long, even if its reply is short.
     pub answers_slow: bool,
-    /// Whether to refuse a read that exceeds `room`, because it cannot wait.
+    /// Whether to refuse a read whose reply exceeds `room`, because the read cannot wait.
     pub refuses: bool,
 }
 
@@ -111,11 +111,11 @@ pub enum WriteAnswer {
         /// Number of these waiting requests that are also answered.
         answered: usize,
     },
-    /// The handshake must be answered with the new session and its timeout in ms, or refused.
+    /// The handshake must be answered.
     Session {
         /// The client's handshake.
         head: RequestHead,
-        /// The new session.
+        /// The new session and its timeout in ms; `None` if the handshake is refused.
         session: Option<(SessionId, i32)>,
         /// Whether the client sent the read-only byte.
         new_style: bool,
@@ -123,8 +123,8 @@ pub enum WriteAnswer {
     /// The session has moved to another server, where its client will find it. The connection ends
     /// without an answer.
     Moved(RequestHead),
-    /// The oldest request waits for something else. The connection ends, because no answer is
-    /// better than another request's answer.
+    /// The oldest request waits for something else. The connection ends without an answer, because
+    /// the client must not receive the answer to another request.
     OutOfTurn,
 }
 
@@ -300,9 +300,9 @@ impl Responder<'_> {
     }
 
     /// Answers the request of this connection whose transaction was applied. Then answers later
-    /// requests that do not wait for a transaction, at the pace `behind`. Earlier deferred requests
-    /// must be answered before the transaction is applied. If the request ended the session, the
-    /// connection ends after the reply.
+    /// requests that do not wait for a transaction, at the pace `behind`. The caller must have
+    /// answered earlier deferred requests before the transaction was applied. If the request ended
+    /// the session, the connection ends after the reply.
     pub fn answer_write<H: ReplyHost>(
         &self,
         client: &mut ClientConnection<H::Note>,

@@ -14,7 +14,7 @@ pub const REPLY_BYTES_MAX: usize = (1 << 31) - 1;
 /// Size of a handshake response with the read-only byte, including its length field.
 pub const CONNECT_RESPONSE_BYTES: usize = 41;
 
-/// Memory reserved for the first reply in an idle outbox: enough for a few small replies.
+/// Capacity of an outbox after its first frame, bytes: enough for a few small replies.
 const OUTBOX_BYTES_START: usize = 2 << 10;
 
 /// Appends the server's half of the handshake. `session` is `None` if the session is refused.
@@ -55,8 +55,8 @@ pub fn push_event_frame(out: &mut Vec<u8>, event_type: EventType, path: Str, zxi
     });
 }
 
-/// Appends a frame that consists of a reply header and the output of `body`. Returns the error of
-/// `body`.
+/// Appends a frame that consists of a reply header and the output of `body`. Returns the error code
+/// in the header: the error of `body`, or `MarshallingError` if the frame is too long.
 pub(super) fn push_frame(
     out: &mut Vec<u8>,
     xid: Xid,

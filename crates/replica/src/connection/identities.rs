@@ -11,9 +11,9 @@ pub type Identities = Arc<[Id]>;
 /// compared with each entry of an ACL.
 pub const IDENTITIES_MAX: usize = 128;
 
-/// Maximum size of a connection's identities, bytes. Every request carries them to the leader.
-/// Their total stays far below the amount that may wait for a member. Each string stays far below
-/// the limit of a Java leader.
+/// Maximum total size of a connection's identities, bytes. Every request that is forwarded to the
+/// leader contains them. The bound is far below the total size of a learner's requests that may
+/// wait at its leader, and below the limit of a Java leader on a string.
 pub const IDENTITY_BYTES_MAX: usize = 16 << 10;
 
 /// The identities exceed a limit of the connection.

@@ -8,12 +8,13 @@
 //!                       [outbox] -> sent in order
 //! ```
 //!
-//! Replies are sent in the order of the requests. Four kinds of requests do not wait for their
-//! turn: credentials, SASL tokens, an operation that does not exist, and a write that
-//! `enableEagerACLCheck` refuses. Credentials and tokens apply to later requests. An unknown
-//! operation ends the connection. A request whose turn comes while the outbox is too large is
-//! deferred. The next holder of the tree continues with it, and must do so before the next write of
-//! this connection is applied ([`Host::applying`](crate::Host::applying)).
+//! Replies are sent in the order of the requests. Five kinds of requests do not wait for their
+//! turn: credentials, SASL tokens, an operation that does not exist, a request without the required
+//! authentication, and a write that `enableEagerACLCheck` refuses. Credentials and tokens apply to
+//! later requests. An unknown operation or missing authentication ends the connection. A request
+//! whose turn comes while the outbox is too large is deferred. The next holder of the tree
+//! continues with it, and must do so before the next write of this connection is applied
+//! ([`Host::applying`](crate::Host::applying)).
 //!
 //! A host keeps a [`ClientConnection`] for each client. While it holds the tree, it passes new
 //! requests ([`Responder::take`]), deferred requests ([`Responder::drain`]), an applied transaction

@@ -11,8 +11,8 @@ use super::frames;
 use super::identities::{self, Identities, TooManyIdentities};
 use crate::session::Passwords;
 
-/// Expected size of the replies to reads that wait after a write, above which the next write must
-/// wait, bytes. All earlier requests must be answered before a write is applied.
+/// Expected total size of the replies to waiting reads, above which the next write must wait,
+/// bytes. All earlier requests must be answered before a write is applied.
 pub const REPLIES_BEFORE_WRITE_BYTES: usize = 256 << 10;
 
 /// A client's connection: its unanswered requests, and its outbox. The host keeps an `N` with each
@@ -20,7 +20,7 @@ pub const REPLIES_BEFORE_WRITE_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct ClientConnection<N> {
     /// Unanswered requests, oldest first. The first one waits for a transaction or for the leader,
-    /// or was deferred because of a full outbox.
+    /// or was deferred, for example because of a full outbox.
     queue: VecDeque<Queued<N>>,
     /// Size of the queued requests' frames, bytes.
     queued_bytes: usize,
@@ -37,7 +37,7 @@ pub struct ClientConnection<N> {
     pub identities: Identities,
 }
 
-/// Fields of a request that its reply repeats.
+/// Properties of a request that are needed for its reply.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead {
     /// Number that the client gave the request.
@@ -53,7 +53,7 @@ pub struct RequestHead {
 /// A request that waits for its reply.
 #[derive(Debug)]
 pub struct Queued<N> {
-    /// Fields for the reply.
+    /// Properties that are needed for the reply.
     pub head: RequestHead,
     /// Event for which the request waits.
     pub work: QueuedWork<N>,
@@ -64,19 +64,22 @@ pub struct Queued<N> {
 pub enum QueuedWork<N> {
     /// A transaction in progress.
     Write {
-        /// Number of ephemeral znodes that it creates, if that number is bounded.
+        /// Number of ephemeral znodes that the write creates if it succeeds; 0 if the client's
+        /// number of ephemeral znodes is not bounded.
         ephemerals: usize,
     },
-    /// A transaction in progress that is answered by this error, whatever the outcome.
+    /// A transaction in progress. Its request is answered with this error, even if the transaction
+    /// succeeds.
     WriteInVain(ErrorCode),
-    /// The end of a local session. It needs no transaction, only its position in the order.
+    /// The end of a local session. It does not need a transaction but keeps its position in the
+    /// order.
     CloseLocal,
-    /// A new session in progress. It is answered by a handshake response instead of a reply.
+    /// A new session in progress. It is answered with a handshake response instead of a reply.
     Handshake {
         /// Whether the client sent the read-only byte and therefore expects it back.
         new_style: bool,
     },
-    /// A read after a write of this connection.
+    /// A read that could not be answered when it arrived, usually because it follows a write.
     Read {
         /// Decoded or encoded request.
         request: WaitingRead,
@@ -89,13 +92,14 @@ pub enum QueuedWork<N> {
         /// Data that the host keeps with the read.
         note: N,
     },
-    /// A sync on a standalone server, where only its position in the order matters.
+    /// A sync on a server that does not order or forward requests. It only keeps its position in
+    /// the order.
     Sync {
         /// Path that the answer returns to the client.
         path: Option<Str>,
     },
-    /// A sync on a member of an ensemble. It waits for the leader's answer or, on the leader, until
-    /// all earlier proposals are applied.
+    /// A sync that waits for the leader's answer or, on a leader or a standalone server, until all
+    /// earlier proposals are applied.
     ForwardedSync {
         /// Path that the answer returns to the client.
         path: Option<Str>,
@@ -107,10 +111,10 @@ pub enum QueuedWork<N> {
 /// Form in which a read waits.
 #[derive(Debug)]
 pub enum WaitingRead {
-    /// A read that needs no more memory than its frame.
+    /// A read whose decoded form does not need more memory than its frame.
     Decoded(ReadRequest),
-    /// A list that would need several times the memory of its frame. It is decoded again when its
-    /// turn comes.
+    /// A read with a list. Its decoded form would need several times the memory of its frame, so it
+    /// is decoded again when its turn comes.
     Encoded(OpCode, Bytes),
 }
 
@@ -167,8 +171,8 @@ impl<N> ClientConnection<N> {
         self.queue.push_back(Queued { head, work });
     }
 
-    /// Queues a new session, answered once its transaction is applied. `new_style` states whether
-    /// the client sent the read-only byte and expects it back.
+    /// Queues the handshake of a new session, which is answered once the session's transaction is
+    /// applied. `new_style` states whether the client sent the read-only byte and expects it back.
     pub fn await_session(&mut self, received_ms: u64, new_style: bool) {
         let head = RequestHead {
             xid: Xid(0),
@@ -197,7 +201,7 @@ impl<N> ClientConnection<N> {
         self.queue.push_front(queued);
     }
 
-    /// Drops all requests without an answer.
+    /// Drops all waiting requests without answering them.
     pub fn drop_requests(&mut self) {
         self.queue.clear();
         (self.queued_bytes, self.expected_bytes) = (0, 0);
@@ -258,8 +262,8 @@ impl<N> ClientConnection<N> {
         self.expected_bytes > REPLIES_BEFORE_WRITE_BYTES
     }
 
-    /// Returns whether the client has closed its session, or the connection ends after its outbox.
-    /// Later requests are ignored, and the outbox is still sent.
+    /// Returns whether the client has closed its session, or the connection ends once its outbox is
+    /// sent. Later requests are ignored.
     pub fn is_closing(&self) -> bool {
         let newest = self.queue.back();
         self.ends_after_flush || newest.is_some_and(|queued| queued.head.op == OpCode::CloseSession)

@@ -12,7 +12,7 @@ use tree::Tree;
 
 use super::queue::{REPLIES_BEFORE_WRITE_BYTES, WaitingRead};
 
-/// Maximum number of entries up to which a list (multiRead, setWatches) is a fast read.
+/// Maximum number of entries in a list (multiRead, setWatches) that is not a slow read.
 pub const LIST_SHORT: usize = 64;
 
 /// A decoded frame, and the host's data until the request is handled.
@@ -89,8 +89,8 @@ impl RequestKind {
     }
 }
 
-/// Decodes a frame without its length field, and appends it to `incoming`. Returns whether it is a
-/// write. A record that cannot be decoded becomes a request that is refused.
+/// Decodes a frame without its length field, and appends the request to `incoming`. Returns whether
+/// the request is a write. A record that cannot be decoded becomes a request that is refused.
 ///
 /// The request is built in place, because each move would copy several hundred bytes.
 ///
@@ -143,7 +143,8 @@ fn credentials(op: OpCode, input: &mut Reader) -> Result<RequestKind, FrameFault
     token.map(RequestKind::Sasl).ok_or(fault)
 }
 
-/// Returns whether a read may take long, because it walks a whole subtree or contains a long list.
+/// Returns whether a read may take long, because it walks a whole subtree, returns many children or
+/// contains a long list.
 pub(super) fn is_slow(tree: &Tree, request: &ReadRequest) -> bool {
     match request {
         ReadRequest::GetAllChildrenNumber(_) | ReadRequest::GetEphemerals(_) => true,

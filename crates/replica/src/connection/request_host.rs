@@ -38,7 +38,7 @@ pub struct ConnectionRules<'a> {
     /// Whether the client's watches and ephemeral znodes are bounded. See
     /// [`RequestHost::permits_resources`].
     pub bounds_resources: bool,
-    /// Maximum size of the paths that a connection may watch, bytes.
+    /// Maximum total size of the paths that a connection may watch, bytes.
     pub watch_bytes_max: usize,
 }
 
@@ -73,12 +73,13 @@ pub enum SaslAnswer {
 /// Event of a connection that the host may report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionNote<'a> {
-    /// A client has named the ensemble that it expects. If it is a different one, the connection
-    /// ends without an answer, so that the client tries another server instead of failing.
+    /// A client has named the ensemble that it expects. If this server belongs to another ensemble,
+    /// the connection ends without an answer, so that the client tries another server instead of
+    /// failing.
     Ensemble {
         /// Whether the named ensemble is this one.
         is_accepted: bool,
-        /// Whether this server knows any names to compare.
+        /// Whether the client has sent a name, and this server has names to compare it with.
         is_compared: bool,
     },
     /// The connection has too many identities and ends.
@@ -92,7 +93,7 @@ pub enum ConnectionNote<'a> {
     NotAuthenticated,
     /// The client requested an operation that does not exist, and the connection ends.
     UnknownOp(i32),
-    /// A request has waited too long.
+    /// A request has waited too long and is refused.
     Throttled,
     /// A request would exceed the limit on the client's watches or ephemeral znodes.
     TooManyResources,
@@ -103,8 +104,8 @@ pub trait RequestHost: ReplyHost {
     /// Data that the host keeps with an unhandled request.
     type Extra;
 
-    /// Begins handling a request. Returns the data that is kept with it if it becomes a waiting
-    /// read.
+    /// Begins handling a request. Returns the data that is kept with the request if it becomes a
+    /// waiting read.
     fn begin(&mut self, kind: &RequestKind, extra: Self::Extra) -> Self::Note;
 
     /// Returns the client's address, in the form used in identities.
@@ -122,7 +123,7 @@ pub trait RequestHost: ReplyHost {
         false
     }
 
-    /// Handles a SASL token. A null token means that the exchange has ended.
+    /// Handles a SASL token. An answer without a token means that the exchange has ended.
     fn sasl(&mut self, _: &mut ClientConnection<Self::Note>, _token: &[u8]) -> SaslAnswer {
         SaslAnswer::Token(None)
     }
@@ -212,7 +213,8 @@ impl<H: RequestHost> Batch<'_, '_, H> {
         } = incoming;
         let note = self.host.begin(&kind, extra);
         if client.is_closing() {
-            // As in Apache ZooKeeper, whose sessions cannot be touched from then on.
+            // The request is ignored, as in Apache ZooKeeper, where a closing session cannot be
+            // touched.
             return;
         }
         if self.refuses_early(client, xid, frame_bytes, &kind) {
@@ -284,14 +286,16 @@ impl<H: RequestHost> Batch<'_, '_, H> {
         let head = self.request_head(xid, op, frame_bytes);
         self.enqueue(client, head, QueuedWork::Refuse(ErrorCode::ThrottledOp));
         // Clients ignore an error reply to this request and would consider their watches set, so
-        // the connection ends. For a late request, Apache ZooKeeper sends only the error reply.
+        // the connection ends. A late request receives only the error reply, as in Apache
+        // ZooKeeper.
         let sets_again = matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
         client.ends_after_flush |= exceeds_resources && sets_again;
         true
     }
 
-    /// Returns whether a watch would exceed the connection's limit on paths. Watches that a client
-    /// sets again after a reconnect are exempt, because the client relies on them.
+    /// Returns whether a watch would exceed the connection's limit on the total size of watched
+    /// paths. Watches that a client sets again after a reconnect are exempt, because the client
+    /// relies on them.
     fn has_too_long_watches(&self, kind: &RequestKind) -> bool {
         let RequestKind::Read(_, request) = kind else {
             return false;
@@ -332,7 +336,7 @@ impl<H: RequestHost> Batch<'_, '_, H> {
         }
     }
 
-    /// Answers immediately, before all queued requests, and then ends the connection.
+    /// Answers with an error immediately, before all queued requests, and then ends the connection.
     fn refuse(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -355,7 +359,7 @@ impl<H: RequestHost> Batch<'_, '_, H> {
         let (rules, responder) = (self.rules, self.responder);
         let is_checked = rules.eager_acl_check && !rules.sessions.is_read_only;
         if is_checked && let Some(err) = responder.tree.eager_refusal(&request, &self.identities) {
-            // This answer precedes the queue and needs no transaction.
+            // This answer does not wait for queued requests and does not need a transaction.
             return responder.reply(client, head, Zxid::ZERO, self.host, |_| Err(err));
         }
         let host = &*self.host;
@@ -434,7 +438,8 @@ impl<H: RequestHost> Batch<'_, '_, H> {
         }
     }
 
-    /// Answers a read immediately if the queue is empty. `body` is the undecoded record.
+    /// Answers a read immediately if the queue is empty and the pace permits it. Otherwise queues
+    /// the read. `body` is the undecoded record.
     fn read(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -463,7 +468,7 @@ impl<H: RequestHost> Batch<'_, '_, H> {
         }
         let mut expected_bytes = tree.expected_bytes(&request);
         if is_slow {
-            // A slow read must not be answered directly before a write either.
+            // The next write must also wait for a slow read whose reply is short.
             expected_bytes = expected_bytes.max(REPLIES_BEFORE_WRITE_BYTES + 1);
         }
         let work = QueuedWork::Read {
@@ -476,8 +481,8 @@ impl<H: RequestHost> Batch<'_, '_, H> {
         client.enqueue(head, work);
     }
 
-    /// Answers a SASL token. The answer contains an empty token if the exchange has no further one.
-    /// Tokens precede the queue, like credentials.
+    /// Answers a SASL token. The answer contains a null token if no token of the server follows.
+    /// Tokens do not wait for queued requests, like credentials.
     fn take_token(&mut self, client: &mut ClientConnection<H::Note>, xid: Xid, token: &[u8]) {
         let answer = self.host.sasl(client, token);
         self.identities = client.identities.clone();
@@ -495,8 +500,8 @@ impl<H: RequestHost> Batch<'_, '_, H> {
             });
     }
 
-    /// Handles credentials before the queue, so earlier requests keep the old identities and later
-    /// ones use the new ones. Source: ZooKeeperServer.processPacket.
+    /// Handles credentials immediately. Requests that are already queued keep the old identities,
+    /// and later requests use the new identities. Source: ZooKeeperServer.processPacket.
     fn authenticate(
         &mut self,
         client: &mut ClientConnection<H::Note>,

@@ -24,7 +24,7 @@ use crate::{Applied, ClientRequest, LargeBytes, Service, SessionRules};
 
 const SESSION: SessionId = SessionId(7);
 
-/// Maximum size of the paths that a connection may watch in these tests.
+/// Maximum total size of the paths that a connection may watch in these tests.
 const WATCH_BYTES_MAX: usize = 3000;
 
 /// Environment of one connection.
@@ -175,7 +175,7 @@ impl Fixture {
         responder.drain(&mut self.client, pace, &mut self.host)
     }
 
-    /// Returns the numbers and errors of the frames in the outbox.
+    /// Empties the outbox. Returns the xids and errors of its frames.
     fn replies(&mut self) -> Vec<(i32, i32)> {
         let outbox = std::mem::take(&mut self.client.outbox);
         let mut rest = &*outbox;
@@ -518,8 +518,8 @@ fn late_set_watches_are_refused_and_the_connection_continues() {
     assert!(!fixture.client.ends_after_flush);
 }
 
-/// A watch costs at least its path. A reconnected client may set its watches again, whatever they
-/// cost.
+/// A watch needs at least the memory of its path. A reconnected client may set its watches again,
+/// however much memory they need.
 #[test]
 fn watch_paths_over_the_limit_of_a_connection_are_refused() {
     let mut fixture = Fixture::new();

@@ -1,9 +1,4 @@
-//! Requests that are refused unchecked, and the treatment of requests that are not transactions.
-//!
-//! Requests of a connection are answered in order, with three exceptions: credentials, which apply
-//! to later requests, a SASL token, and an operation that does not exist, which ends the
-//! connection. The holder of the tree answers reads. Only the requests in this module need other
-//! treatment.
+//! Treatment of undecodable requests, of missing authentication, and of `sync`.
 
 use proto::{ErrorCode, Id, OpCode, OpKind};
 
@@ -21,8 +16,9 @@ pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
     }
 }
 
-/// Returns whether the identities suffice if clients must authenticate by one of these schemes
-/// (`enforce.auth.schemes`). Source: AuthenticationHelper.enforceAuthentication.
+/// Returns whether the identities suffice if clients must authenticate with one of these schemes
+/// (`enforce.auth.schemes`). `None` means that any identities suffice. Source:
+/// AuthenticationHelper.enforceAuthentication.
 pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]) -> bool {
     let Some(schemes) = enforced else {
         return true;
@@ -38,16 +34,18 @@ pub enum SyncStep {
     Refuse(ErrorCode),
     /// The host passes the request to the replica as [`Input::Sync`](crate::Input::Sync).
     Ask,
-    /// This server answers in the connection's order, because it does not order writes.
+    /// This server answers in the connection's order, because it does not order or forward
+    /// requests.
     Answer,
 }
 
 /// Returns the treatment of a `sync`.
 ///
-/// A learner forwards it to its leader. A leader, and a standalone server, answers it after all
-/// writes that it received earlier, including writes of other connections. A client that lost its
-/// connection while its write was in progress relies on this: after a `sync` it sees the outcome of
-/// that write. Source: Leader.processSync and SyncRequestProcessor.
+/// A learner forwards the `sync` to its leader. A leader or a standalone server answers the `sync`
+/// after all writes that the server received earlier, including writes of other connections. A
+/// client that lost its connection while its write was in progress relies on this order: after a
+/// `sync`, the client sees the outcome of that write. Source: Leader.processSync and
+/// SyncRequestProcessor.
 pub fn sync_step(service: Service, is_read_only: bool) -> SyncStep {
     match service {
         _ if is_read_only => SyncStep::Refuse(ErrorCode::NotReadOnly),

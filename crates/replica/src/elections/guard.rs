@@ -6,10 +6,10 @@ use std::fmt;
 use election::MemberList;
 use proto::Sid;
 
-/// A leader that was not elected.
+/// Refusal to elect a candidate while another server leads.
 #[derive(Debug)]
 pub(crate) struct Refusal<'a> {
-    /// Server that would lead by this server's member list.
+    /// Server that would lead according to this server's member list.
     pub(crate) candidate: Sid,
     /// The current leader.
     pub(crate) leader: Sid,

@@ -101,7 +101,7 @@ pub enum ElectionEffect {
         /// Reason for the log.
         reason: CloseReason,
     },
-    /// Write a notification. It replaces one that is not written yet.
+    /// Write a notification. It replaces an earlier notification that is not written yet.
     Write {
         /// Connection to write to.
         connection: ConnectionId,
@@ -112,7 +112,7 @@ pub enum ElectionEffect {
     QueryOracle,
 }
 
-/// Result of a call to the elections.
+/// Action that results from a call to the elections.
 #[derive(Debug)]
 pub enum ElectionAction {
     /// The host must execute an effect.
@@ -165,13 +165,14 @@ pub struct Elections {
     candidate: Candidate,
     /// Connections in use, with their servers.
     kept: BTreeMap<ConnectionId, Sid>,
-    /// Whether the oracle is queried: initially, and on a leader as long as it lacks a follower.
+    /// Whether the oracle is queried. This is the case initially, and on a leader as long as it
+    /// lacks a follower.
     is_oracle_needed: bool,
     /// Whether the election waits for the oracle's answer.
     is_oracle_queried: bool,
     /// Time at which the server began to look for a leader, ms; `None` if it is not looking.
     looking_since_ms: Option<i64>,
-    /// Last list of another server that could not be adopted.
+    /// Sender and version of the last list that could not be adopted.
     refused_list: Option<(Sid, ConfigVersion)>,
     work: VecDeque<ElectionWork>,
 }
@@ -259,9 +260,9 @@ impl Elections {
 
     /// Uses new member lists: `committed`, which is in force, and `proposed`, the last one seen,
     /// which is used if it is newer. `role` is this server's role in the committed list. A round in
-    /// progress continues unless this server gains or loses its vote. In that case it restarts.
+    /// progress restarts if this server gains or loses its vote. Otherwise it continues.
     ///
-    /// If the lists contain no server that can be elected, this is logged and the old lists stay in
+    /// If the lists cannot be used for an election, the error is logged, and the old lists stay in
     /// force.
     pub fn configure(
         &mut self,

@@ -52,8 +52,8 @@ pub(crate) fn owner_of(link: LinkId) -> Owner {
 /// Decodes a learner's request. Returns `None` for a request that is dropped without an answer.
 ///
 /// An undecodable body becomes an error transaction with its own zxid, because the learner waits
-/// for a transaction (LearnerHandler, PrepRequestProcessor). So does a request without identities.
-/// Identities are also missing if they were too long to be kept.
+/// for a transaction (LearnerHandler, PrepRequestProcessor). A request without identities becomes
+/// an error transaction, too. Identities are also missing if they were too long to be kept.
 pub(crate) fn incoming(
     from: LinkId,
     request: LearnerRequest,

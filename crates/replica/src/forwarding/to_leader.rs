@@ -57,8 +57,8 @@ impl<H: Host> Replica<H> {
             return;
         };
         if let Some(upgrade) = upgrade_of(&request) {
-            // No client waits for this request. The leader must order it before the client's
-            // request, too.
+            // No client waits for the upgrade itself. The leader must order the upgrade before the
+            // client's request.
             learner.forward(upgrade, actions);
         }
         let is_new_session = op == OpCode::CreateSession;
@@ -82,7 +82,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles a client's `sync`. A learner forwards it. A leader answers it at its position.
+    /// Handles a client's `sync`. A learner forwards it. A leader answers it at its position among
+    /// the proposals.
     pub(crate) fn handle_sync(&mut self, sync: SyncRequest, turn: &mut Turn<'_, H>) {
         let learning = match &mut self.role {
             Role::Leading(_) => return self.sync_own(sync.session, sync.ticket, turn),
@@ -177,7 +178,8 @@ impl<H: Host> Replica<H> {
     }
 }
 
-/// Returns the request that must be forwarded first: it makes the session global.
+/// Returns the request that makes the session global and must be forwarded first; `None` if the
+/// session need not become global.
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
 fn upgrade_of(request: &ClientRequest) -> Option<LearnerRequest> {

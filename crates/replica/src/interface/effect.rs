@@ -21,7 +21,8 @@ use crate::members::files::MemberFile;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Service {
-    /// Clients are not served without a leader. Handshakes are refused by closing the connection.
+    /// Clients are not served, because there is no leader. Handshakes are refused by closing the
+    /// connection.
     None = 0,
     /// This server orders the requests itself.
     Deciding = 1,
@@ -54,24 +55,26 @@ pub enum DiskOrder {
     /// Write the current tree to a separate location. The tree does not change during the write.
     /// `TreeKept` follows.
     KeepTree,
-    /// Make a leader's tree this server's durable state: remove all records after `last` from the
-    /// log, continue in a new file, write a snapshot and remove all other snapshots.
-    /// `SnapshotWritten` follows.
+    /// Make the current tree, which came from a leader or was restored by an operator, this
+    /// server's durable state: remove all records after `last` from the log, continue in a new
+    /// file, write a snapshot and remove all other snapshots. `SnapshotWritten` follows.
     TakeOver {
         /// Last transaction in the tree.
         last: Zxid,
-        /// State received from the leader.
+        /// Origin and generation of the tree.
         of: Synchronised,
     },
 }
 
-/// State received from a leader, which replaces this server's state.
+/// State that replaces this server's state. It was received from a leader or restored by an
+/// operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Synchronised {
-    /// Number of the role that requested it, for the report.
+    /// Number of the role or of the restore that requested this, which `SnapshotWritten` repeats.
     pub attempt: u64,
-    /// Generation of the tree that contains it ([`State::generation`](crate::State::generation)).
-    /// If the generation has changed, the snapshot is obsolete.
+    /// Generation of the tree that contains the state
+    /// ([`State::generation`](crate::State::generation)). If the generation has changed, the
+    /// snapshot is obsolete.
     pub generation: Generation,
 }
 
@@ -156,13 +159,13 @@ pub enum Effect {
     /// Close the connection to the leader.
     HangUp,
 
-    /// Stop the server, because its data differs from the data of other members and it cannot or
-    /// must not repair the difference itself.
+    /// Stop the server, because its tree differs from the trees of other members or from its own
+    /// transactions, and the server cannot or must not repair the tree.
     Stop,
     /// Execute an effect that elections request.
     Election(ElectionEffect),
-    /// Use these hosts as the hosts of all members, by name or address, because the member lists
-    /// have changed.
+    /// Use these names and addresses as the hosts of all members, because the member lists have
+    /// changed.
     SetMemberHosts(Vec<String>),
     /// Query the oracle of two. `Oracle` follows.
     QueryOracle,
@@ -234,7 +237,8 @@ pub struct Applied<'a> {
     pub op: OpCode,
     /// Connection that waits for the reply.
     pub origin: Option<Ticket>,
-    /// Whether the transaction was requested by a client of this server. Its slot is then free.
+    /// Whether the transaction was requested by a client of this server. The request's slot is then
+    /// free.
     pub is_counted: bool,
     /// The request's share in the host's bounds on large requests.
     pub large_bytes: LargeBytes,

@@ -26,8 +26,8 @@ pub trait State {
     /// tree are abandoned.
     fn replace_tree(&self, tree: Tree);
 
-    /// Returns the generation of the tree, which the caller holds. A snapshot that began in an
-    /// earlier generation must not be completed.
+    /// Returns the generation of the current tree. A snapshot that began in an earlier generation
+    /// must not be completed.
     fn generation(&self) -> Generation;
 
     /// Begins a generation that is not established. The replica calls it before the tree contains
@@ -113,7 +113,7 @@ impl<H: Host> Turn<'_, H> {
         self.effect(Effect::Disk(order));
     }
 
-    /// Makes the tree this server's durable state. The tree ends at `last`.
+    /// Makes the tree this server's durable state. `last` is the last transaction in the tree.
     pub(crate) fn take_over(&mut self, attempt: u64, last: Zxid) {
         let generation = self.state.generation();
         let of = Synchronised {

@@ -130,10 +130,10 @@ pub enum Input {
         /// Last zxid of the log.
         end: Zxid,
     },
-    /// The snapshot for a synchronisation is on disk. All files that must not be read together with
-    /// it have been removed.
+    /// The snapshot for a synchronisation or a restore is on disk. All files that must not be read
+    /// together with the snapshot have been removed.
     SnapshotWritten {
-        /// Number of the role that requested it.
+        /// Number of the role or of the restore that requested the snapshot.
         attempt: u64,
         /// Transaction in the file's name.
         zxid: Zxid,
@@ -181,7 +181,8 @@ pub enum LearnerEvent {
     LogRecords {
         /// Learner that needs the records.
         link: LinkId,
-        /// Records in zxid order. The first is the last one up to the requested zxid.
+        /// Records in zxid order. The first record after a `ReadLog` is the newest record whose
+        /// zxid is at most `from` in the effect.
         records: Vec<Record>,
     },
     /// The log does not contain the requested records.

@@ -14,7 +14,7 @@ pub enum Stage {
     Preparation(usize),
     /// Preparation of a session's end.
     CloseSession,
-    /// A group of transactions waits for readers of the tree before it is applied.
+    /// Wait of a group of transactions for the readers of the tree, before the group is applied.
     TreeAwaited,
 }
 
@@ -79,7 +79,7 @@ pub enum Note<'a> {
     },
     /// A learner's turn ends.
     LearnerTurnEnds,
-    /// A new leader begins without proposals.
+    /// This server starts leading, without outstanding proposals.
     LeadingBegins,
     /// The leader steps down because a voter that elected it is looking for a leader again.
     SupporterLost,

@@ -37,10 +37,10 @@ pub enum RoleView {
         /// Server that it learns from: the leader, or a follower that serves observers.
         master: Sid,
     },
-    /// Leads and proposes.
+    /// Leads, or is about to lead.
     Leading {
-        /// Time at which its epoch began to accept writes, in ms by the clock of
-        /// [`Now`](crate::Now).
+        /// Time of the election, or later the time at which the epoch was established, in ms by the
+        /// clock of [`Now`](crate::Now).
         since_ms: i64,
         /// Connected learners.
         learners: Learners,
@@ -52,7 +52,7 @@ pub enum RoleView {
 pub enum Phase {
     /// No leader is known.
     Election,
-    /// This server is going to lead, but its epoch is not fixed yet.
+    /// This server is about to lead, but its epoch is not established yet.
     Discovery,
     /// This server is being synchronised.
     Synchronization,
@@ -67,7 +67,7 @@ pub struct Learners {
     pub connected: u64,
     /// Participants that receive proposals, voting or not.
     pub synced_followers: u64,
-    /// Non-voting participants among them.
+    /// Non-voting participants among `synced_followers`.
     pub synced_non_voting_followers: u64,
     /// Observers that receive commits.
     pub synced_observers: u64,

@@ -10,8 +10,8 @@ use super::{OwnAddresses, role_in};
 
 /// Differences between the installed list and the previous one that matter to this server.
 ///
-/// If only the version differs, no action is needed. Otherwise the election restarts with the new
-/// members, and the election listener restarts, too.
+/// If only the version differs, this server keeps its role and its leader, unless the
+/// reconfiguration designated another leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembershipChange {
     /// Whether anything but the version differs.

@@ -51,7 +51,7 @@ pub trait MemberFiles {
 
 impl MemberFile {
     /// Makes the list durable. zoo.cfg refers to a committed list before the file of the last list
-    /// seen is removed, so one of them exists at any time.
+    /// seen is removed, so at least one of the two lists is on disk at any time.
     ///
     /// # Errors
     /// If an operation of `files` fails. Earlier operations are not undone.

@@ -199,9 +199,9 @@ impl MemberLists {
     /// Returns the list with which this server's epoch as leader begins, which is the last one
     /// seen.
     ///
-    /// A list without a version receives the version of the first epoch, so that it takes
-    /// precedence over the lists of unknown servers (ZOOKEEPER-1783). It is then a seen list, like
-    /// a proposed one.
+    /// A list without a version receives the first zxid of the epoch as its version, so that it
+    /// takes precedence over the lists of unknown servers (ZOOKEEPER-1783). It is then a seen list,
+    /// like a proposed one.
     pub fn epoch_config(&mut self, epoch: Epoch) -> (EpochConfig, Option<MemberFile>) {
         let mut file = None;
         if self.committed.version == ConfigVersion::default() && self.last_seen.is_none() {

@@ -97,9 +97,9 @@ impl MemberLists {
     fn is_quorum_synced(&self, list: &Membership, facts: &PlanFacts) -> bool {
         let quorum = list.quorum();
         let voters = quorum.voters();
-        // A follower that becomes an observer leaves the leader as soon as it learns its new role.
-        // If it left earlier, it would look for the leader as an observer while the quorum still
-        // needs it.
+        // A connected follower that is an observer in the committed list does not know its new role
+        // yet. It leaves the leader as soon as it learns the role, when the quorum may still need
+        // it.
         let is_observer_now = |sid: Sid| {
             let member = self.committed.members.get(&sid);
             member.is_some_and(|member| member.role == MemberRole::Observer)

@@ -53,7 +53,8 @@ impl<H: Host> Replica<H> {
         (record, Some(next))
     }
 
-    /// Stores the configuration in a transaction as seen.
+    /// Stores the configuration that a reconfiguration transaction contains as seen. Ignores other
+    /// transactions.
     pub(crate) fn see_config_of(&mut self, record: &Record, turn: &mut Turn<'_, H>) {
         if let Some(text) = config_text(record) {
             self.see_config(&text, turn);
@@ -81,9 +82,9 @@ impl<H: Host> Replica<H> {
     }
 
     /// Installs the leader's configuration if it is committed. A configuration after `upto` is only
-    /// proposed, and comes into force when it is committed. If this server installed it earlier, it
-    /// would send it to others in the next election, and the configuration's voters could decide
-    /// without a quorum of the one in force.
+    /// proposed, and comes into force when it is committed. If this server installed the
+    /// configuration earlier, it would send it to others in the next election. The voters of that
+    /// configuration could then decide without a quorum of the configuration in force.
     pub(crate) fn install_config(&mut self, text: &[u8], upto: Zxid, turn: &mut Turn<'_, H>) {
         let list = self.parse_list(text);
         if let Some(list) = list.filter(|list| list.version.0 <= upto.0) {
@@ -153,7 +154,8 @@ impl<H: Host> Replica<H> {
         tree.set_config(data.as_bytes(), version, turn.now.wall_ms);
     }
 
-    /// Ends the role if the configuration changes this server's role or removes its leader.
+    /// Ends the role if the configuration changes this server's role or removes its leader, or if
+    /// another leader was designated.
     fn follow_change(
         &mut self,
         change: &MembershipChange,

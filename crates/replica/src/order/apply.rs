@@ -82,7 +82,7 @@ impl<H: Host> Replica<H> {
                 turn.state.sessions().remove(session);
                 self.forget_holder(session);
             }
-            // This server will serve the new session.
+            // A client of this server requested the session, so this server serves it.
             Txn::CreateSession { .. }
                 if in_flight.origin.is_some() && outcome.error() == ErrorCode::Ok =>
             {
@@ -108,7 +108,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Returns whether the transactions that the role applies are committed. A leader commits only
-    /// after its epoch is established, which it reports to learners by UPTODATE.
+    /// after its epoch is established, which it reports to learners with UPTODATE.
     fn is_established(&self) -> bool {
         match &self.role {
             Role::Learning(learning) => {
@@ -119,7 +119,7 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Returns whether the tree contains no transaction after this one.
+    /// Returns whether the tree is certain to contain only transactions up to this one.
     fn is_tree_exact_at(&self, zxid: Zxid) -> bool {
         match &self.role {
             Role::Learning(learning) => learning.exact_after.is_some_and(|last| zxid > last),
@@ -192,9 +192,9 @@ impl<H: Host> Replica<H> {
 
     /// Answers a `sync` of one of this leader's own clients once every earlier proposal is applied.
     ///
-    /// A commit may reach the learners before this server's own tree contains it, so a learner's
-    /// client may receive its answer first. Between two turns, the tree contains every sent commit.
-    /// A client's own writes precede its `sync`. Source: Leader.processSync.
+    /// A client of a learner may receive the answer to its write before this server's own tree
+    /// contains the write. Between two turns, however, the tree contains every commit that was sent
+    /// to learners. A client's own writes precede its `sync`. Source: Leader.processSync.
     pub(crate) fn sync_own(&mut self, session: SessionId, ticket: Ticket, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return turn.effect(Effect::CloseClient(ticket));

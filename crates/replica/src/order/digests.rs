@@ -101,7 +101,8 @@ fn log(zxid: Zxid, record: Option<&TxnRecord>, mismatch: DigestMismatch) {
 }
 
 impl<H: Host> Replica<H> {
-    /// Reports a mismatch after every committed transaction has been applied.
+    /// Reports the last mismatch, if any. Called after all committed transactions have been
+    /// applied.
     pub(crate) fn report_mismatch(&mut self, turn: &mut Turn<'_, H>) {
         let Some((zxid, digest)) = self.digests.to_report.take() else {
             return;
@@ -157,7 +158,7 @@ impl<H: Host> Replica<H> {
     }
 
     /// Handles the leader's decision about the reported digest. `agreed` is the digest of a quorum
-    /// that includes the leader.
+    /// that includes the leader; `None` if there is no such quorum.
     pub(crate) fn handle_digest_judged(
         &mut self,
         zxid: Zxid,
@@ -195,7 +196,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Handles the decision of a quorum without this leader that the leader's tree is wrong.
+    /// Handles a digest that differs from this leader's digest and on which a quorum without the
+    /// leader agrees. The leader's tree is therefore wrong.
     pub(crate) fn handle_own_digest_differs(
         &mut self,
         zxid: Zxid,
@@ -231,7 +233,8 @@ impl<H: Host> Replica<H> {
         self.leave_role(next, turn);
     }
 
-    /// Marks the tree as wrong. This server then lacks a vote.
+    /// Marks the tree as wrong. This server then does not vote until a leader's snapshot has
+    /// replaced the tree.
     fn find_wrong_tree(&mut self) {
         if let Some(member) = &mut self.member {
             member.wrong_tree = WrongTree::Found;
@@ -239,7 +242,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Returns whether the end of a role must wait until the wrong tree is stored separately.
+    /// Requests that the host store a wrong tree separately, if it has not done so. Returns whether
+    /// the end of the role must wait for this.
     pub(crate) fn keeps_wrong_tree(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let is_ending = self.is_ending;
         let Some(member) = self.member.as_mut().filter(|_| !is_ending) else {

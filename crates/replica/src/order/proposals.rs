@@ -58,7 +58,7 @@ pub(crate) struct ServerRequest {
     pub(crate) cxid: i32,
     pub(crate) op: OpCode,
     pub(crate) identities: Vec<Id>,
-    /// Error with which the request is refused without a check, if any.
+    /// The request, or the error with which it is refused without a check.
     pub(crate) request: Result<WriteRequest, ErrorCode>,
     /// Connection of the learner; `None` for this server's own request.
     pub(crate) link: Option<LinkId>,
@@ -105,10 +105,10 @@ struct UnorderedRequest<'a> {
     cxid: i32,
     op: OpCode,
     identities: &'a [Id],
-    /// Error with which the request is refused without a check, if any.
+    /// The request, or the error with which it is refused without a check.
     request: Result<&'a WriteRequest, ErrorCode>,
     large_bytes: LargeBytes,
-    /// Size of its record if the record is long and limited, bytes; otherwise 0.
+    /// Size of the request's record if the record is long and will be ordered, bytes; otherwise 0.
     long_bytes: usize,
     is_counted: bool,
 }
@@ -147,7 +147,7 @@ impl<'a> From<&'a ClientRequest> for UnorderedRequest<'a> {
     }
 }
 
-/// Creates the request that must be ordered first: the session becomes global.
+/// Creates the request that makes a session global. It must be ordered before the client's request.
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
 fn upgrade(session: SessionId, timeout_ms: i32) -> ServerRequest {
@@ -211,8 +211,8 @@ impl<H: Host> Replica<H> {
                 let stage = Stage::Preparation(requests.len());
                 turn.note(Note::Begins(stage));
                 let actions = self.order_all(requests, turn);
-                // This must happen before the disk begins, because replies may be sent at any time
-                // afterwards.
+                // The stage must end before the disk begins, because replies may be sent at any
+                // time afterwards.
                 turn.note(Note::Ends(stage));
                 self.carry_out_leader(actions, turn);
             }
@@ -312,7 +312,7 @@ impl<H: Host> Replica<H> {
         }
         drop(tree);
         if is_any && actions.is_empty() {
-            // For a single `sync`, which this call answers.
+            // If only a client's `sync` was ordered, this call answers it.
             self.apply_committed(turn);
         }
     }
@@ -357,7 +357,8 @@ impl<H: Host> Replica<H> {
         let mut next = None;
         let record = self.prepare(tree, &unordered, zxid, &mut next, turn);
         self.last_zxid = zxid;
-        // The length is known only after encoding. A buffer that grew would be moved each time.
+        // The length is known only after encoding. A new buffer would be moved each time it grows,
+        // so one buffer is reused.
         self.scratch.clear();
         self.scratch.shrink_to(limits::SCRATCH_BYTES_KEPT);
         record.encode(&mut self.scratch);
@@ -375,7 +376,7 @@ impl<H: Host> Replica<H> {
                 });
             }
             Err(error) => {
-                // The client will lose its connection, like all clients.
+                // The client will lose its connection, because all connections end with the role.
                 log_limiter::limited!(warn, %zxid, err = %error, "cannot propose a request");
                 turn.effect(Effect::Release {
                     requests: usize::from(unordered.is_counted),

@@ -7,8 +7,8 @@
 //!
 //! After a crash before the snapshot has its final name, the old state is loaded; after a later
 //! crash, the new tree. Clients must not see an older zxid, and the log must continue after its
-//! end. The tree's last zxid is therefore set to the later of its own and this server's. Source:
-//! ZooKeeperServer.restoreFromSnapshot, which does not change the files.
+//! end. The tree's last zxid is therefore set to the higher of its own last zxid and this server's.
+//! Source: ZooKeeperServer.restoreFromSnapshot, which does not change the files.
 
 use proto::Zxid;
 use tree::{Overlay, Tree};
@@ -30,9 +30,9 @@ pub(crate) enum Restoring {
 }
 
 impl<H: Host> Replica<H> {
-    /// Restores this tree. A member of an ensemble ignores the call, because its state is
-    /// determined by the leader's log. It is also ignored during another restore and while the
-    /// server stops.
+    /// Begins to restore this tree. A member of an ensemble ignores the call, because its state is
+    /// determined by the leader's log. The call is also ignored during another restore and while
+    /// the server stops.
     pub(crate) fn handle_restore(&mut self, tree: Box<Tree>, turn: &mut Turn<'_, H>) {
         if !self.is_alone() || self.is_ending || self.restoring.is_some() {
             tracing::error!(
@@ -45,7 +45,7 @@ impl<H: Host> Replica<H> {
         self.restoring = Some(Restoring::Waiting(tree));
     }
 
-    /// Continues after all proposals are applied and synced.
+    /// Replaces the tree if a restore is waiting and all proposals are applied and synced.
     pub(crate) fn restore_if_idle(&mut self, turn: &mut Turn<'_, H>) {
         let is_idle = self.in_flight.is_empty() && self.synced >= self.appended;
         if !is_idle || !matches!(self.restoring, Some(Restoring::Waiting(_))) {

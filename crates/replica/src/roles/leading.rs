@@ -293,7 +293,7 @@ impl<H: Host> Replica<H> {
             self.committed = self.in_flight_upto(record.zxid);
             return;
         }
-        // Apache's leader leaves reconfigurations out (Leader.tryToCommit).
+        // Apache's leader does not measure reconfigurations (Leader.tryToCommit).
         let stamp_ms = record.stamp_ms().filter(|_| !record.is_reconfig());
         let by_leader = true;
         turn.note(Note::Committed {
@@ -319,7 +319,8 @@ impl<H: Host> Replica<H> {
         });
     }
 
-    /// Starts leading, because the epoch is established. Clients are served from now on.
+    /// Starts leading, because the epoch is established. Clients are served from now on, if
+    /// `leaderServes` permits it.
     fn start_serving(
         &mut self,
         epoch: Epoch,
@@ -361,8 +362,8 @@ impl<H: Host> Replica<H> {
         self.end_orphans(orphans);
     }
 
-    /// Ends sessions that own ephemeral znodes but are missing from the tree. Each ends by a
-    /// transaction, so that log and tree stay equal.
+    /// Ends sessions that own ephemeral znodes but are missing from the tree. Each session ends
+    /// with a transaction, so that log and tree stay equal.
     fn end_orphans(&mut self, orphans: Vec<proto::SessionId>) {
         for session in orphans {
             tracing::warn!(%session, "deleting ephemeral znodes whose session no longer exists");

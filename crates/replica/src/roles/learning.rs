@@ -258,7 +258,7 @@ impl<H: Host> Replica<H> {
     /// Handles the completed cut of the log and the reloaded tree.
     pub(crate) fn handle_truncated(&mut self, end: Zxid, turn: &mut Turn<'_, H>) {
         if let Role::Learning(learning) = &mut self.role {
-            // From here on, committed transactions are applied to the tree first.
+            // From here on, committed transactions are applied to the tree before they are durable.
             learning.is_tree_replaced = true;
         }
         self.with_learner(turn, |learner, now_ms, out| {
@@ -364,8 +364,8 @@ impl<H: Host> Replica<H> {
         let next = match (fault, &self.role) {
             (Fault::EpochBehind { proposed, accepted }, Role::Learning(learning)) => {
                 if learning.is_observer {
-                    // If this server is a voter, the leader steps down, and the next epoch is
-                    // higher than the accepted one.
+                    // A voter does not need this warning: its leader steps down, and the next epoch
+                    // is higher than the accepted one.
                     tracing::warn!(%proposed, %accepted, "this observer cannot join until the ensemble's epoch reaches this observer's accepted epoch. Unless this observer's data is newer than the ensemble's data, stop this observer, move its data away and start it again");
                 }
                 NextRole::LookLater

@@ -2,8 +2,8 @@
 //! many observers over time.
 //!
 //! With `observerMasterPort`, an observer connects to that port of the voters in turn, in a random
-//! order. The leader does not listen there, so the connection fails. The observer tries the next
-//! server after another election.
+//! order. A connection to the leader fails, because the leader does not listen on that port. The
+//! observer tries the next server after another election.
 //!
 //! Source: QuorumPeer.findLearnerMaster, Observer.waitForReconnectDelay,
 //! Observer.waitForObserverElectionDelay.
@@ -22,7 +22,7 @@ pub(crate) struct MasterChoice {
     rng: Rng,
     /// Servers that serve observers, in the order in which they are tried.
     masters: Vec<(Sid, Vec<HostPort>)>,
-    /// Version of the list that contains them.
+    /// Version of the member list from which `masters` was derived.
     version: Option<ConfigVersion>,
     next: usize,
 }

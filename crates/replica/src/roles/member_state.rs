@@ -34,8 +34,8 @@ pub struct MemberStart {
     pub last_logged: Zxid,
     /// Zxid from which on the log files are without a gap.
     pub log_whole_from: Zxid,
-    /// Whether this server may vote. False if the data directory is unexpectedly empty, until the
-    /// server has a leader's snapshot.
+    /// Whether this server may vote. False if its data was missing or corrupted at the start, until
+    /// the server has a leader's snapshot.
     pub is_trusted: bool,
 }
 
@@ -49,7 +49,8 @@ impl MemberStart {
     }
 }
 
-/// Handling of a tree whose data differs from a quorum's, until a leader's snapshot replaces it.
+/// Handling of a tree whose data differs from the data of a quorum, until a leader's snapshot
+/// replaces the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WrongTree {
     /// The tree is not known to be wrong.
@@ -76,7 +77,7 @@ pub(crate) struct MemberState {
     pub(crate) log_whole_from: Zxid,
     /// Whether this server may vote. See [`MemberStart::is_trusted`].
     pub(crate) is_trusted: bool,
-    /// Handling of a tree that differs from a quorum's.
+    /// Handling of a tree that differs from the tree of a quorum.
     pub(crate) wrong_tree: WrongTree,
     /// Epoch whose leader must send a snapshot, because a cut failed.
     pub(crate) truncation_failed_in: Option<Epoch>,
@@ -112,8 +113,8 @@ impl MemberState {
         let is_proposed = |seen: &Membership| seen.version == known_list;
         let is_known = !proposed.as_ref().is_some_and(is_proposed);
         let mut elections = Elections::new(election, committed, proposed, start.candidate())?;
-        // An operator has provided a list without a version. If the known list has a version, that
-        // version is the minimum, because a newer list in the tree may only be a proposal.
+        // An operator has provided a list without a version. The version of the list in the tree is
+        // then the minimum, unless that list is the last one seen, which may only be a proposal.
         if !has_version && is_known {
             elections.set_min_config_version(known_list);
         }
@@ -162,7 +163,8 @@ impl MemberState {
         self.elections.appoint(state, vote);
     }
 
-    /// Addresses on which a server listens for learners; `None` if the server is not in a list.
+    /// Returns the addresses on which a server listens for learners; `None` if neither list
+    /// contains the server.
     pub(crate) fn quorum_addresses(&self, sid: Sid) -> Option<Vec<HostPort>> {
         let lists = [Some(self.lists.committed()), self.lists.last_seen()];
         let mut members = lists

@@ -61,7 +61,7 @@ pub(crate) struct Leading {
     /// Clients of this server that wait for the answer to a `sync`, oldest first, each with the
     /// zxid up to which transactions must be applied first.
     pub(crate) own_syncs: VecDeque<(Zxid, Ticket)>,
-    /// Whether to request digests from the learners after every commit is applied.
+    /// Whether to request digests from the learners once all commits are applied.
     pub(crate) compares_digests: bool,
     /// Buffer that is empty between uses.
     pub(crate) spare: Vec<leader::Action>,
@@ -106,7 +106,7 @@ pub(crate) struct Learning {
     pub(crate) renewals: Renewals,
     /// Observers that this server serves.
     pub(crate) observers: Option<Observers>,
-    /// Digest that it last reported to its leader, with the transaction.
+    /// Digest that was last reported to the leader, with its transaction.
     pub(crate) digest_reported: Option<(Zxid, u64)>,
 }
 

@@ -1,7 +1,7 @@
 //! Observers of a follower with `observerMasterPort`.
 //!
 //! Observers' requests go to the leader over this follower's own connection, in order of arrival.
-//! Answers arrive in this order and are matched by it.
+//! Answers arrive in the same order and are matched with the requests by it.
 //!
 //! The leader distinguishes a session's connections by the member connection on which requests
 //! arrive. This follower and all its observers share one such connection. The follower itself must
@@ -79,7 +79,7 @@ impl Observers {
         self.refused.retain(|refused| refused.link != link);
     }
 
-    /// Replaces the leader's answer to a [`refusal`] by the error that the session has moved. The
+    /// Replaces the leader's answer to a [`refusal`] with the error that the session has moved. The
     /// observer then ends the connection, and a client that still uses it reconnects. Late requests
     /// are normal, because a server may still know a client that has left while the next server
     /// already serves it (ZOOKEEPER-710).

@@ -41,8 +41,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Ends the reads because a leader is known or designated, which read-only clients have to
-    /// find.
+    /// Ends the reads because a leader is known or designated. Read-only clients must then
+    /// reconnect.
     pub(crate) fn end_read_only(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &mut self.member {
             member.read_only_at_ms = None;

@@ -232,7 +232,8 @@ impl<H: Host> Replica<H> {
         }
     }
 
-    /// Replaces the tree by one that belongs to another log.
+    /// Replaces the tree with one that belongs to another log, and resets the state that depends on
+    /// the old log.
     pub(crate) fn replace_tree(&mut self, tree: Tree, turn: &mut Turn<'_, H>) {
         let zxid = tree.last_zxid();
         turn.state.replace_tree(tree);

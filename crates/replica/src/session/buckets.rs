@@ -50,8 +50,8 @@ impl Buckets {
         }
     }
 
-    /// Removes the session at `place`. Returns the session that has moved to `place`. The caller
-    /// must update its stored position.
+    /// Removes the session at `place`. Returns the session, if any, that has moved to `place`. The
+    /// caller must update that session's stored position.
     pub(crate) fn remove(&mut self, place: BucketPosition) -> Option<SessionId> {
         let bucket = self.by_deadline.get_mut(&place.deadline_ms)?;
         if place.index < bucket.len() {

@@ -4,8 +4,8 @@ use std::collections::{HashSet, VecDeque};
 
 use proto::SessionId;
 
-/// Number of remembered sessions. When this number of sessions has ended after a session, a request
-/// for it is treated like a request for an unknown session.
+/// Maximum number of remembered sessions. A request for an ended session that is no longer
+/// remembered is treated like a request for an unknown session.
 const REMEMBERED_MAX: usize = 8192;
 
 /// Ids of the global sessions that ended last, at most [`REMEMBERED_MAX`].

@@ -1,4 +1,4 @@
-//! Expiry of sessions. Global sessions end by a transaction if this server decides about them;
+//! Expiry of sessions. Global sessions end with a transaction if this server decides about them;
 //! local sessions end immediately.
 
 use proto::request::WriteRequest;

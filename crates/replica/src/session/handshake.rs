@@ -122,8 +122,8 @@ pub enum RenewalStep {
 }
 
 impl HandshakeRules {
-    /// Returns whether new sessions are local. Without a leader, all new sessions are. (Apache
-    /// ZooKeeper answers a read-only client's handshake with an error reply, unless
+    /// Returns whether new sessions are local. Without a leader, all new sessions are local.
+    /// (Apache ZooKeeper answers a read-only client's handshake with an error reply, unless
     /// `localSessionsEnabled`.)
     pub fn makes_local_sessions(&self) -> bool {
         self.local_sessions || self.service == Service::ReadOnly
@@ -238,8 +238,9 @@ impl NewSession {
 }
 
 impl SessionReconnect {
-    /// Decides about the session. `is_cut` returns whether the client's connection was closed. It
-    /// is called after the sessions are checked, because a role that ends closes connections first.
+    /// Decides about the session. `is_cut` returns whether the client's connection was closed.
+    /// `is_cut` is called after the sessions are checked, because a role that ends closes
+    /// connections first.
     pub fn decide(
         &self,
         ticket: Ticket,

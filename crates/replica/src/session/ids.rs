@@ -36,7 +36,7 @@ impl SessionIds {
 
     /// Returns the next id.
     ///
-    /// Skips the id that, as an ephemeral owner, would mark a container.
+    /// Skips 0, and the id that would mark a container if it were an ephemeral owner.
     #[allow(clippy::should_implement_trait, reason = "this generator never ends")]
     pub fn next(&mut self) -> SessionId {
         while matches!(self.next, 0 | i64::MIN) {

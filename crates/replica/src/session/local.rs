@@ -1,9 +1,8 @@
 //! Effect of a client's write on its session, before the write is ordered.
 //!
-//! A local session needs no transaction. Its writes are ordered like all others. Before the first
-//! write that creates an ephemeral, the session becomes global: a createSession with its id is
-//! ordered first. A local session also ends without a transaction. It never outlives its server's
-//! role.
+//! A local session begins and ends without a transaction. Its writes are ordered like all others.
+//! Before the first write that creates an ephemeral, the session becomes global: a createSession
+//! with its id is ordered first. A local session never outlives its server's role.
 //!
 //! Source: QuorumZooKeeperServer, UpgradeableSessionTracker.
 
@@ -22,11 +21,11 @@ pub enum WriteStep {
     Order,
     /// The write is ordered after a createSession with this timeout in ms.
     UpgradeAndOrder(i32),
-    /// The write is ordered and answered by this error, whatever the outcome.
+    /// The write is ordered, and answered with this error whatever its outcome.
     OrderInVain(ErrorCode),
     /// The write ends a local session without a transaction.
     CloseLocal,
-    /// The write is answered by this error immediately.
+    /// The write is answered with this error and not ordered.
     Refuse(ErrorCode),
 }
 
@@ -77,7 +76,7 @@ pub fn write_step<S: DerefMut<Target = Sessions>>(
             None => WriteStep::Order,
         }
     } else if sessions.is_local(session) && !matches!(request, WriteRequest::Multi(_)) {
-        // A remote leader finds a different error. For a multi, the leader's answer is used.
+        // A remote leader would return a different error. For a multi, the leader's answer is used.
         WriteStep::OrderInVain(ErrorCode::EphemeralOnLocalSession)
     } else {
         WriteStep::Order

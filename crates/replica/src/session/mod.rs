@@ -1,9 +1,9 @@
 //! Sessions without their sockets: ids, passwords, timeouts, owners, expiry.
 //!
 //! A session outlives connections. A client proves its ownership with the session's [`password()`],
-//! every request touches the session, and one server (the standalone one, or the leader) decides by
-//! the touches when the session is over. That server also records the holder of the session's
-//! connection, so that a request after a move is refused.
+//! every request touches the session, and one server (the standalone one, or the leader) decides
+//! from the touches when the session is over. That server also records the holder of the session's
+//! connection, so that a request over the old connection is refused after the session has moved.
 //!
 //! ```text
 //!            add                    set_closing | expire               remove

@@ -86,8 +86,8 @@ impl Passwords {
         id != SessionId::NONE && is_right
     }
 
-    /// Returns a hash of the rules and their order, by which members can compare them. It reveals
-    /// no secret, because secrets are too long to be guessed.
+    /// Returns a hash of the rules and their order, by which members can compare them. The hash
+    /// does not reveal a secret, because secrets are too long to be guessed.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new_with_prefix("zoarium session passwords");
         for rule in &*self.0 {

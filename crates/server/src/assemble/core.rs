@@ -81,7 +81,7 @@ impl CoreThread {
     /// Starts the replica. A standalone server is serving when this returns.
     ///
     /// # Errors
-    /// If no server can be elected by the member lists.
+    /// If no server can be elected with the member lists.
     pub(crate) fn begin(start: CoreStart) -> Result<Self, ElectorateError> {
         let mut core = Self {
             replica: Replica::new(start.replica, &*start.state, now())?,
@@ -109,7 +109,7 @@ impl CoreThread {
                 }) => self.gather(&connection, received_ms, requests),
                 sync @ CoreMessage::Client(ClientMessage::Sync(..)) => {
                     self.events.push_back(sync);
-                    // The next requests of the connection must not be sent before this one.
+                    // The next requests of the connection must not be sent before this sync.
                     break;
                 }
                 event => self.events.push_back(event),
@@ -181,7 +181,8 @@ impl CoreThread {
         self.with_replica(|replica, turn| replica.handle(input, turn));
     }
 
-    /// Lets the replica take a step, then reports this thread's syncs to it.
+    /// Lets the replica take a step. Then performs the syncs that are due on this thread, and
+    /// reports them to the replica.
     fn with_replica(
         &mut self,
         step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>),

@@ -33,7 +33,7 @@ pub(crate) struct ServerHost {
     pub(super) schedule: Schedule,
     /// Connections to other members; `None` without an ensemble.
     ports: Option<MemberPorts>,
-    /// Connections that wait for a result, by number.
+    /// Connections that may wait for a result, by ticket.
     connections: HashMap<Ticket, Arc<Connection>>,
     delivery: Delivery,
     /// Feed of the change history; `None` without a change history.
@@ -84,7 +84,8 @@ impl ServerHost {
         }
     }
 
-    /// Syncs the group that is due on this thread. Returns the input for the replica.
+    /// Syncs the newest group on this thread if the schedule decides so, and returns the report for
+    /// the replica.
     pub(super) fn sync_due(&mut self) -> Option<Input> {
         self.disk.sync_due(&mut self.schedule)
     }
@@ -117,7 +118,7 @@ impl ServerHost {
             .or_insert_with(|| connection.clone());
     }
 
-    /// Registers requests of a connection that are about to be ordered or forwarded.
+    /// Registers in the audit trail, if any, requests that are about to be ordered or forwarded.
     pub(super) fn note_requests(&mut self, connection: &Connection, requests: &[ClientRequest]) {
         if let Some(trail) = &mut self.trail {
             trail.note_requests(connection.peer.ip(), requests);
@@ -137,14 +138,15 @@ impl ServerHost {
         }
     }
 
-    /// Releases the read-ahead of the leader's packets that have been handled.
+    /// Releases the read-ahead permits of packets that have been handled.
     pub(super) fn release_read_ahead(&mut self) {
         if let Some(ports) = &mut self.ports {
             ports.release_read_ahead();
         }
     }
 
-    /// Converts a message to an input of the replica.
+    /// Converts a message to an input of the replica. Returns `None` if the replica is not
+    /// concerned.
     pub(super) fn translate(&mut self, message: CoreMessage) -> Option<Input> {
         match message {
             // Already handled before this function.
@@ -256,7 +258,7 @@ impl Host for ServerHost {
     }
 
     fn applying(&mut self, tree: &Tree, origin: Ticket) {
-        // Rare. In all other cases the connection is not looked up.
+        // Deferred connections are rare, and without them the connection is not looked up.
         if self.delivery.has_deferred_connections()
             && let Some(connection) = self.connections.get(&origin)
         {

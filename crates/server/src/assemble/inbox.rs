@@ -18,7 +18,7 @@ pub(crate) enum CoreMessage {
     Peer(PeerEvent),
     /// A request by an operator to restore another tree.
     Restore(RestoreOrder),
-    /// The report that the log thread has synced a group.
+    /// The report about a sync by the log thread or by a visitor.
     Synced(Synced),
     /// An input from the disk, or the request to stop.
     Input(Input),

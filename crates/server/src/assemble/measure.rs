@@ -42,11 +42,11 @@ pub(crate) struct Measures {
     metrics: Arc<Metrics>,
     role: Arc<RoleCell>,
     ages: Ages,
-    /// Times at which the preparation of requests, and of a session's end among them, began, on a
-    /// monotonic clock, ms.
+    /// Time at which the preparation of requests began, on a monotonic clock, ms.
     preparation_since_ms: u64,
+    /// Time at which the preparation of a session's end began, on a monotonic clock, ms.
     close_session_since_ms: u64,
-    /// Time at which the tree was requested, on a monotonic clock, ms.
+    /// Time at which transactions began to wait for the tree, on a monotonic clock, ms.
     tree_since_ms: u64,
     turn: TurnWork,
     /// Whether this follower has observers.
@@ -55,7 +55,7 @@ pub(crate) struct Measures {
     catching_up: HashMap<LinkId, bool>,
 }
 
-/// Work done in one turn. It shares the turn's time.
+/// Work done in one turn, by kind. The turn began at `since_ms`.
 #[derive(Debug, Default)]
 struct TurnWork {
     since_ms: u64,
@@ -96,7 +96,8 @@ impl Measures {
         };
     }
 
-    /// Ends a turn. The duration of the turn is divided equally among its work.
+    /// Ends a turn. For each kind of work, records the turn's duration divided by the amount of the
+    /// work.
     pub(super) fn end_turn(&mut self) {
         let work = std::mem::take(&mut self.turn);
         if work.is_empty() {

@@ -57,7 +57,7 @@ pub struct Started {
     pub client_address: Option<SocketAddr>,
     /// Address for clients with TLS; `None` without a `secureClientPort`.
     pub secure_client_address: Option<SocketAddr>,
-    /// Last transaction in the recovered log.
+    /// Id of this member; `None` without an ensemble.
     pub member: Option<Sid>,
     /// Last transaction of the recovered log.
     pub zxid: Zxid,
@@ -73,8 +73,7 @@ impl Server {
     /// Recovers the data directory and serves it. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// If the data directory cannot be used or recovered, or if an address cannot be bound. In that
-    /// case nothing keeps running.
+    /// If the server cannot start (see [`StartError`]). In that case nothing keeps running.
     pub async fn start(config: Arc<Config>) -> Result<Self, StartError> {
         start::start(config, Arc::new(RealDisk), None).await
     }

@@ -51,11 +51,11 @@ use crate::recorder::{self, Feed, Sources};
 use crate::settings::{durable_log_settings, snap_trigger};
 use crate::{clock, kerberos, limits};
 
-/// The kernel's maximum also applies. In Java, `clientPortListenBacklog=-1` means 50, which loses
-/// connections during a connection storm.
+/// Backlog without `clientPortListenBacklog`; the kernel's maximum also applies. In Java, -1 means
+/// 50, which loses connections during a connection storm.
 const DEFAULT_BACKLOG: i32 = 4096;
 
-/// Data directory and sockets for clients.
+/// Data directory, TLS stores and open ports.
 struct OpenResources {
     dirs: DataDirs,
     operators: Operators,
@@ -185,7 +185,7 @@ async fn start_audited<D: storage::Disk>(
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
     let log_end = files.history.end().clone();
     let (log, disk_queue) = common.log(snapshots.clone(), member_files, Box::new(files.history));
-    // A standalone server is serving when this returns; a member is looking for a leader.
+    // After `begin_core`, a standalone server is serving, and a member is looking for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let host = common.host(delivery, disk_queue, ports, feed, snapshots.clone());
     let core = common.begin_core(host, member_start)?;
@@ -197,8 +197,8 @@ async fn start_audited<D: storage::Disk>(
     Ok(common.into_server(disk, threads, snapshot_end, log_end, started))
 }
 
-/// Refuses unsupported settings, and settings that need a feature that this build lacks. Without
-/// TLS, loading the stores fails.
+/// Refuses unsupported settings, and settings that need a feature that this build lacks. A build
+/// without TLS fails later, when it loads the stores.
 fn check_supported(config: &Config) -> Result<(), StartError> {
     let unsupported = |refusal| StartError::Unsupported(Box::new(refusal));
     config.check_supported().map_err(unsupported)?;
@@ -214,8 +214,8 @@ fn check_supported(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Binds the socket before the data is loaded, so a second server fails immediately, and clients'
-/// requests wait in the kernel meanwhile.
+/// Opens the ports before the data is loaded. A second server then fails immediately, and the
+/// requests of clients wait in the kernel meanwhile.
 async fn open(
     config: &Arc<Config>,
     disk: &impl storage::Disk,
@@ -523,7 +523,7 @@ fn schedule_settings(config: &Config) -> ScheduleSettings {
     }
 }
 
-/// Returns the channel to the core for the disk and the oracle.
+/// Returns a sink that passes the inputs of the disk threads to the core.
 fn input_sink(core: &CoreHandle) -> InputSink {
     let core = core.clone();
     Arc::new(move |input| {

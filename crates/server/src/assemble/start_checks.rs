@@ -89,8 +89,7 @@ pub fn is_untrusted(config: &Config) -> Result<bool, StorageError> {
     storage::is_untrusted(&ReadOnly(RealDisk), &dirs)
 }
 
-/// Returns whether this server starts without the corrupt data and receives its leader's data
-/// instead.
+/// Returns whether this server starts without corrupt data and receives its leader's data instead.
 pub fn moves_corrupt_data_aside(config: &Config) -> bool {
     has_other_voters(config)
 }

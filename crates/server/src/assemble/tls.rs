@@ -177,7 +177,7 @@ impl PortTls {
         }
     }
 
-    /// Reloads stores when they change, if configured.
+    /// Starts the tasks that reload stores when their files change, if configured.
     pub(super) fn watch(&self) -> Vec<AbortHandle> {
         let watched = self.watched.iter().cloned();
         watched
@@ -186,8 +186,8 @@ impl PortTls {
     }
 }
 
-/// Uses the members' stores. The settings of the admin server decide whether a client certificate
-/// is required.
+/// Loads the members' stores for the admin port. The settings of the admin server decide whether a
+/// client certificate is required.
 fn admin_source(config: &Config) -> Result<Option<Arc<TlsSource>>, TlsError> {
     let quorum = config.quorum_tls.as_ref();
     let Some(quorum) = quorum.filter(|_| config.admin.speaks_tls()) else {

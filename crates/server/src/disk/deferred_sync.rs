@@ -22,7 +22,7 @@ pub(crate) struct DeferredSync {
 /// Slot in which the core leaves a group for its visitor.
 pub(crate) struct DeferredSyncSlot {
     left: Mutex<Option<DeferredSync>>,
-    /// Receiver of the report about the sync.
+    /// Function that reports the sync to the core.
     synced: SyncedSink,
 }
 
@@ -40,9 +40,9 @@ impl DeferredSyncSlot {
         *self.left.lock() = Some(deferred_sync);
     }
 
-    /// Removes and returns the group that the core has left. The returned work makes the group
-    /// durable and reports that to the core, which may then run on the same thread. The visitor
-    /// must do the work, regardless of how long it takes.
+    /// Removes the group that the core has left, if any, and returns a function that makes it
+    /// durable and reports this to the core. The core may then run on the same thread. The visitor
+    /// must call the function, regardless of how long it takes.
     pub(crate) fn take(self: &Arc<Self>) -> Option<impl FnOnce() + Send + use<>> {
         let deferred_sync = self.left.lock().take()?;
         let deferred_syncs = self.clone();

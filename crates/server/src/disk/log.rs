@@ -43,7 +43,7 @@ pub(crate) type SyncedSink = Arc<dyn Fn(Synced) + Send + Sync>;
 /// Exit code for unexpected failures. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
 
-/// Conditions under which a group is synced before it is full (`flushDelay`).
+/// Conditions under which the log thread syncs a group (`flushDelay`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupCommit {
     /// Maximum time for which a group's first transaction waits for more transactions; zero to sync
@@ -79,10 +79,11 @@ pub(crate) struct LogThread {
     /// and another frees is not immediately reused.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
-    /// The log file. It is shared with the core of a standalone server, which uses it only while
-    /// this thread is idle.
+    /// The log file. Threads that sync a group instead of this thread use the file, too, but only
+    /// while this thread is idle.
     pub(crate) file: Arc<Mutex<LogFile>>,
-    /// Number of orders in progress. The core does not write before they are done.
+    /// Number of orders that were sent to this thread and are not executed yet. Until they are
+    /// executed, no other thread writes the log.
     pub(crate) orders_under_way: Arc<AtomicUsize>,
     /// Function that reports syncs. The core may then run on this thread and use the file, so this
     /// thread must not hold it.
@@ -152,7 +153,7 @@ pub(crate) struct LogFile {
     pub(crate) core: InputSink,
     pub(crate) history: Box<dyn LogOnDisk>,
     pub(crate) snapshots: SnapshotRequests,
-    /// Epoch files and member lists; `None` without an ensemble.
+    /// Files of the member lists; `None` without an ensemble.
     pub(crate) members: Option<MembershipFiles>,
     pub(crate) failure: Failure,
     /// Traces of writes; `None` without a collector.
@@ -193,8 +194,8 @@ impl LogThread {
         tracing::debug!("log thread ended");
     }
 
-    /// Appends groups until one is full or no more wait, then syncs them. Returns the next order,
-    /// if one was received, and the report about the sync.
+    /// Appends this group and others that arrive in time, until `batch_max` is reached, then syncs
+    /// them. Returns the next order, if one was received, and the report about the sync.
     fn group(
         &self,
         file: &mut LogFile,

@@ -18,14 +18,14 @@ use crate::clock;
 /// Queue of disk operations, in order.
 pub(crate) struct Disk {
     log: Sender<DiskCommand>,
-    /// Empty groups that the log thread has written.
+    /// Receiver of groups that were written and emptied.
     spent: Receiver<LogGroup>,
     /// Sender that returns a visitor's group to `spent`.
     recycle: Sender<LogGroup>,
     file: Arc<Mutex<LogFile>>,
-    /// Orders for which the log thread's channel has no space yet.
+    /// Orders that do not fit into the log thread's channel yet.
     queue: DiskQueue,
-    /// Last record passed to the log thread or written by the core.
+    /// Last transaction that was passed to another thread or written by the core.
     queued_at_log_thread: Zxid,
     /// Last transaction that is known to be on disk.
     synced: Zxid,
@@ -92,7 +92,8 @@ impl Disk {
         self.pass_waiting_to_log_thread();
     }
 
-    /// Flushes the group, because no transaction follows for now.
+    /// Flushes the newest group. Unless the core syncs the group itself, passes it on as the
+    /// schedule decides. Called when no transaction follows for now.
     pub(crate) fn flush(&mut self, schedule: &mut Schedule) {
         let now_ms = clock::session_ms();
         if schedule.flush_group(&self.waiting_group(), now_ms) != Syncer::CoreThread {
@@ -100,8 +101,8 @@ impl Disk {
         }
     }
 
-    /// Syncs the group that is due on this thread. Returns the input for the replica. Call it after
-    /// the step, when the replies have been sent.
+    /// Syncs the newest group on this thread if the schedule decides so, and returns the report for
+    /// the replica. Call it after the step, when the replies have been sent.
     pub(crate) fn sync_due(&mut self, schedule: &mut Schedule) -> Option<Input> {
         let is_due = schedule.sync_due(|| self.waiting_group());
         is_due.then(|| self.sync_in_core(schedule)).flatten()
@@ -148,9 +149,9 @@ impl Disk {
         schedule.gathers_until_ms(&self.waiting_group())
     }
 
-    /// Passes the waiting orders and the last group to the log thread, as far as its channel has
-    /// space and the schedule permits. The core tries again at the group's deadline and when the
-    /// log thread reports a sync.
+    /// Passes the waiting orders to the log thread, and the last group to the log thread or a
+    /// visitor, as far as the channel has space and the schedule permits. The core tries again at
+    /// the group's deadline and when a sync is reported.
     pub(crate) fn pass_to_log_thread(&mut self, schedule: &mut Schedule, now_ms: i64) {
         self.pass_waiting_to_log_thread();
         let syncer = schedule.syncer(&self.waiting_group(), now_ms);

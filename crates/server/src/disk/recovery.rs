@@ -24,8 +24,8 @@ pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, S
     Ok(found)
 }
 
-/// Recovers the tree when a server starts. A member continues without corrupt data and without a
-/// vote. A server without other voters cannot receive the data from a peer, so it fails.
+/// Recovers the tree when a server starts. If there are other voters, the server continues without
+/// corrupt data and without a vote. Otherwise it cannot receive the data from a peer, so it fails.
 pub(crate) fn recover_at_start<D: Disk>(
     config: &Config,
     files: &StartFiles<D>,

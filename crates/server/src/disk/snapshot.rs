@@ -31,7 +31,7 @@ use crate::inbox::InputSink;
 /// Exit code if a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
 const EXIT_SNAPSHOT: u8 = 10;
 
-/// Pause between two checks of the log. The log is rarely behind a snapshot, and then by one sync.
+/// Pause between two checks whether the log on disk contains everything in a written snapshot.
 const LOG_CHECK_PAUSE: Duration = Duration::from_millis(2);
 
 /// Reason for a snapshot.
@@ -89,7 +89,7 @@ impl PendingRequests {
     }
 }
 
-/// Dropping the last clone finishes the mailbox, which ends the snapshot thread.
+/// Mailbox of the snapshot thread. Dropping this value ends the thread.
 struct Requests(Arc<Mailbox<PendingRequests>>);
 
 impl Drop for Requests {
@@ -98,8 +98,8 @@ impl Drop for Requests {
     }
 }
 
-/// Handle through which the log thread and operators request snapshots. These operations never wait
-/// for the snapshot thread.
+/// Handle through which the log thread and operators request snapshots. Posting a request does not
+/// wait for the snapshot thread.
 #[derive(Clone)]
 pub(crate) struct SnapshotRequests {
     due: Arc<Mutex<DueSnapshots>>,
@@ -109,14 +109,14 @@ pub(crate) struct SnapshotRequests {
 }
 
 impl SnapshotRequests {
-    /// Requests a snapshot, unless one is being written or was written recently. In that case the
-    /// snapshot is requested again at the next trigger.
+    /// Requests a due snapshot, unless one is being written or was written recently. In that case
+    /// the snapshot is requested again at the next trigger.
     pub(crate) fn request(&self) {
         let begins = self.due.lock().begin(clock::session_ms());
         self.begin_due(begins);
     }
 
-    /// Begins a snapshot that waited for the tree to be established. Never blocks.
+    /// Requests the due snapshot that was deferred until the tree was established, if any.
     pub(crate) fn resume(&self) {
         let begins = self.due.lock().resume(clock::session_ms());
         self.begin_due(begins);
@@ -128,9 +128,9 @@ impl SnapshotRequests {
         }
     }
 
-    /// Requests a snapshot of the tree in its state from now on. The core receives an input when
-    /// the snapshot is on disk, unless another request from the core replaces this one before it
-    /// begins.
+    /// Requests a snapshot of the current tree, or of a later state. The core receives an input
+    /// when the snapshot is on disk, unless another request from the core replaces this one before
+    /// it begins.
     pub(crate) fn request_for_core(&self, of: Synchronised) {
         self.requests
             .0
@@ -156,7 +156,7 @@ impl SnapshotRequests {
         *self.latest.lock()
     }
 
-    /// Records the files with which the server starts. Requests a snapshot if one is due.
+    /// Records the snapshot that was loaded at the start. Requests a snapshot if one is due.
     pub(crate) fn begin(&self, recovered: &Recovered, is_due: bool) {
         if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
             *self.latest.lock() = Some(loaded);
@@ -166,16 +166,16 @@ impl SnapshotRequests {
         }
     }
 
-    /// Locks the snapshot files. While the lock is held, snapshots are neither renamed to their
-    /// final name nor removed, because a thread that loads or truncates the log would miss them.
-    /// Afterwards, a snapshot of an earlier generation is not renamed either.
+    /// Locks the snapshot files. Until the unlock, the snapshot thread does not rename a snapshot
+    /// to its final name and does not remove one, because a thread that loads or cuts the log would
+    /// miss the file. Afterwards, it does not rename a snapshot of an earlier generation either.
     pub(crate) fn lock_files(&self) -> MutexGuard<'_, ()> {
         blocking::mark("wait for the snapshot files");
         self.files.lock()
     }
 }
 
-/// Returns the time of a snapshot, determined from its file. Source: FileSnap, SnapshotInfo.
+/// Returns the zxid of a snapshot and the time of its file. Source: FileSnap, SnapshotInfo.
 #[allow(clippy::disallowed_methods, reason = "runs at the start of the server")]
 fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     let written = std::fs::metadata(&file.path).ok()?.modified().ok()?;
@@ -216,7 +216,7 @@ pub(crate) fn snapshot_settings(storage: &config::Storage) -> SnapshotSettings {
     }
 }
 
-/// Input and output of snapshots.
+/// Parts from which the snapshot thread is constructed.
 pub(crate) struct SnapshotParts<D: Disk> {
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
@@ -272,7 +272,7 @@ impl<D: Disk> Snapshotter<D> {
         )
     }
 
-    /// Runs until the last request handle is dropped.
+    /// Runs until the last request handle is dropped or a snapshot cannot be written.
     pub(crate) fn run(mut self) {
         while let Some(reason) = self.requests.take(PendingRequests::take) {
             let wanted = match reason {
@@ -320,7 +320,7 @@ impl<D: Disk> Snapshotter<D> {
         !matches!(wanted, SnapshotReason::Synchronised(_)) && self.has_no_pending_request()
     }
 
-    /// Returns whether all requests have been removed from their slots.
+    /// Returns whether no request waits for this thread.
     fn has_no_pending_request(&self) -> bool {
         let pending = |pending: &mut PendingRequests| (!pending.is_empty()).then_some(());
         self.requests.try_take(pending).is_none()
@@ -369,7 +369,7 @@ impl<D: Disk> Snapshotter<D> {
         Ok(written)
     }
 
-    /// Updates the metrics and logs the snapshot.
+    /// Records a written snapshot as the latest one, in the metrics and in the log output.
     pub(crate) fn note_written(&self, written: &WrittenSnapshot) {
         let (zxid, now_ms) = (written.zxid, clock::session_ms());
         *self.latest.lock() = Some(LastSnapshot {

@@ -78,7 +78,7 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     server.stop().await;
 }
 
-/// Holds the files on another thread until the returned function is called.
+/// Locks the snapshot files on another thread until the returned function is called.
 fn lock_files(requests: &SnapshotRequests) -> impl FnOnce() {
     let requests = requests.clone();
     let (held, is_held) = mpsc::channel();
@@ -185,7 +185,7 @@ async fn an_operator_gets_no_snapshot_of_an_unestablished_tree() {
     server.stop().await;
 }
 
-/// A due snapshot is begun once, and the end of a role does not remove it from its slot.
+/// A due snapshot that is requested twice begins once, even after requests of the core.
 #[tokio::test]
 async fn requests_of_the_core_leave_a_due_one_its_slot() {
     let dir = tempfile::tempdir().unwrap();

@@ -57,13 +57,13 @@ impl TxnGroup {
         self.txns.push(QueuedTxn { end, client, large });
     }
 
-    /// Returns the index of a client. The transactions in a group usually come from few different
-    /// clients.
-    fn place(&mut self, (address, ids): Client) -> usize {
-        let is_it = |(other, known): &Client| *other == address && Arc::ptr_eq(known, &ids);
+    /// Returns the index of a client in this group, to which it is added if necessary. The
+    /// transactions in a group usually come from few different clients.
+    fn place(&mut self, client: Client) -> usize {
+        let is_it = |(address, ids): &Client| *address == client.0 && Arc::ptr_eq(ids, &client.1);
         let known = self.clients.iter().rposition(is_it);
         known.unwrap_or_else(|| {
-            self.clients.push((address, ids));
+            self.clients.push(client);
             self.clients.len() - 1
         })
     }
@@ -105,12 +105,12 @@ impl Progress {
         Zxid(self.committed.load(Ordering::Acquire))
     }
 
-    /// Returns whether the queue has space for more before a group is removed from it.
+    /// Returns whether the queue is less than a quarter full, so that the history thread may wait.
     pub(super) fn has_room(&self) -> bool {
         self.queued.load(Ordering::Relaxed) < limits::HISTORY_QUEUE_BYTES / 4
     }
 
-    /// Yields the processor if the queue has space.
+    /// Yields the processor if the queue is less than a quarter full.
     pub(super) fn yield_if_queue_has_space(&self) {
         if self.has_room() {
             std::thread::yield_now();

@@ -161,7 +161,7 @@ impl Recorder {
     }
 
     /// Returns the history. Opens it if necessary, or builds a new one from the files. Returns
-    /// `None` if the disk lacks space, or if the time to open the history has not come yet.
+    /// `None` if the disk lacks space, or if the history cannot be opened yet.
     fn open(&mut self) -> Result<Option<Index>, FillError> {
         let committed = self.progress.committed();
         if !self.has_room() {
@@ -330,7 +330,8 @@ struct Origins {
 }
 
 impl Origins {
-    fn of(&mut self, (address, ids): &Client) -> Arc<Origin> {
+    fn of(&mut self, client: &Client) -> Arc<Origin> {
+        let (address, ids) = client;
         if let Some((known, origin)) = self.known.get(address)
             && Arc::ptr_eq(known, ids)
         {
@@ -351,7 +352,7 @@ impl Origins {
     }
 }
 
-/// Returns only the user of a digest identity.
+/// Returns an identity without the password of a digest or super user.
 fn masked<'a>(scheme: &str, id: &'a str) -> &'a str {
     match id.split_once(':') {
         Some((user, _)) if scheme == "digest" || scheme == "super" => user,

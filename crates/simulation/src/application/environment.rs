@@ -25,7 +25,7 @@ impl Environment {
             .with_wall_clock(Arc::new(self.sockets.clone()))
     }
 
-    /// Returns a random number that is determined by the seed of the simulation.
+    /// Returns a number that was drawn for this process from the random numbers of the simulation.
     pub fn seed(&self) -> u64 {
         self.seed
     }

@@ -16,7 +16,7 @@ use crate::queue::{MS, Micros};
 use crate::servers::Servers;
 use crate::world::World;
 
-/// Pause before a failed operation is tried again.
+/// Pause between attempts to end a session while a leader is missing.
 const RETRY: Micros = 50 * MS;
 
 impl Simulation {

@@ -23,7 +23,7 @@ pub enum Fault {
         /// Duration of the pause.
         lasts: Duration,
     },
-    /// No data passes between the process and the servers, or between a server and all other
+    /// No data passes between an application and the servers, or between a server and all other
     /// servers. Connections stay open.
     Partition {
         /// Isolated process.
@@ -38,7 +38,7 @@ pub enum Fault {
         /// Time without a process.
         lasts: Duration,
     },
-    /// The machine of a server loses power and its unsynced data. The server starts again later.
+    /// A server's machine loses power and may lose unsynced data. The server starts again later.
     PowerFailure {
         /// Server that loses power.
         server: usize,

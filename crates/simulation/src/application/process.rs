@@ -46,7 +46,7 @@ impl Process {
         })
     }
 
-    /// Runs everything that can run up to `now_ms`.
+    /// Advances the clock of the process to `now_ms`, and runs all tasks that can run.
     pub fn run(&mut self, now_ms: i64) {
         let passed = u64::try_from(now_ms - self.now_ms).unwrap_or(0);
         self.now_ms = now_ms;
@@ -82,5 +82,5 @@ impl Process {
     }
 }
 
-/// Number of yields after which tasks that yield, and timers that are due, have run.
+/// Number of yields after which all due timers have fired and all tasks that yielded have run.
 const TURNS: usize = 4;

@@ -29,10 +29,10 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// takes milliseconds. It must not use threads, real I/O or the clock of the standard library.
 /// `tokio::select!` needs `biased;`, because it otherwise polls its branches in a random order.
 ///
-/// In this test, two instances of a job elect a leader. It writes rows to a store outside of
-/// ZooKeeper, which refuses the tokens of earlier leaders. Without this condition, a leader that
-/// was paused writes after its successor, and the test fails and reports the seed that repeats the
-/// run.
+/// In this test, two instances of a job elect a leader. The leader writes rows to a store outside
+/// of ZooKeeper, and the store refuses the tokens of earlier leaders. If it did not, a paused
+/// leader would write after its successor. The test would then fail and report the seed that
+/// repeats the run.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -99,7 +99,7 @@ impl fmt::Debug for Simulation {
     }
 }
 
-/// An application, which has a process most of the time.
+/// An application, and its process while it has one.
 pub(super) struct Application {
     main: Box<dyn Fn(Environment) -> Task>,
     process: Option<Process>,
@@ -256,7 +256,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the process at this position if it still runs.
+    /// Returns the process at this end of a connection, with the number of its application. Returns
+    /// `None` if the process no longer runs.
     fn process(&self, place: Endpoint) -> Option<(usize, &Process)> {
         let Endpoint::Application { number, life } = place else {
             return None;
@@ -275,7 +276,7 @@ impl Simulation {
         }
     }
 
-    /// Advances the clock of an application or starts its process.
+    /// Starts the process of an application if it is due, and advances the application's clock.
     fn tick(&mut self, number: usize) -> Result<(), SimulationError> {
         let world = &mut self.servers.world;
         let Some(application) = self.applications.get_mut(number).filter(|it| !it.is_over) else {
@@ -303,7 +304,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Runs an application until it has no more work.
+    /// Runs an application until no task can run, and executes its network requests. A paused
+    /// application does not run.
     fn run(&mut self, number: usize) {
         let world = &mut self.servers.world;
         let application = &mut self.applications[number];

@@ -138,7 +138,7 @@ impl Sockets {
         }
     }
 
-    /// Records whether a dial has reached its server. Returns `false` if no task waits for it.
+    /// Records whether a dial has reached its server. Returns `false` if its socket was dropped.
     pub fn dialled(&self, connection: u64, is_open: bool) -> bool {
         self.change(connection, |socket| {
             socket.stage = if is_open { Stage::Open } else { Stage::Refused };
@@ -291,7 +291,7 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    /// The operating system accepts all bytes, but this does not mean that they are delivered.
+    /// Accepts all bytes, as an operating system does. This does not mean that they are delivered.
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

@@ -29,17 +29,17 @@ pub(crate) fn begin(disk: &SimDisk, text: &str, list: &str) -> io::Result<RawCon
     RawConfig::parse(path, &bytes).map_err(io::Error::other)
 }
 
-/// Replaces the list to which zoo.cfg refers.
+/// Writes this list to the dynamic file, and makes zoo.cfg refer to that file.
 ///
 /// # Errors
 ///
-/// If the disk fails.
+/// If the disk fails, or if zoo.cfg is missing or invalid.
 pub fn introduce(disk: &SimDisk, list: &str) -> io::Result<()> {
     replace(disk, &beside(".dynamic"), list.as_bytes())?;
     ConfigFiles(disk).name_dynamic(".dynamic", false)
 }
 
-/// Reads a file to which zoo.cfg refers.
+/// Reads zoo.cfg or a file to which it refers. Fails if the file is missing.
 pub(crate) fn read(disk: &SimDisk, path: &Path) -> io::Result<Vec<u8>> {
     let bytes = disk.read_small(path, MAX_BYTES)?;
     bytes.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -83,7 +83,8 @@ pub fn proposed_list() -> PathBuf {
     beside(".dynamic.next")
 }
 
-/// Returns the path of the member list to which zoo.cfg refers.
+/// Returns the path of the member list to which zoo.cfg refers. Returns `None` if zoo.cfg is
+/// missing or does not refer to a list.
 ///
 /// # Errors
 ///

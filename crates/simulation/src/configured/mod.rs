@@ -44,7 +44,8 @@ pub(crate) fn hello_of(index: usize) -> Hello {
     }
 }
 
-/// Returns the server that owns this address, and the kind of port.
+/// Returns the index of the server that has this address, and the kind of port. Returns `None` if
+/// the host name does not end with the number of a server.
 pub fn server_at(address: &HostPort) -> Option<(usize, Port)> {
     let number = address.host.rsplit('.').next()?;
     let server = number.parse::<usize>().ok()?.checked_sub(1)?;
@@ -136,7 +137,7 @@ pub(crate) fn config_of(
     config.map_err(|error| error.to_string())
 }
 
-/// Port on which followers serve observers, if the plan enables it.
+/// Port on which followers serve observers if the settings of the ensemble enable it.
 pub(crate) const OBSERVER_MASTER_PORT: u16 = 2191;
 
 /// Access to other files that a server reads together with its configuration file.
@@ -155,7 +156,8 @@ impl Surroundings for Files<'_> {
     }
 }
 
-/// Returns the function that recovers the tree. A member can receive its leader's tree.
+/// Returns the function that recovers the tree. The function for a member tolerates corrupt data,
+/// because a member can receive its leader's tree.
 pub(crate) fn recover_of(settings: &EnsembleSettings) -> host::Recover<SimDisk> {
     if settings.is_standalone() {
         recover_tree
@@ -205,7 +207,8 @@ pub(crate) fn log_pages(history: &DurableLog<SimDisk>, page_bytes: usize) -> Log
     }
 }
 
-/// Returns the settings for writing files. Logs are short, so one seed creates many of them.
+/// Returns the settings of the log and of its recovery. Log files are extended in short steps, so
+/// one seed extends them many times.
 pub fn history_settings(db_autocreate: bool, settings: &EnsembleSettings) -> DurableLogSettings {
     DurableLogSettings {
         log: LogSettings {

@@ -20,7 +20,7 @@ pub enum Endpoint {
     Server(Process),
     /// A client that is not a process, identified by its number.
     Client(usize),
-    /// A process of an application with the shipped client. It is restarted after a kill.
+    /// A process of an application with the shipped client. Each restart creates a new process.
     Application {
         /// Number of the application.
         number: usize,
@@ -50,7 +50,7 @@ impl Endpoint {
 pub enum Port {
     /// Port for elections.
     Election,
-    /// Port for learners.
+    /// Port for learners, on a leader or on an observer master.
     Members(replica::Port),
     /// Port for clients.
     Client,
@@ -91,11 +91,11 @@ pub enum LinkEvent {
     Accepted,
     /// The dial has reached this server.
     Reached(usize),
-    /// The dial has not reached the server. A refusal is the response of an existing host.
+    /// The dial has not reached the server.
     NotReached {
         /// Index of the dialled server.
         server: usize,
-        /// Whether the host exists and refused.
+        /// Whether the server's host refused the connection. Otherwise the path to the host is cut.
         is_refusal: bool,
     },
     /// A message has arrived.

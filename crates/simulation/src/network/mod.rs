@@ -46,8 +46,7 @@ pub struct Connection {
 pub enum DialAttempts {
     /// A single attempt.
     Once,
-    /// Repeated attempts for a while, after an initial pause, because a newly elected server may
-    /// not listen yet.
+    /// Up to ten attempts after this pause, because a newly elected server may not listen yet.
     Tries(Micros),
 }
 
@@ -90,7 +89,7 @@ impl Network {
         }
     }
 
-    /// Dials a port. The result arrives as [`Event::Dialled`].
+    /// Dials a port. Returns the connection's number. [`Event::Dialled`] reports the result.
     pub fn dial<C: StepChecks>(
         &mut self,
         port: Port,
@@ -136,18 +135,18 @@ impl Network {
         true
     }
 
-    /// Returns one end of a connection.
+    /// Returns the number and the port of an existing connection, as each of its ends knows them.
     pub fn end(&self, number: u64) -> Option<ConnectionEnd> {
         let port = self.get(number)?.port;
         Some(ConnectionEnd { number, port })
     }
 
-    /// Returns a connection.
+    /// Returns the connection with this number, if it exists.
     pub fn get(&self, number: u64) -> Option<&Connection> {
         self.connections.get(&number)
     }
 
-    /// Opens a connection after a successful dial. It leads to the process with this number.
+    /// Opens a connection after a successful dial. `at` is the process that has accepted it.
     pub fn open(&mut self, number: u64, at: Endpoint) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.ends[1] = at;
@@ -160,7 +159,7 @@ impl Network {
         self.connections.remove(&number);
     }
 
-    /// Sends a message from one end to the other, unless the connection is closed at this end.
+    /// Sends a message from one end to the other, unless the sending end is closed.
     pub fn send<C: StepChecks>(
         &mut self,
         number: u64,
@@ -188,7 +187,7 @@ impl Network {
         }
     }
 
-    /// Returns the number of messages that the other end has not received yet.
+    /// Returns the number of messages from this end that the other end has not received yet.
     pub fn backlog(&self, number: u64, from_end: usize) -> usize {
         let connection = self.connections.get(&number);
         connection.map_or(0, |connection| connection.lanes[from_end].messages.len())
@@ -204,7 +203,7 @@ impl Network {
         }
     }
 
-    /// Removes one end without notice.
+    /// Closes one end without a notice to the other end.
     pub fn vanish(&mut self, number: u64, end: usize) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.is_open[end] = false;
@@ -238,8 +237,8 @@ impl Network {
     /// Returns the message that arrives now and its destination, or `None` if no message can be
     /// received yet.
     ///
-    /// `may_take` states whether the receiver reads. If it does not, [`Network::resume`] is called
-    /// later.
+    /// `may_take` states whether the receiver reads. If it does not, call [`Network::resume`] when
+    /// it reads again.
     pub fn arrive<C: StepChecks>(
         &mut self,
         number: u64,
@@ -311,7 +310,7 @@ impl Network {
         }
     }
 
-    /// Returns whether messages from one server do not reach another one.
+    /// Returns whether the path from one server to another is cut.
     pub fn is_cut(&self, from: usize, to: usize) -> bool {
         self.cuts.contains(&(from, to))
     }
@@ -321,7 +320,7 @@ impl Network {
         self.cuts.insert((from, to));
     }
 
-    /// Restores all paths. Messages that were in flight arrive now.
+    /// Restores all paths between servers. Delayed messages arrive now.
     pub fn heal<C: StepChecks>(&mut self, queue: &mut Queue<Event<C>>) {
         self.cuts.clear();
         let numbers: Vec<u64> = self.connections.keys().copied().collect();
@@ -336,7 +335,7 @@ impl Network {
         self.isolated.insert(application);
     }
 
-    /// Restores the paths of an application. Messages that were in flight arrive now.
+    /// Restores the paths between an application and all servers. Delayed messages arrive now.
     pub fn rejoin<C: StepChecks>(&mut self, application: usize, queue: &mut Queue<Event<C>>) {
         self.isolated.remove(&application);
         let is_its = |connection: &Connection| {
@@ -366,7 +365,7 @@ impl Network {
         matches!(end, Endpoint::Application { number, .. } if self.isolated.contains(&number))
     }
 
-    /// Returns whether part of a tree is in flight to a server that has dialled for it.
+    /// Returns whether part of a tree is in flight to a server that has dialled the connection.
     pub fn brings_tree(&self, to: usize) -> bool {
         let is_tree = |(_, message): &(Micros, Message)| matches!(message, Message::Tree(..));
         let mut connections = self.connections.values();
@@ -385,7 +384,8 @@ impl Network {
         self.connections.iter().filter_map(ends).collect()
     }
 
-    /// Returns the open connections between servers, or only the ones over a cut path.
+    /// Returns the open connections between servers. If `only_cut` is set, returns only those over
+    /// a path that is cut in at least one direction.
     pub fn between_servers(&self, only_cut: bool) -> Vec<u64> {
         let wanted = |(number, connection): (&u64, &Connection)| {
             let one = connection.ends[0].server()?;

@@ -59,7 +59,7 @@ impl Answers {
         times.stalled += usize::from(is_stalled);
     }
 
-    /// Returns how often the schedules gave this answer.
+    /// Returns the counts of this answer.
     pub fn times(&self, answer: Answer) -> Times {
         self.0.get(&answer).copied().unwrap_or_default()
     }

@@ -39,7 +39,7 @@ pub struct Waiting {
     is_scheduled: bool,
 }
 
-/// Effects that the requests of a connection have.
+/// Access to the server for the requests of a connection.
 struct Requests<'a> {
     state: &'a ServerState,
     inputs: &'a mut VecDeque<Input>,
@@ -131,7 +131,8 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Decodes and queues a request. Drops it without a reply after the end of the session.
+    /// Decodes and queues a request. Returns `false` if the connection must be closed, because the
+    /// frame is invalid or the session has ended.
     fn take_request(&mut self, connection: &Connection, frame: Bytes) -> bool {
         let decoded = {
             let incoming = &mut connection.lock().own.incoming;

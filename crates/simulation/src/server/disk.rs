@@ -25,7 +25,7 @@ pub struct DiskWork {
 }
 
 impl DiskWork {
-    /// Returns the work of the log thread that is not done yet, oldest first.
+    /// Describes the work for the log that is not done yet, oldest first.
     pub fn pending(&self) -> impl Iterator<Item = String> {
         let name = |work: &DiskCommand| match work {
             DiskCommand::Group(group) => format!("{} records", group.len()),
@@ -38,7 +38,7 @@ impl DiskWork {
 }
 
 impl<C: StepChecks> SimHost<C> {
-    /// Starts the next work of the log thread, or of the core in its place, if the thread is idle.
+    /// Starts the next work for the log, unless other work for the log is in progress.
     pub(crate) fn start_order(&mut self) {
         if self.disk.at_work.is_some() {
             return;
@@ -59,7 +59,8 @@ impl<C: StepChecks> SimHost<C> {
             .start_on_disk(self.process, DiskThread::Log, delay, Self::continue_log);
     }
 
-    /// Ends the process after a failure. Data that may not be on disk is not acknowledged.
+    /// Returns the value. After a failure, returns `None`, and the process ends without
+    /// acknowledging data that may not be on disk.
     fn or_exit<T>(&mut self, done: Result<T, impl ToString>) -> Option<T> {
         let failure = done.as_ref().err().map(ToString::to_string);
         self.ended = self.ended.take().or(failure);
@@ -99,7 +100,7 @@ impl<C: StepChecks> SimHost<C> {
         Ok(())
     }
 
-    /// Requests a snapshot or reports that one is due.
+    /// Requests a snapshot. Skips a due snapshot that may not begin now.
     pub fn request_snapshot(&mut self, wanted: SnapshotReason) {
         let now_ms = self.world.now_ms();
         if wanted != SnapshotReason::Due || self.disk.snapshots.due().lock().begin(now_ms) {
@@ -107,7 +108,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Begins a snapshot that waited for an established tree.
+    /// Begins the due snapshot that was deferred until the tree was established, if there is one.
     pub(crate) fn resume_snapshot(&mut self) {
         let now_ms = self.world.now_ms();
         let resumes = self.disk.snapshots.due().lock().resume(now_ms);
@@ -142,7 +143,7 @@ impl<C: StepChecks> SimHost<C> {
         }
         let delay = match self.disk.snapshots.next() {
             None => return,
-            // A leader waits for its learner's snapshot. Other snapshots take longer.
+            // No role waits for these snapshots, so they take longer than the others.
             Some(SnapshotReason::Due | SnapshotReason::Operator) => self.world.sync_delay(),
             Some(_) => self.world.random.range(20, 500),
         };
@@ -183,7 +184,8 @@ impl<C: StepChecks> SimHost<C> {
         Ok(())
     }
 
-    /// Completes the pending jobs of the disk, in either order, just before the power fails.
+    /// Completes the current work for the log and the snapshot in progress, as far as the disk
+    /// still works. `is_log_first` states which of them comes first.
     pub(crate) fn finish_disk_jobs(&mut self, is_log_first: bool) {
         if is_log_first {
             drop(self.carry_out());

@@ -76,7 +76,7 @@ impl<C: StepChecks> SimHost<C> {
                 let reason = "the server's data differs from the data of other servers";
                 self.ended = Some(reason.to_owned());
             }
-            // The simulated server has no slots for requests, no TLS and no operators.
+            // A simulated server works without request permits, TLS and operators.
             Effect::Release { .. } | Effect::SetMemberHosts(_) | Effect::Show(_) => {}
         }
     }
@@ -93,7 +93,7 @@ impl<C: StepChecks> SimHost<C> {
             .sum();
         let held_back = HeldBack {
             unsynced,
-            // The inputs wait for a thread, not for the core.
+            // Inputs that wait for a busy or sleeping thread are not counted.
             inputs: if self.ended.is_some() || self.core.is_away() {
                 0
             } else {

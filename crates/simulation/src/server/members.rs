@@ -26,7 +26,7 @@ pub(crate) struct Members {
     /// Ports on which the server listens for learners.
     pub(super) listens: BTreeSet<replica::Port>,
     links: BTreeMap<u64, MemberLink>,
-    /// Last connection to a leader.
+    /// Number of the last connection to a leader.
     pub(super) leader: u64,
 }
 
@@ -35,9 +35,9 @@ struct MemberLink {
     reader: LinkReader,
     queue: PacketQueue,
     writer: LinkWriter,
-    /// Whether a piece of a tree still takes time, or too many messages are in flight.
+    /// Whether writing pauses for a piece of a tree, or because too many messages are in flight.
     is_reading: bool,
-    /// Whether a tree follows that the learner has not requested yet.
+    /// Whether the leader's tree is next and the replica has not requested it yet.
     is_waiting: bool,
 }
 
@@ -149,7 +149,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Continues with the next piece of a tree.
+    /// Ends a pause and continues to write to a member.
     pub(super) fn continue_sending(&mut self, to: u64, backlog_max: usize) {
         if let Some(link) = self.members.links.get_mut(&to) {
             link.is_reading = false;
@@ -198,7 +198,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Reads records for a learner, few or many at a time.
+    /// Reads records for a learner, at most a random number of bytes.
     pub(super) fn read_page(&mut self, link: LinkId, from: Zxid, upto: Zxid) {
         let page_bytes = pace::page_bytes(&mut self.world.random);
         let pages = log_pages(&self.disk.history, page_bytes);

@@ -2,9 +2,9 @@
 //!
 //! It starts from its disk and executes effects. `disk` contains the log thread and the snapshot
 //! thread, `members` the connections to other servers, and `clients` the connections of clients.
-//! `turns` runs the core at the times that the shipped schedule decides. These modules move bytes
-//! and time. The shipped crates make all decisions. The checks are called between the replica and
-//! the host (`effects`).
+//! `turns` runs the core at the times that the shipped schedule decides. These modules transfer
+//! bytes and let time pass. The shipped crates make all decisions. The checks are called between
+//! the replica and the host (`effects`).
 
 mod answers;
 mod clients;
@@ -48,7 +48,7 @@ pub struct Server<C: StepChecks> {
 
 /// The host of a replica.
 pub struct SimHost<C: StepChecks> {
-    /// Number of the process.
+    /// Process to which this host belongs.
     pub process: Process,
     /// World, while it is lent to this process; otherwise a blank one.
     world: World<C>,
@@ -68,8 +68,8 @@ pub struct SimHost<C: StepChecks> {
 }
 
 impl<C: StepChecks> Server<C> {
-    /// Starts a process with this disk. It does nothing before [`Server::begin`]. `may_be_empty`
-    /// states whether an empty directory belongs to a new member (`initialize`, or a first start).
+    /// Starts a process from this disk. It does nothing before [`Server::begin`]. `may_be_empty`
+    /// states whether an empty directory is a new database.
     pub(crate) fn boot(
         process: Process,
         may_be_empty: bool,
@@ -90,7 +90,7 @@ impl<C: StepChecks> Server<C> {
         let now_ms = world.now_ms();
         let start = StartSettings {
             tick_ms: settings.tick_ms,
-            // The number differs at each start, because the simulated clock never goes backwards.
+            // The number differs at each start, because simulated time passes between two starts.
             session_ids: SessionIds::new(sid_of(server).0.to_be_bytes()[7], now_ms.cast_unsigned()),
             lists: MemberLists::new(&config),
         };

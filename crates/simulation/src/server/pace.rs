@@ -8,7 +8,7 @@ use testkit::Random;
 
 use crate::queue::Micros;
 
-/// Number of messages to a member that may be in flight before more are written.
+/// Maximum number of messages to a member that may be in flight.
 pub(super) const BACKLOG_MAX: usize = 1000;
 
 /// Bounds of the queue for a member. They are lower than on a real server, so that some members are
@@ -18,7 +18,7 @@ pub(super) const LINK_BOUNDS: QueueBounds = QueueBounds {
     write_bytes: 1,
 };
 
-/// Returns the delay before the next piece for a member, if there is a delay.
+/// Returns the delay between this piece for a member and the next one, if there is a delay.
 pub(super) fn behind_piece(piece: &Piece, random: &mut Random) -> Option<Micros> {
     match piece {
         Piece::Head => Some(500),
@@ -27,8 +27,8 @@ pub(super) fn behind_piece(piece: &Piece, random: &mut Random) -> Option<Micros>
     }
 }
 
-/// Sends a packet. The socket usually accepts all of it immediately, but accepts nothing if other
-/// packets are queued. The rest is queued.
+/// Sends a packet and returns the bytes that the socket accepts, usually all of them. The rest is
+/// queued. If the packet must wait for other packets, queues all of it and returns `None`.
 pub(super) fn push(
     queue: &mut PacketQueue,
     packet: &QuorumPacket,
@@ -47,7 +47,7 @@ pub(super) fn push(
     Ok(Some(Bytes::copy_from_slice(taken)))
 }
 
-/// Returns how many bytes of records are read together for a learner: few or many.
+/// Returns a random size of the records that are read together for a learner, bytes.
 pub(super) fn page_bytes(random: &mut Random) -> usize {
     random.pick(&[1, 300, 1 << 20]).unwrap_or(1)
 }
@@ -78,7 +78,7 @@ pub(super) fn behind_write(random: &mut Random) -> Pace {
     }
 }
 
-/// Returns the space for replies, bytes. A reply that does not fit has to wait.
+/// Returns a random maximum size of one reply, bytes. A longer reply has to wait.
 fn room(random: &mut Random) -> usize {
     random
         .pick(&[100, usize::MAX, usize::MAX])

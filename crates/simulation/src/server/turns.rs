@@ -28,7 +28,7 @@ use crate::world::Event;
 /// Maximum duration of a thread's wake-up.
 const WAKE_UP_MAX: Micros = 100;
 
-/// Duration of the disk's work above which the disk is considered stalled.
+/// Duration of the disk's work from which the disk is considered stalled.
 const STALL: Micros = 200 * MS;
 
 /// Maximum number of inputs in one turn. The others wait in the inbox.
@@ -50,14 +50,14 @@ pub(crate) struct Core {
     busy: Option<Busy>,
     /// Thread that syncs the current group of the disk.
     syncer: Syncer,
-    /// Whether a thread is ready to run the core, which is the core's own thread after a wake-up,
-    /// or the log thread after a sync.
+    /// Whether a thread is ready to run the core. It is the core's own thread after a wake-up, or
+    /// the thread that has just synced a group.
     has_runner: bool,
     /// Whether a wake-up of the core's own thread is pending.
     is_waking: bool,
     /// Time at which the disk began its current work.
     pub(crate) disk_begun_at: Micros,
-    /// Time since which the last records have been waiting for more.
+    /// Time since which the newest group has been waiting for more records, if it is waiting.
     gathers_since_ms: Option<i64>,
     /// Packets that wait for the next flush, with their connections.
     staged: Vec<(u64, QuorumPacket)>,
@@ -87,7 +87,7 @@ impl Core {
         }
     }
 
-    /// Returns whether inputs wait for a thread instead of the core.
+    /// Returns whether inputs must wait, because the core's thread is busy or not awake yet.
     pub(super) fn is_away(&self) -> bool {
         self.is_waking || self.busy.is_some()
     }
@@ -104,7 +104,7 @@ impl Core {
         staged
     }
 
-    /// Records the arrival of requests on this connection.
+    /// Records that requests have arrived on this connection, if the input contains requests.
     pub(super) fn note_packets(&mut self, from: u64, input: &Input) {
         if let Input::Learner(_, LearnerEvent::Packets { packets, .. }) = input
             && packets
@@ -192,7 +192,8 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Offers the last group to the schedule, because no further record is appended for now.
+    /// Lets the schedule decide which thread syncs the newest group. Called at a flush, when no
+    /// further record is appended for now.
     pub(super) fn offer_group(&mut self) {
         let (group, now_ms) = (self.waiting_group(), self.world.now_ms());
         if self.core.schedule.flush_group(&group, now_ms) != Syncer::CoreThread {
@@ -200,7 +201,7 @@ impl<C: StepChecks> SimHost<C> {
         }
     }
 
-    /// Syncs the last group in place if that is due.
+    /// Begins to sync the newest group on the core's thread if the schedule decides so.
     fn sync_due(&mut self) {
         let group = self.waiting_group();
         if self.core.schedule.sync_due(|| group) && self.ended.is_none() {
@@ -242,7 +243,8 @@ impl<C: StepChecks> SimHost<C> {
         None
     }
 
-    /// Handles a group's sync by any thread. The core handles its own sync before all other inputs.
+    /// Syncs the written group of `txns` transactions, on any thread. The core handles the report
+    /// about a sync on its own thread before all other inputs.
     pub(super) fn sync_group(&mut self, txns: usize) -> Result<OrderResults, StorageError> {
         let synced = sync(&mut self.disk.history)?.1;
         let took = self.world.now() - self.core.disk_begun_at;
@@ -267,7 +269,8 @@ impl<C: StepChecks> SimHost<C> {
         Ok(OrderResults::from(synced))
     }
 
-    /// Returns whether a thread runs the core now. Otherwise wakes its own thread if work waits.
+    /// Returns whether a thread runs the core now. If the core is idle although inputs wait, wakes
+    /// the core's own thread.
     fn has_runner(&mut self) -> bool {
         let is_ready = std::mem::take(&mut self.core.has_runner);
         let is_busy = self.core.busy.is_some();
@@ -279,7 +282,7 @@ impl<C: StepChecks> SimHost<C> {
         }
         if self.core.schedule.runner_of_message() == Runner::VisitingThread {
             self.note(Answer::Run(Runner::VisitingThread));
-            // The task that receives the leader's packets hands over its reading before it syncs.
+            // Only the task that receives the leader's packets can sync after its visit.
             let brings_packets = matches!(
                 self.inputs.front(),
                 Some(Input::Leader {

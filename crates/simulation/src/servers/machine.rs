@@ -94,7 +94,8 @@ impl<C: StepChecks> Servers<C> {
         self.machines[index].disk.process_ends();
     }
 
-    /// Cuts the power of a machine. Peers receive no notice, and unsynced data may be lost.
+    /// Cuts the power of a machine on which a process runs. Unsynced data may be lost, and peers
+    /// learn of the failure after a random delay.
     pub fn lose_power(&mut self, index: usize) {
         let Some(mut process) = self
             .machines
@@ -107,7 +108,7 @@ impl<C: StepChecks> Servers<C> {
             .say(format!("server {}", index + 1), || "loses power".into());
         let disk = self.machines[index].disk.clone();
         if self.world.random.percent(60) {
-            // The power fails in the middle of a pending write.
+            // The power fails during the pending work of the disk, or shortly after it.
             let changes = self.world.random.below(4) as u64;
             disk.die_after(changes, self.world.random.below(300));
             let is_log_first = changes.is_multiple_of(2);
@@ -135,7 +136,7 @@ impl<C: StepChecks> Servers<C> {
         self.machines.get(index)?.process.as_deref()
     }
 
-    /// Returns the current leader, if any.
+    /// Returns the index of the first server that serves clients as the leader, if any.
     pub fn leader(&self) -> Option<usize> {
         let mut indices = 0..self.machines.len();
         indices.find(|index| self.process(*index).is_some_and(Server::is_leading))

@@ -1,4 +1,4 @@
-//! The servers of an ensemble with their machines, and everything between them.
+//! The servers of an ensemble with their machines, and the handling of events.
 
 mod machine;
 mod stalls;
@@ -68,7 +68,7 @@ impl<C: StepChecks> Servers<C> {
         }
     }
 
-    /// Switches all machines on.
+    /// Schedules the starts of all servers, within the first 50 ms from now.
     pub fn start_all(&mut self) {
         for server in 0..self.machines.len() {
             let delay = self.world.random.range(0, 50 * MS);
@@ -102,7 +102,8 @@ impl<C: StepChecks> Servers<C> {
         None
     }
 
-    /// Runs a step of a process if the process still exists.
+    /// Runs a step of a process if the process still exists. If the process must end after this
+    /// step, kills it and schedules its next start.
     pub fn with(&mut self, lent_to: Process, step: impl FnOnce(&mut Server<C>)) {
         let index = lent_to.server;
         let Some(process) = self
@@ -133,7 +134,7 @@ impl<C: StepChecks> Servers<C> {
         }
     }
 
-    /// Reports an event at one end of a connection to a process.
+    /// Reports an event to the process at one end of a connection, if the connection exists.
     fn tell(&mut self, process: Process, end: Option<ConnectionEnd>, heard: LinkEvent) {
         if let Some(end) = end {
             self.with(process, |server| server.hear(end, heard));

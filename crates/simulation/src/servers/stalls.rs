@@ -6,7 +6,8 @@ use crate::queue::Micros;
 use crate::world::Event;
 
 impl<C: StepChecks> Servers<C> {
-    /// Returns the time until which an event has to wait because its receiver is paused or stalled.
+    /// Returns the time until which an event has to wait because its receiver is paused or the
+    /// receiver's disk is stalled. Returns `None` if the event need not wait.
     pub(super) fn stalled_until(&self, event: &Event<C>) -> Option<Micros> {
         let until = match *event {
             Event::Wake { process } | Event::Oracle { process } => {

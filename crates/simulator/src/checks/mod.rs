@@ -1,4 +1,4 @@
-//! Passing of every observed step to the invariants. The first violation is kept.
+//! Checks of every observed step by the invariants. The first violation is kept.
 
 mod actions;
 pub(crate) mod observed;
@@ -63,7 +63,7 @@ pub(crate) struct Checks {
     pub(crate) trace: StableTrace,
     /// Actions for the formal model.
     pub(crate) actions: ActionTrace,
-    /// Messages that members have received, for the explorer.
+    /// Hashes of the messages that members have received, if the explorer runs.
     pub(crate) received: Option<Received>,
     pub(crate) histories: Histories,
     pub(crate) violation: Option<Violation>,
@@ -230,7 +230,7 @@ impl Checks {
     }
 
     /// Checks a standalone server that begins to serve with a history up to `last`. All of this
-    /// history is now committed. Everything that the server has proposed after it is lost.
+    /// history is now committed. Everything that the server has proposed after `last` is lost.
     pub(crate) fn stands_alone(&mut self, sid: Sid, last: Zxid, tree: &Tree) {
         let end = self.history.end();
         self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
@@ -291,7 +291,7 @@ impl Checks {
         self.expired.push(session);
     }
 
-    /// Records the nth request in a session, sent over this connection.
+    /// Records a request. `connection` is the number of the connection within the session.
     pub(crate) fn asks(
         &mut self,
         by: RequestId,
@@ -357,7 +357,7 @@ impl Checks {
         self.hold(Linearizable::NAME, held);
     }
 
-    /// Returns the number of abandoned searches for an order of the calls.
+    /// Returns the number of linearizability searches that reached the step limit.
     pub(crate) fn undecided(&self) -> usize {
         self.linearizable.undecided
     }

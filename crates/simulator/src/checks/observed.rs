@@ -30,14 +30,15 @@ pub(crate) struct Observed {
     leads: bool,
     /// Whether the epoch of its role is established.
     is_active: bool,
-    /// Epoch of the leader that this server is, or with which it was last in sync.
+    /// Epoch in which this server leads, or of the leader with which it was last in sync.
     epoch: Epoch,
-    /// Number of acknowledgements so far, and whether one was for the epoch of the leader.
+    /// Number of acknowledgements so far.
     acknowledged: u64,
+    /// Whether one of them was for the epoch of the current leader.
     has_acknowledged_epoch: bool,
     /// Transactions that its leader sent during the synchronisation.
     synchronised: Vec<Record>,
-    /// End of its tree before the current change.
+    /// Zxid of the last transaction in its tree before the current change.
     end: Zxid,
 }
 
@@ -73,7 +74,8 @@ impl Observed {
         let LearnerPacket::Ack { zxid } = *packet else {
             return;
         };
-        // Transactions after NEWLEADER may be committed and applied before they are in this log.
+        // Only the first acknowledgement in an epoch covers the whole tree. Later, transactions may
+        // be committed and applied before they are in this server's log.
         let is_first =
             zxid.counter() == 0 && !std::mem::replace(&mut self.has_acknowledged_epoch, true);
         let end = if is_first {
@@ -116,7 +118,7 @@ impl Observed {
 }
 
 impl ProcessChecks<Checks> for Observed {
-    /// Checks a reply from this server to a request in a session.
+    /// Checks a reply from this server to a request in a session, if the request is a sync.
     fn answers(&self, to: SessionId, what: &AnswerOutcome, tree: &Tree, world: &mut World) {
         if let AnswerOutcome::Sync(Some(asked)) = what {
             let by = RequestId {
@@ -143,7 +145,8 @@ impl ProcessChecks<Checks> for Observed {
         }
         world.checks.actions.effect(self.sid, effect);
         let end = tree.last_zxid();
-        // At the beginning of an epoch, a leader's tree ends where its earlier history ends.
+        // When an epoch begins, the last zxid of a leader's tree has counter 0. `self.end` then
+        // remains the last transaction before that epoch.
         if end.counter() != 0 || !self.leads || end < self.end {
             self.end = end;
         }
@@ -177,8 +180,8 @@ impl ProcessChecks<Checks> for Observed {
                 if self.leads && self.is_standalone {
                     to.stands_alone(self.sid, self.end, tree);
                 } else if self.leads {
-                    // The leader's tree begins with its epoch. Its earlier history ends before
-                    // that epoch.
+                    // The last zxid of the leader's tree is now the start of the new epoch.
+                    // `self.end` is the last transaction before that epoch.
                     to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree);
                 } else {
                     to.synchronised(self.sid, &std::mem::take(&mut self.synchronised));
@@ -250,7 +253,7 @@ impl ProcessChecks<Checks> for Observed {
         to.applied(self.sid, record, tree);
     }
 
-    /// Reports a notable event.
+    /// Handles a notable event that the replica reports.
     fn note(&self, note: &Note<'_>, world: &mut World) {
         world.checks.actions.note(self.sid, note);
         if let Note::DigestMismatch { .. } = note {

@@ -1,4 +1,4 @@
-//! Messages that members have received. The explorer compares them.
+//! Hashes of the messages that members have received. The explorer compares them.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,13 +21,14 @@ impl Received {
         }
     }
 
-    /// Returns the hash of what this end of a connection has received.
+    /// Returns the hash of the messages that this end of a connection has received.
     pub(crate) fn by(&self, connection: u64, end: Endpoint) -> u64 {
         self.0.get(&(connection, end)).copied().unwrap_or_default()
     }
 }
 
-/// Returns the number and the content of a message between a leader and a learner.
+/// Returns the number of the kind and the content of a message between a leader and a learner, or
+/// `None` for other messages.
 pub(crate) fn kind_of(message: &Message) -> Option<(u8, &[u8])> {
     match message {
         Message::Packets(packets) => Some((0, packets)),

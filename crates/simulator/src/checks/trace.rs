@@ -50,7 +50,7 @@ impl StableTrace {
         }
     }
 
-    /// A message arrives at the end of a connection.
+    /// Prints a message that arrives at one end of a connection.
     pub(crate) fn message(self, now: Micros, connection: u64, to: Endpoint, message: &Message) {
         if self.is_on {
             let mut numbers = vec![connection];
@@ -58,8 +58,8 @@ impl StableTrace {
             let (kind, content) = content_of(message);
             numbers.extend([kind, content.len() as u64]);
             numbers.push(match message {
-                // The sum does not depend on the order of the bytes, because a reply lists the
-                // children of a znode in the order of a hash map, which differs between two runs.
+                // A reply lists the children of a znode in the order of a hash map, which differs
+                // between two runs. The sum of the bytes does not depend on this order.
                 Message::ToClient(_) => content.iter().map(|byte| u64::from(*byte)).sum(),
                 _ => u64::from(crc32fast::hash(&content)),
             });
@@ -67,7 +67,7 @@ impl StableTrace {
         }
     }
 
-    /// A server's tree contains the transaction and then has this digest.
+    /// Prints a transaction that a server has applied, and the digest of its tree afterwards.
     pub(crate) fn applied(self, now: Micros, sid: Sid, zxid: Zxid, digest: u64) {
         if self.is_on {
             let numbers = [sid.0.cast_unsigned(), zxid.0.cast_unsigned(), digest];
@@ -75,7 +75,7 @@ impl StableTrace {
         }
     }
 
-    /// A server's transactions up to `last` are committed in the epoch of its leader.
+    /// Prints that a server's transactions up to `last` are committed in the epoch of its leader.
     pub(crate) fn established(self, now: Micros, sid: Sid, last: Zxid) {
         if self.is_on {
             let numbers = [sid.0.cast_unsigned(), last.0.cast_unsigned()];

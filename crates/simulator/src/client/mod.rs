@@ -1,5 +1,5 @@
-//! A simulated client with a session. It sends requests, waits, times out and reconnects to another
-//! server.
+//! A simulated client with a session. It sends requests, waits, times out and reconnects to a
+//! random server.
 //!
 //! The client checks every reply against the model. A request whose reply was lost with the
 //! connection may or may not have been executed.
@@ -29,10 +29,10 @@ use requests::Requester;
 use watching::Watching;
 use wire::ToClient;
 
-/// The xid in setWatches requests, as Java clients use it.
+/// Xid of setWatches requests, as in Apache ZooKeeper's Java client.
 const SET_WATCHES: i32 = -8;
 const PING: i32 = -2;
-/// Maximum number of requests that a client sends before it waits.
+/// Number of pending requests at which a client stops sending further requests.
 const WINDOW: usize = 3;
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Client {
     /// Identity that the client presents on each connection.
     identity: Option<Identity>,
     restoration: Restoration,
-    /// Whether the client requests a read-only connection without a leader.
+    /// Whether the client accepts a read-only server, which serves without a leader.
     takes_read_only: bool,
     /// Whether the connected server is read-only. Transactions that it reports may never be
     /// committed.
@@ -67,7 +67,7 @@ pub(crate) struct Client {
     pub(crate) progress: usize,
     /// Whether the client has stopped sending new requests.
     pub(crate) is_quiet: bool,
-    /// Time at which this session was last connected.
+    /// Start of the session's current connection, or `None` while the session is disconnected.
     pub(crate) connected_since: Option<Micros>,
     /// Whether the dialled server was required to know the session when the client last tried to
     /// resume it.
@@ -271,7 +271,7 @@ impl Client {
         }
     }
 
-    /// Draws the next change of the members, if this client is an operator.
+    /// Returns the next change of the members if this client is an operator who makes one now.
     fn reconfigure(&self, world: &mut World) -> Option<ReconfigRequest> {
         let is_operator = self.identity == Some(Identity::Super);
         if !is_operator {
@@ -287,7 +287,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the operator has restored the intended member list.
+    /// Returns whether this client, if it is an operator, has restored the initial roles.
     pub(crate) fn has_restored(&self, plan: &Plan) -> bool {
         let is_operator = self.identity == Some(Identity::Super);
         !is_operator || self.restoration.next(plan).is_none()
@@ -469,5 +469,5 @@ fn succeeds(request: &Request, result: &Result<Bytes, ErrorCode>, world: &mut Wo
     }
 }
 
-/// Maximum silence of a client that is only asleep.
+/// Maximum duration of a client's sleep.
 pub(crate) const SLEEP_MAX: Micros = 6 * SECOND;

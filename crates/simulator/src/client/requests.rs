@@ -25,7 +25,7 @@ use crate::invariants::linearizable::REGISTERS;
 pub(super) struct Requester {
     pub(super) client: usize,
     pub(super) cxid: i32,
-    /// Whether the client has authenticated.
+    /// Whether the client presents the identity of an ordinary user.
     pub(super) is_user: bool,
     /// Maximum length of a transaction, bytes.
     pub(super) record_bytes_max: usize,
@@ -123,7 +123,8 @@ fn ordinary_write(asker: Requester, random: &mut Random) -> WriteRequest {
         34..=36 => create(op, format!("{dir}/s-"), data, flags::PERSISTENT_SEQUENTIAL),
         37..=49 => set(path, data, version),
         50 => {
-            // Any accepted length, or a length slightly above the limit.
+            // The data is shorter than the limit, but the transaction with the data may exceed it
+            // slightly.
             let len = random.below(asker.record_bytes_max.min(4000));
             set(path, vec![b'x'; len].into(), -1)
         }
@@ -241,7 +242,7 @@ fn multi_of_everything(asker: Requester, random: &mut Random) -> WriteRequest {
     WriteRequest::Multi(Ok(writes))
 }
 
-/// Sets or deletes the quota of `/b`.
+/// Draws a write that creates or deletes the quota of `/b`.
 fn quota(random: &mut Random) -> WriteRequest {
     const ROOT: &str = "/zookeeper/quota/b";
     let limits = format!("{ROOT}/zookeeper_limits");
@@ -289,7 +290,7 @@ fn read(asker: Requester, random: &mut Random) -> ReadRequest {
     }
 }
 
-/// Draws a request for persistent watches or for the removal of watches.
+/// Draws a request that adds a persistent watch, or that removes or checks watches.
 fn watch_request(random: &mut Random) -> ReadRequest {
     let path = if random.percent(50) {
         directory(random).to_owned()

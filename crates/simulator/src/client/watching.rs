@@ -7,7 +7,7 @@ use proto::{ErrorCode, SessionId, Zxid};
 use crate::invariants::CheckResult;
 use crate::invariants::watches::{self, Armed, WatchKind};
 
-/// All watches that the session knows of.
+/// All watches of the session that the client knows of.
 #[derive(Debug, Default)]
 pub(super) struct Watching(Vec<Armed>);
 
@@ -93,7 +93,7 @@ impl Watching {
     }
 }
 
-/// Returns whether the watch misses changes that are made while the session is disconnected.
+/// Returns whether the watch may miss changes that are made while the session is disconnected.
 fn begins_anew(watch: &Armed) -> bool {
     watch.stays() || watch.kind == WatchKind::Exist
 }
@@ -110,7 +110,7 @@ fn is_meant(watch: &Armed, request: &PathModeRequest) -> bool {
     is_kind && request.path.as_deref() == Some(watch.path.as_str())
 }
 
-/// Returns the watch that a read arms.
+/// Returns the watch that a read arms, if any.
 fn armed_by(read: &ReadRequest, since: Zxid, error: Option<ErrorCode>) -> Option<Armed> {
     let on = |request: &PathWatchRequest| request.path.clone().filter(|_| request.watch);
     let (path, kind) = match (read, error) {

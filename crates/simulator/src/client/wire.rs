@@ -13,14 +13,14 @@ pub(crate) enum ToClient {
     /// Reply to the handshake. Session 0 means that the session has expired.
     Connected {
         session: SessionId,
-        /// Whether there is no leader, so that only reads are answered.
+        /// Whether the server lacks a leader and answers only reads.
         is_read_only: bool,
     },
     /// The credentials were accepted. They are checked on arrival, before queued requests.
     Authenticated,
-    /// A watch has fired. The zxid of the change does not show which events were received before,
-    /// because the change may have fired other watches and the connection may break between the
-    /// events. Clients therefore rely on replies.
+    /// A watch has fired. The zxid of the change is omitted. It does not show which events were
+    /// received before, because the change may have fired other watches and the connection may
+    /// break between the events. Clients therefore rely on replies.
     Event { event_type: EventType, path: Str },
     /// Reply to a request.
     Reply {

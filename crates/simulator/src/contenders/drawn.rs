@@ -1,4 +1,4 @@
-//! The programs of the recipes of which a seed draws two.
+//! Programs of the recipes in `Recipe::DRAWN`, of which a seed draws two.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Contender<'_> {
             };
             guard
         };
-        // No check is needed: readers share the lock, so their writes need no order.
+        // No check is needed, because readers share the lock and their writes need no order.
         let (path, token) = (guard.path(), guard.token());
         self.hold(path, token, None, guard.wait_until_uncertain())
             .await;
@@ -156,7 +156,7 @@ impl Contender<'_> {
             self.program.tell(ProgramEvent::Put(item));
             return Ok(());
         }
-        // The producers may be slower.
+        // The queue may be empty for longer than this limit.
         let limit = Duration::from_millis(500);
         let Ok(taken) = timeout(limit, queue.take()).await else {
             return Ok(());
@@ -164,7 +164,7 @@ impl Contender<'_> {
         self.process(taken?).await
     }
 
-    /// Processes a taken item, and ends it in a random way.
+    /// Processes taken items, and then drops, returns, requeues or confirms them at random.
     pub(super) async fn process(&mut self, taken: TakenItems) -> Result<()> {
         let items: Vec<String> = taken
             .items()
@@ -189,7 +189,7 @@ impl Contender<'_> {
     }
 }
 
-/// Returns whether an item was still locked when its consumer ended it.
+/// Returns whether the items were still locked when their consumer confirmed or requeued them.
 fn unless_lost(ended: Result<()>) -> Result<bool> {
     match ended {
         Ok(()) => Ok(true),

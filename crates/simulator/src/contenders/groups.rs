@@ -1,4 +1,4 @@
-//! The programs of znodes that show a living process, and of their readers.
+//! Programs that maintain znodes for a living process, and programs that read such znodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,7 +31,8 @@ impl Contender<'_> {
         )
     }
 
-    /// Waits until a znode exists, or until it is missing. Returns false if the run ends first.
+    /// Waits until a znode exists or, if `exists` is false, until it does not exist. Returns false
+    /// if the run ends first.
     async fn until_exists(&self, path: &str, exists: bool) -> Result<bool> {
         let waiting = async {
             while self.client.exists(path).await?.is_some() != exists {
@@ -48,7 +49,7 @@ impl Contender<'_> {
         Ok(stat.map(|stat| stat.czxid))
     }
 
-    /// Deletes a znode of its own, as an operator may.
+    /// Deletes a znode if it exists, as an operator may.
     async fn delete(&self, path: &str) -> Result<()> {
         match self.client.delete(path, -1).await {
             Err(error) if error.code() != Some(ErrorCode::NoNode) => Err(error.into()),
@@ -56,7 +57,7 @@ impl Contender<'_> {
         }
     }
 
-    /// Maintains a znode, which is deleted and written meanwhile.
+    /// Maintains a znode, and meanwhile writes or deletes it.
     pub(super) async fn persist(&mut self) -> Result<()> {
         let path = self.own_path();
         let mut data = Bytes::from(format!("{}-0", self.program.seed));
@@ -89,7 +90,8 @@ impl Contender<'_> {
         Ok(())
     }
 
-    /// Maintains a znode that a server deletes some time after this function.
+    /// Maintains a TTL znode, which a server deletes some time after the process stops maintaining
+    /// it.
     pub(super) async fn persist_for_a_while(&mut self) -> Result<()> {
         let path = self.own_path();
         let data = Bytes::from(self.program.seed.to_string());
@@ -139,7 +141,7 @@ impl Contender<'_> {
         for _ in 0..5 {
             let session = self.begin().await?;
             let members = member.members().await?.into_iter();
-            // The list always contains the own member, also after an operator has deleted it.
+            // The list always contains this member, even after an operator has deleted its znode.
             let mut ids: Vec<String> = members.map(|member| member.id).collect();
             if !ids.contains(&id) {
                 self.program
@@ -269,8 +271,9 @@ impl Contender<'_> {
         Ok(())
     }
 
-    /// Checks that a cache knows everything that was committed when this function began. Its events
-    /// precede the replies to these reads, and the cache reads what they report.
+    /// Checks that a cache knows everything that was committed when this function began. The events
+    /// of these changes reach the cache before the replies to the reads of this function, and the
+    /// cache then reads the changed znodes.
     async fn agrees(&self, cache: &TreeCache) -> Result<()> {
         let root = Recipe::TreeCache.path();
         cache.is_complete().await?;
@@ -292,12 +295,12 @@ impl Contender<'_> {
             let Some(path) = stale_path(cache, root, stat.pzxid, &written) else {
                 return Ok(());
             };
-            // A znode that is missing in the copy may have been deleted meanwhile.
+            // A znode that is missing in the cache may have been deleted meanwhile.
             match self.client.exists(&path).await? {
                 Some(stat) => written.insert(path.clone(), stat.mzxid),
                 None => written.remove(&path),
             };
-            // Without an uninterrupted connection, the cache may read everything again.
+            // After an interruption of the connection, the cache may read everything again.
             if state.has_changed().unwrap_or(true) {
                 return Ok(());
             }
@@ -309,8 +312,8 @@ impl Contender<'_> {
     }
 }
 
-/// Returns a path whose znode in the cache is older than the tree. `listed` is the last change of
-/// the list of children.
+/// Returns a path for which the cache is older than the tree, if any. `listed` is the zxid of the
+/// last change of the list of children, and `written` contains the zxid of each znode's last write.
 fn stale_path(
     cache: &TreeCache,
     root: &str,

@@ -1,4 +1,4 @@
-//! The programs of the kinds of queues that have runs of their own.
+//! Programs of the queues in `Recipe::ALONE`, each of which has separate runs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::programs::{Contender, ProgramEvent};
 use crate::invariants::recipes::{Recipe, Seen};
 
-/// Time for which a consumer waits for an item. The producers may be slower.
+/// Time for which a consumer waits for an item. The queue may be empty for longer.
 const TAKE_LIMIT: Duration = Duration::from_millis(500);
 /// Ids of items that are processed, and of items that are removed.
 const IDS: [&str; 2] = ["kept", "removed"];
@@ -22,7 +22,7 @@ impl Contender<'_> {
         format!("item-{}-{}-", self.program.seed, self.items)
     }
 
-    /// Takes the first item, checks that it is the first one, and processes it.
+    /// Takes an item, reports it as the first free item of its queue, and processes it.
     async fn take(&mut self, taking: impl Future<Output = Result<TakenItems>>) -> Result<()> {
         let session = self.begin().await?;
         let Ok(taken) = timeout(TAKE_LIMIT, taking).await else {
@@ -60,7 +60,8 @@ impl Contender<'_> {
         Ok(())
     }
 
-    /// Puts items with two ids. Only items with the first id must be processed.
+    /// Takes an item, or puts or removes items by id. Only items with the first id must be
+    /// processed.
     pub(super) async fn work_by_id(&mut self) -> Result<()> {
         let queue = IdQueue::new(self.client, Recipe::IdQueue.path())?;
         match self.random.below(10) {

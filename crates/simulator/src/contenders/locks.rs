@@ -1,4 +1,4 @@
-//! The programs of locks and elections that have runs of their own.
+//! Programs of the locks and elections in `Recipe::ALONE`, each of which has separate runs.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Contender<'_> {
         let asking = async {
             loop {
                 sleep(Duration::from_millis(100)).await;
-                // Without an answer, it asks again.
+                // The process asks again until it holds the lock.
                 let _ = mutex.ask_for().await;
             }
         };
@@ -132,7 +132,7 @@ impl Contender<'_> {
             }
             drop(holding);
             self.program.tell(ProgramEvent::Done);
-            // A lost item is no reason to leave the pool.
+            // The process stays in the pool, even if the lock of an item was lost.
             let _ = share.release().await;
         }
         member.close().await;

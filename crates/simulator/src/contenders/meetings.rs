@@ -11,8 +11,8 @@ use recipes::{
 use super::programs::{Contender, ProgramEvent};
 use crate::invariants::recipes::{LeaseTime, MEMBERS, Recipe, Seen};
 
-/// Duration of a lease. It is always the same, because a holder may obtain its lease again for a
-/// shorter time without an answer.
+/// Duration of a lease. All leases have the same duration, because a holder may shorten its lease
+/// by a request whose reply is lost.
 const LEASE: Duration = Duration::from_secs(2);
 const LEASE_S: i64 = 2;
 
@@ -32,7 +32,8 @@ impl Contender<'_> {
                     tokio::time::sleep(Duration::from_millis(delay)).await;
                     barrier.remove().await
                 };
-                // The observation precedes this process's own removal, which would make it true.
+                // The open barrier is observed before this process removes it, if possible. After
+                // the removal, the observation is true in any case.
                 let passing = async {
                     barrier.wait().await?;
                     self.observe(session, Seen::Missing(path.to_owned()));
@@ -47,7 +48,7 @@ impl Contender<'_> {
         Ok(())
     }
 
-    /// Enters and leaves together with other members.
+    /// Enters a double barrier together with another member, and usually leaves it again.
     pub(super) async fn meet(&mut self) -> Result<()> {
         let barrier = DoubleBarrier::new(self.client, Recipe::DoubleBarrier.path(), MEMBERS)?;
         let Some(inside) = self.unless_ending(barrier.enter()).await? else {
@@ -69,7 +70,7 @@ impl Contender<'_> {
         Ok(())
     }
 
-    /// Increments a number that is a counter and a shared value.
+    /// Increments a number, either as a counter or as a shared value.
     pub(super) async fn count(&mut self) -> Result<()> {
         let path = Recipe::Counter.path();
         self.program.tell(ProgramEvent::Waits);
@@ -102,7 +103,7 @@ impl Contender<'_> {
         Ok(value.try_set(&read, next).await?.is_some())
     }
 
-    /// Obtains leases that are shorter than most pauses.
+    /// Obtains a lease for one holder, or one of the leases for two holders, and reports its times.
     pub(super) async fn obtain(&mut self) -> Result<()> {
         let path = Recipe::Lease.path();
         let holder = format!("host-{}", self.program.number);

@@ -26,7 +26,8 @@ use programs::{Program, live};
 const TICK: Micros = 5 * MS;
 /// Number of disturbances per thousand ticks. Each process is disturbed about every two seconds.
 const DISTURBED_PER_MILLE: usize = 3;
-/// Minimum progress (grants, puts or takes) of each process after the faults, before it must end.
+/// Minimum progress (completed steps, such as grants) of each contender between the end of the
+/// faults and its own end.
 const DONE_MIN: usize = 5;
 
 /// A contender: a process that is restarted after a kill.
@@ -36,10 +37,10 @@ struct Contender {
     process: Option<Running>,
     /// End of a pause of the process.
     stands_until: Micros,
-    /// Number of grants, puts and takes since the counter was reset.
+    /// Number of grants, puts, takes and other completed steps since the counter was reset.
     done: usize,
     is_waiting: bool,
-    /// Begin of the current observation.
+    /// Beginning of the current observation.
     since: Moment,
     is_over: bool,
 }
@@ -57,12 +58,13 @@ pub(crate) struct Contenders {
     judged: Recipes,
     /// Whether contenders no longer start new work.
     is_ending: bool,
-    /// Number of grants, puts or takes of each recipe.
+    /// Number of grants, puts, takes and other completed steps of each recipe.
     pub(crate) done: Vec<(Recipe, usize)>,
 }
 
 impl Contenders {
-    /// Draws the contenders of a seed: several for each of two recipes.
+    /// Draws several contenders for the recipe `only`, or for each of two drawn recipes if `only`
+    /// is `None`.
     pub(crate) fn drawn(random: &mut Random, only: Option<Recipe>) -> Self {
         let mut recipes = BTreeSet::new();
         match only {
@@ -149,7 +151,7 @@ impl Contenders {
         self.run(number, world);
     }
 
-    /// Runs a process until it has no more work.
+    /// Runs a process until it has no more work, and checks its reports.
     fn run(&mut self, number: usize, world: &mut World) {
         let Some(contender) = self.all.get_mut(number) else {
             return;
@@ -176,7 +178,7 @@ impl Contenders {
         }
     }
 
-    /// Returns the process at this place if it still runs.
+    /// Returns the process at this endpoint, and its number, if the process still runs.
     fn process(&self, place: Endpoint) -> Option<(usize, &Process)> {
         let Endpoint::Application { number, life } = place else {
             return None;
@@ -288,8 +290,8 @@ impl Contenders {
         }
     }
 
-    /// Checks that every contender has made progress since the end of the faults. A candidate that
-    /// waits indefinitely is found when all others have ended.
+    /// Checks that every contender has made progress since the end of the faults. A candidate of an
+    /// unfair election that waits indefinitely is found only when all others have ended.
     pub(crate) fn get_on(&self) -> Result<(), String> {
         // A slower candidate may never win an unfair election while other candidates exist.
         let is_unfair = |contender: &Contender| contender.recipe == Recipe::UnfairElection;
@@ -344,7 +346,7 @@ impl Contender {
     }
 }
 
-/// Returns whether all faults have ended, including those of clocks.
+/// Returns whether all faults have ended and all clocks are correct.
 fn is_calm(world: &World) -> bool {
     world.is_healed && !world.checks.plan.has_wrong_clocks
 }

@@ -22,7 +22,7 @@ pub(super) enum ProgramEvent {
     WaitsNoMore,
     /// The process holds this znode from now on.
     Granted { path: String, token: i64 },
-    /// The process no longer holds the znode, or is not certain.
+    /// The process no longer holds its znodes, or is not certain that it still holds them.
     Yielded,
     /// The item is in the queue.
     Put(String),
@@ -208,7 +208,8 @@ impl Contender<'_> {
         }
     }
 
-    /// Begins an observation. Waits until the server knows everything that is committed now.
+    /// Begins an observation, and returns its session. Waits until the server knows everything that
+    /// is committed now.
     pub(super) async fn begin(&self) -> Result<SessionId> {
         let session = self.client.session_id();
         self.program.tell(ProgramEvent::Begins);
@@ -216,15 +217,15 @@ impl Contender<'_> {
         Ok(session)
     }
 
-    /// Reports an observation that began in this session. The next session may be at a server that
-    /// lags.
+    /// Reports an observation that began in this session. Ignores the observation if the session
+    /// has changed, because the new session may use a server that lags.
     pub(super) fn observe(&self, session: SessionId, seen: Seen) {
         if self.client.session_id() == session {
             self.program.tell(ProgramEvent::Seen(seen));
         }
     }
 
-    /// Waits for a result, but not longer than until the run ends.
+    /// Waits for a result. Returns `None` if the run ends first.
     pub(super) async fn unless_ending<T>(
         &self,
         awaited: impl Future<Output = Result<T>>,
@@ -241,7 +242,7 @@ impl Contender<'_> {
         }
     }
 
-    /// Deletes a znode of any contender, as an operator might.
+    /// Deletes a znode of a random contender, as an operator might.
     async fn meddle(&mut self) -> Result<()> {
         let path = self.program.recipe.path();
         let directory = match self.program.recipe {
@@ -256,8 +257,8 @@ impl Contender<'_> {
             | Recipe::Election
             | Recipe::GroupMember
             | Recipe::Party => path.to_owned(),
-            // Deleting an item would lose it. Only the leader itself may delete its znode, and only
-            // a member its own one.
+            // The other recipes do not tolerate this. A deleted item would be lost, and only a
+            // leader or a member itself may delete its znode.
             _ => return Ok(()),
         };
         let names = self.client.get_children(&directory).await?;
@@ -270,7 +271,8 @@ impl Contender<'_> {
         Ok(())
     }
 
-    /// Waits for a grant. Sometimes it stops waiting after a timeout.
+    /// Waits for a grant. Some calls, drawn at random, have a timeout, after which they return
+    /// `None`.
     pub(super) async fn wait<T>(
         &mut self,
         granted: impl Future<Output = Result<T>>,
@@ -286,7 +288,8 @@ impl Contender<'_> {
         }
     }
 
-    /// Works for a while. The included write fails if it arrives too late.
+    /// Works for a while. With `check`, also writes to [`FENCED`]. This write fails if the grant
+    /// has ended by then.
     pub(super) async fn work(&mut self, path: &str, check: Option<MultiOp>) {
         self.pause(0, 60).await;
         if let Some(check) = check {

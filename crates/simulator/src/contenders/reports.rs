@@ -1,4 +1,4 @@
-//! Reports of the programs of contenders, and what they mean for the invariants.
+//! Processing of the events that contenders report, and checks of these events.
 
 use simulation::world::BEGIN_MS;
 
@@ -60,7 +60,7 @@ impl ProgramEvent {
     }
 }
 
-/// Contender that reports something, the time of the report, and the begin of its observation.
+/// Contender that reports something, the time of the report, and the beginning of its observation.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     number: usize,

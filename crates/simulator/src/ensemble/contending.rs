@@ -7,8 +7,8 @@ use super::ending::{FINE, PATIENCE};
 use crate::invariants::recipes;
 
 impl Ensemble {
-    /// Ends all faults. Then every contender must make progress, end on request, and leave nothing
-    /// in the tree.
+    /// Ends all faults. Then every contender must make progress and end on request, and its
+    /// ephemeral znodes must disappear.
     pub(crate) fn contend_to_the_end(&mut self) {
         self.heal();
         self.contenders.heal(&self.servers.world);
@@ -24,7 +24,9 @@ impl Ensemble {
         }
     }
 
-    /// Lets time pass until a condition holds. Without a quorum, it never will.
+    /// Lets time pass until a condition holds, at most for `PATIENCE`. Reports a violation if the
+    /// condition does not hold then. Ends early without a quorum, because the condition then cannot
+    /// hold.
     fn wait_for(&mut self, is_so: impl Fn(&Self) -> Result<(), String>) {
         let begin = self.servers.world.now();
         let mut last = is_so(self);

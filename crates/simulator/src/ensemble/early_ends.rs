@@ -12,7 +12,7 @@ use super::Ensemble;
 use crate::simulated::{Event, OwnEvent, Server, World};
 
 impl Ensemble {
-    /// Isolates the leader for a moment. Only the leader logs the writes of its clients.
+    /// Isolates the leader for a moment, so that only the leader logs the writes of its clients.
     pub(super) fn leave_leader_alone(&mut self) {
         let Some(leader) = self.leader() else {
             return;
@@ -56,8 +56,9 @@ impl Ensemble {
         }
     }
 
-    /// Handles a learner that has applied a write before its leader was established. Stops the
-    /// leader long enough for the others to elect another one. May also isolate the learner.
+    /// Handles a learner that has applied a write before its leader was established. May stop the
+    /// leader long enough for the others to elect another one, and may then also isolate the
+    /// learner.
     pub(super) fn strike_early(&mut self, learner: usize) {
         let plan = &self.servers.world.checks.plan;
         if !plan.ends_early
@@ -92,7 +93,7 @@ impl Ensemble {
         }
     }
 
-    /// Requests a snapshot of any server, as an operator would.
+    /// Requests a snapshot of a random server, as an operator would.
     pub(super) fn ask_for_snapshot(&mut self) {
         let index = self.any_server();
         if let Some(process) = self.process(index).map(|server| server.host.process) {

@@ -17,15 +17,15 @@ use proto::{Epoch, SessionId, Sid, Zxid};
 use replica::{RoleView, State};
 use std::collections::BTreeMap;
 
-/// Maximum time until everything must be well.
+/// Maximum time for the recovery of the ensemble.
 pub(super) const PATIENCE: Micros = 60 * SECOND;
-/// Minimum time without faults.
+/// Minimum time without faults before the ensemble is judged.
 pub(super) const FINE: Micros = 4 * SECOND;
 /// Maximum delay before a container or TTL znode that is due must be deleted.
 const SHORT_LIVED_DELAY_MS: i64 = 1500;
 /// Time after which a session without a client must be over, and a due container must be deleted.
 const SESSIONS_END: Micros = 5 * SECOND;
-/// Time for which a client must be connected before its session must not expire.
+/// Duration of a connection after which the client's session must not expire.
 const THERE: Micros = SECOND;
 
 impl Ensemble {
@@ -52,7 +52,7 @@ impl Ensemble {
         }
     }
 
-    /// Waits until everything is well, then until nothing is pending, and then checks everything.
+    /// Waits until the ensemble has recovered and no requests are pending. Then checks everything.
     pub(crate) fn must_be_well(&mut self) {
         let end = self.servers.world.now() + PATIENCE;
         while self.servers.world.now() < end && self.servers.world.checks.violation.is_none() {
@@ -160,8 +160,7 @@ impl Ensemble {
         are_all_asked && self.leader().is_none() && !may_lead
     }
 
-    /// Checks that, without a quorum, no server serves more than reads, and that every running
-    /// server reports that it is looking for a leader.
+    /// Marks the run as given up, and checks that no server serves more than reads.
     pub(super) fn must_say_so(&mut self) {
         self.is_given_up = true;
         for process in self
@@ -208,7 +207,7 @@ impl Ensemble {
         let progress: Vec<usize> = self.clients.iter().map(|client| client.progress).collect();
         let is_level = |server: &FinalState| server.last == self.servers.world.checks.history_end();
         if !self.clients.iter().all(|client| client.is_quiet) && !servers.iter().all(is_level) {
-            // Requests are always pending while clients send new ones.
+            // While clients send requests, servers may lack the newest transactions.
             let level = servers.into_iter().map(|mut server| {
                 server.last = self.servers.world.checks.history_end();
                 server
@@ -219,7 +218,8 @@ impl Ensemble {
         liveness::is_well(&servers, &progress, self.servers.world.checks.history_end())
     }
 
-    /// Does the work of an operator.
+    /// Acts as an operator: restarts the leader if an observer has accepted a later epoch, or wipes
+    /// the disk of a server that has refused to start.
     pub(super) fn look_after(&mut self) {
         if std::mem::take(&mut self.servers.world.checks.is_observer_ahead)
             && let Some(leader) = self.leader()
@@ -272,7 +272,7 @@ impl Ensemble {
         checks.hold(short_lived::NAME, held);
     }
 
-    /// Checks that every server has every committed change, according to the model.
+    /// Checks that the tree of every running server matches the model.
     fn compare_trees(&mut self) {
         let World { checks, .. } = &mut self.servers.world;
         if checks.violation.is_some() {
@@ -355,10 +355,11 @@ struct Standing<'a> {
 /// Returns whether the voters of both lists can agree on a leader. `newest` is the voter of the
 /// committed list with the newest history.
 ///
-/// A newcomer is a server that is a voter only in the proposed list. If newcomers alone are a
-/// quorum of that list and have logged more than each voter, they may have committed it. They then
-/// vote for none of the voters, and only voters that know the list can elect them. Apache ZooKeeper
-/// has no leader in this state either, until a person decides which history is valid.
+/// An old voter is a voter of the committed list. A newcomer is a voter of the proposed list only.
+/// If newcomers alone are a quorum and have logged more than each old voter, they may have
+/// committed the proposed list. They then do not vote for old voters, and only old voters that know
+/// the list can elect a newcomer. Apache ZooKeeper has no leader in this state either, until a
+/// person decides which history is valid.
 fn may_agree(
     committed: &Membership,
     proposed: &Membership,

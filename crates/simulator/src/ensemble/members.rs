@@ -10,8 +10,8 @@ use testkit::Random;
 
 use crate::plan::Plan;
 
-/// Draws a change by an operator who knows the last committed list. Returns `None` if the change
-/// would cut off a remaining server.
+/// Draws a change by an operator. `list` is the last committed list, or `None` before the first
+/// commit of a list. Returns `None` if the change would cut off a remaining server.
 ///
 /// Observers that learn only from followers (`observerMasterPort`) learn nothing while a single
 /// voter leads, not even the next list. If there are such observers, the operator keeps at least
@@ -85,9 +85,9 @@ fn draw_any(plan: &Plan, random: &mut Random) -> ReconfigRequest {
 /// Final work of an operator, step by step, which restores the initial role of every server.
 ///
 /// The operator changes one server at a time, because a server must be in sync before it can vote.
-/// An observer does not count for this (Leader.isQuorumSynced). If the observer is needed, it
-/// therefore leaves the list before it joins again. The operator waits for a voter that is not in
-/// sync yet.
+/// A server that observes does not count as in sync (Leader.isQuorumSynced). If its vote is needed,
+/// the operator therefore removes the server from the list before adding it as a voter. While a
+/// voter is not in sync yet, the operator repeats the change.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Restoration {
     next: usize,
@@ -136,8 +136,8 @@ impl Restoration {
 }
 
 /// Returns the list that an operator provides to a server whose own files do not contain the
-/// server. This is the last committed list, to which the server is added as an unknown newcomer if
-/// the list does not contain it.
+/// server. This is the last committed list, to which the server is added as an observer if the list
+/// does not contain it.
 pub(crate) fn list_for(list: &str, server: usize, plan: &Plan) -> String {
     let key = format!("server.{}=", server + 1);
     // The version of a list is only in the name of its file.

@@ -25,10 +25,10 @@ use crate::plan::Plan;
 use crate::simulated::{Event, OwnEvent, Server, World};
 use damage::Damage;
 
-/// Error of a server that is missing in its member list (Java's QuorumPeer.start).
+/// Part of the error of a server that is missing in its member list (Java's QuorumPeer.start).
 const NOT_A_MEMBER: &str = "not in the peer list";
 
-/// Advice for a corrupt member list, which the simulated operator follows.
+/// Part of the error about a corrupt member list. The simulated operator follows this advice.
 const DAMAGED_LIST: &str = "copy the file of the same name from another member";
 
 pub(crate) struct Ensemble {
@@ -44,7 +44,7 @@ pub(crate) struct Ensemble {
     healed_at: Option<Micros>,
     /// Whether too many voters have lost acknowledged data. The ensemble then stays down.
     pub(crate) is_given_up: bool,
-    /// Counts of the change histories' contents, determined when they are compared.
+    /// Contents of the change histories, counted when the histories are compared at the end.
     pub(crate) recorded: Counts,
 }
 
@@ -91,7 +91,8 @@ impl Ensemble {
         }
     }
 
-    /// Runs events until a condition holds. Returns `false` if the condition never held.
+    /// Runs events until a condition holds, for at most `longest`. Returns `false` if the condition
+    /// does not hold by then, or after a violation.
     pub(crate) fn run_until(&mut self, longest: Micros, is_so: impl Fn(&Self) -> bool) -> bool {
         let end = self.servers.world.now() + longest;
         while self.servers.world.checks.violation.is_none() {
@@ -190,8 +191,8 @@ impl Ensemble {
         }
     }
 
-    /// Starts a process on a machine that does not run one. If it cannot start, an operator repairs
-    /// the machine or waits.
+    /// Starts a process on a machine that does not run one. If the process cannot start, an
+    /// operator repairs the machine or tries again later. An unexpected error is a violation.
     pub(crate) fn start(&mut self, index: usize) {
         let name = format!("server {}", index + 1);
         let Some(damage) = self.damage.get_mut(index).filter(|of| !of.has_refused) else {

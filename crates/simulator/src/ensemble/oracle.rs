@@ -1,9 +1,10 @@
 //! The oracle of two voters. It represents an operator, or a disk that both voters share
 //! (docs/ENSEMBLES.md).
 //!
-//! The oracle names at most one server. It may name another server only while both are together
-//! with all committed data on both disks, or if neither could continue alone since then. Java has
-//! the same requirement, because a server that continued alone has data that the other one lacks.
+//! The oracle names at most one server. It may name the other server only while both servers serve
+//! in the same epoch with all committed data, or if it has named no server since this was last the
+//! case. Java has the same requirement, because a server that continued alone has data that the
+//! other one lacks.
 
 use simulation::queue::MS;
 
@@ -11,8 +12,8 @@ use super::Ensemble;
 use crate::simulated::{Event, World};
 
 impl Ensemble {
-    /// Makes the oracle name a random server or no server. Then usually separates the two servers
-    /// or stops one of them.
+    /// Makes the oracle name a random server or no server. Then usually separates the two voters,
+    /// or cuts the power of a server.
     pub(super) fn turn_oracle(&mut self) {
         let random = &mut self.servers.world.random;
         let any = random.pick(&[Some(0), Some(1), None]).flatten();
@@ -27,7 +28,8 @@ impl Ensemble {
         }
     }
 
-    /// Makes the oracle name the wanted server, the only server that may be named, or no server.
+    /// Makes the oracle name the server `wanted`, or no server. If only the other server may be
+    /// named, makes the oracle name that server instead of `wanted`.
     pub(crate) fn name(&mut self, wanted: Option<usize>) {
         if self.are_together() {
             self.entitled = None;

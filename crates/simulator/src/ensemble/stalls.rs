@@ -37,7 +37,7 @@ impl Ensemble {
         });
     }
 
-    /// Sets a wall clock or makes it drift.
+    /// Sets the wall clock of a random server to a wrong time, and makes the clock drift.
     pub(super) fn set_clock(&mut self) {
         let (index, random) = (self.any_server(), &mut self.servers.world.random);
         let clock = Clock {

@@ -11,7 +11,7 @@ use proto::Epoch;
 use testkit::SyncFault;
 
 impl Ensemble {
-    /// Starts the storm.
+    /// Schedules the first fault of the storm.
     pub(crate) fn begin_weather(&mut self) {
         self.servers
             .world
@@ -39,7 +39,8 @@ impl Ensemble {
             return self.rot_list();
         }
         let has_bad_disks = self.servers.world.checks.plan.has_bad_disks;
-        // Few seeds have a standalone server, and a process syncs in place until its disk stalls.
+        // Few seeds have a standalone server, whose process syncs in place only until the disk
+        // stalls. Disks of standalone servers therefore stall more often.
         let (stall_percent, stand_percent) = if self.servers.world.checks.plan.is_standalone() {
             (30, 10)
         } else {
@@ -183,7 +184,8 @@ impl Ensemble {
         }
     }
 
-    /// Breaks one connection between servers at both ends, or many of them.
+    /// Breaks a connection between servers at both ends. With `are_many`, also breaks other
+    /// connections.
     fn break_some(&mut self, are_many: bool) {
         let connections = self.servers.world.network.between_servers(false);
         let chosen = self.servers.world.random.below(connections.len());
@@ -223,7 +225,8 @@ impl Ensemble {
         }
     }
 
-    /// Makes the next sync of a server fail, or fills its disk for a while.
+    /// Makes the next reads or the next sync of a server fail, or fills its disk until the faults
+    /// end.
     fn spoil_disk(&mut self) {
         let index = self.any_server();
         let disk = self.servers.machines[index].disk.clone();
@@ -247,7 +250,7 @@ impl Ensemble {
         }
     }
 
-    /// Flips a bit on the disk of a server if few enough disks are corrupt.
+    /// Corrupts data on the disk of a random server, unless too many voters have corrupt disks.
     fn rot(&mut self) {
         let index = self.any_server();
         let voters = self.servers.world.checks.plan.voters;

@@ -29,8 +29,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns whether `bytes` are this entry with `SessionMoved` instead of the error of a late
-    /// request. A follower sends this form to its observer. Neither form changes the tree.
+    /// Returns whether `bytes` are this entry with `SessionMoved` instead of the error
+    /// `BadArguments`. A follower sends this form to its observer. Neither form changes the tree.
     fn is_told_as_moved(&self, bytes: &Bytes) -> bool {
         let txn = Txn::error(ErrorCode::SessionMoved);
         let moved = TxnRecord {
@@ -54,21 +54,21 @@ pub(crate) struct NodeState {
     pub(crate) changed_ms: i64,
 }
 
-/// Other reason for which a znode ends.
+/// Condition under which a server deletes a znode on its own initiative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// No other reason, or the end of its session.
+    /// Never, except at the end of the owner's session.
     Unbounded,
-    /// Deletion of the znode's last child.
+    /// After the deletion of the znode's last child.
     Container,
-    /// This number of ms without a change and without a child.
+    /// After this number of ms without a change and without a child.
     Ttl(i64),
 }
 
 #[derive(Debug, Default)]
 struct Node {
-    /// States of the znode, each with the zxid from which it was valid. `None` means that it did
-    /// not exist.
+    /// States of the znode, each with the zxid from which it was valid. `None` means that the znode
+    /// did not exist.
     states: Vec<(Zxid, Option<NodeState>)>,
     /// Zxids at which the znode was created or deleted, or its data was set.
     changes: Vec<Zxid>,
@@ -80,10 +80,10 @@ struct Node {
 pub(crate) struct History {
     pub(crate) entries: Vec<Entry>,
     nodes: BTreeMap<String, Node>,
-    /// Sessions, each with the epoch that created it.
+    /// Open sessions, each with the epoch in which it was created.
     pub(crate) sessions: BTreeMap<SessionId, Epoch>,
     ephemerals: BTreeMap<SessionId, BTreeSet<String>>,
-    /// Lowest server id that may be an observer of a follower.
+    /// Lowest id of a server that may learn from a follower; `None` if no server may.
     observers_from: Option<Sid>,
 }
 
@@ -101,8 +101,8 @@ impl History {
         }
     }
 
-    /// Returns whether a server may have these bytes for an entry, which are the entry itself or
-    /// the form that an observer receives.
+    /// Returns whether a server may have `bytes` for an entry. These are the entry's own bytes or,
+    /// on an observer of a follower, the form with `SessionMoved`.
     pub(crate) fn may_have(&self, sid: Sid, entry: &Entry, bytes: &Bytes) -> bool {
         let is_behind_follower = self.observers_from.is_some_and(|first| sid >= first);
         entry.bytes == *bytes || is_behind_follower && entry.is_told_as_moved(bytes)
@@ -136,8 +136,8 @@ impl History {
         self.entries.get(at.ok()?)
     }
 
-    /// Returns the last transaction in a tree that ends at `last`. A tree that a server received as
-    /// a snapshot before the first transaction of an epoch ends with counter 0 of that epoch.
+    /// Returns the last transaction in a tree that ends at `last`. Before the first transaction of
+    /// an epoch, a leader's tree and its copies end with counter 0 of that epoch.
     pub(crate) fn end_of_tree(&self, last: Zxid) -> Zxid {
         if last.counter() != 0 {
             return last;
@@ -153,7 +153,7 @@ impl History {
         self.entries.get(at)
     }
 
-    /// Returns the end of everything that was committed before this epoch.
+    /// Returns the zxid of the last transaction that was committed before this epoch.
     pub(crate) fn end_before(&self, epoch: Epoch) -> Zxid {
         let at = self.entries.partition_point(|entry| entry.epoch < epoch);
         let before = at.checked_sub(1).and_then(|at| self.entries.get(at));

@@ -1,4 +1,4 @@
-//! Invariants: bounds on the data that members hold back and on the records that they receive.
+//! Invariants: bounds on the data that members hold back and on the records that leaders propose.
 
 use proto::Sid;
 use simulation::checks::HeldBack;
@@ -8,11 +8,11 @@ use super::CheckResult;
 
 pub(crate) const NAME: &str = "a member's memory is bounded";
 
-/// Maximum length of a DIFF for a learner. With recipes, several thousand records are committed
-/// while a learner is disconnected.
+/// Maximum number of unsynced records. A learner may receive a DIFF of this length, because with
+/// recipes several thousand records are committed while a learner is disconnected.
 const UNSYNCED_MAX: usize = 6000;
-/// Maximum number of requests that all clients together send before they wait, doubled because of
-/// broken connections.
+/// Maximum number of requests without a reply on one server. Requests of broken connections may add
+/// to the requests that all clients together send before they wait.
 const REQUESTS_MAX: usize = 64;
 
 /// Checks the length of a proposal against the limit of the members.

@@ -13,7 +13,7 @@ const LONGEST: Micros = 30 * SECOND;
 /// Maximum time with an operator who changes each member twice, each time with an election.
 const LONGEST_OF_OPERATOR: Micros = 55 * SECOND;
 
-/// Checks the time that the ensemble needed, and its final state.
+/// Checks the time that the ensemble needed to recover. `well` is its state now, for the error.
 pub(crate) fn healed(took: Micros, well: CheckResult, plan: &Plan) -> CheckResult {
     let longest = if plan.features.reconfigures {
         LONGEST_OF_OPERATOR

@@ -1,4 +1,4 @@
-//! Scripts in which one tree differs from the others, because a byte of it was changed without a
+//! Scripts in which one tree differs from the others, because its data was changed without a
 //! transaction.
 
 use config::OnDigestMismatch;

@@ -38,7 +38,8 @@ pub(super) fn with_observer(plan: Plan, sync: Micros) -> Plan {
 }
 
 impl Ensemble {
-    /// Makes only the leader log a write, which changes a znode that every member has.
+    /// Makes only the leader log a write, which changes a znode that every member has. Returns the
+    /// last zxid that was committed before the write.
     pub(super) fn log_alone(&mut self, leader: usize) -> Zxid {
         let before = self.committed();
         self.cut_off(leader);
@@ -97,10 +98,9 @@ impl Ensemble {
     }
 }
 
-/// Only server 5 has a write, and it leads again together with server 2. The disk of server 2 does
-/// not sync. Server 1 has been running all the time and writes a snapshot slowly. It applies the
-/// write. Then servers 2 to 4 elect a leader without the write, and that leader sends TRUNC to
-/// server 1.
+/// Only server 5 has a write. It leads again, with servers 1 and 2, whose disks do not sync. Server
+/// 1 has been running all the time, and applies the write while it slowly writes a snapshot. Then
+/// servers 2 to 4 elect a leader without the write, and that leader sends TRUNC to server 1.
 pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     let (learner, slow, apart, last) = (0, 1, [2, 3], 4);
     ensemble.led_by(last);
@@ -128,9 +128,9 @@ pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
     goes_on_without(ensemble, learner, last, slow, &apart);
 }
 
-/// An observer writes a snapshot because it has started. Each piece takes as long as a sync, and
-/// the script does not stall any of them. The observer applies the write before server 1
-/// acknowledges NEWLEADER.
+/// An observer writes a snapshot after its start. Each piece of the snapshot takes as long as a
+/// sync, and the script does not hold back the pieces. Before server 1 acknowledges NEWLEADER, the
+/// observer applies the write that only the leader has logged.
 pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     let (slow, apart, last, observer) = (0, [1], 2, 3);
     ensemble.led_by(last);
@@ -147,8 +147,8 @@ pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
     goes_on_without(ensemble, observer, last, slow, &apart);
 }
 
-/// Lets the same leader win again after the slow server has started. The servers in `apart` cannot
-/// vote.
+/// Ends the role of the leader, which leads again as soon as the caller starts the slow server. The
+/// servers in `apart` remain isolated.
 fn leads_again(ensemble: &mut Ensemble, leader: usize, slow: usize, apart: &[usize]) {
     apart.iter().for_each(|server| ensemble.cut_off(*server));
     ensemble.kill(slow);

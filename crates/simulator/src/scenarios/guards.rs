@@ -34,7 +34,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Runs the script.
+    /// Runs the script. Returns the first violated invariant, if any.
     pub fn play(&self, trace: Trace) -> Option<Violation> {
         let plan = (self.plan)(Plan::quiet());
         let mut ensemble = Ensemble::new(SEED, plan, trace);
@@ -373,8 +373,8 @@ fn observer_is_ahead(ensemble: &mut Ensemble) {
 }
 
 /// Server 1 forwards long requests of its local session, and then the request that makes the
-/// session global, which waits after them. Meanwhile the client reconnects to server 2. It may
-/// write there, and on no other server.
+/// session global, which waits for the long requests. Meanwhile the client reconnects to server 2.
+/// The client may write there, and on no other server.
 fn upgrade_waits(ensemble: &mut Ensemble) {
     const LONG_BYTES: usize = 1_000_000;
     ensemble.led_by(2);
@@ -432,8 +432,8 @@ fn upgrade_waits(ensemble: &mut Ensemble) {
     }
 }
 
-/// A global session ends. Then a follower forwards a request of it, which the leader must not take
-/// for a request of a local session.
+/// A global session ends. Then a follower forwards a request of the session, which the leader must
+/// not treat as a request of a local session.
 fn request_follows_end(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

@@ -6,9 +6,9 @@ use simulation::world::HeldWork;
 use super::SOON;
 use crate::ensemble::Ensemble;
 
-/// Only server 3 has a proposal. It returns together with server 1, which receives this history
-/// while its disk holds back `held`. The script tests whether the epoch waits for the disk. Then
-/// both servers stop, and servers 1 and 2 continue.
+/// Only server 3 has a proposal. Server 3 then returns together with server 1, whose disk holds
+/// back `held` while it receives the history of server 3. The script tests whether the epoch waits
+/// for the disk. Then both servers stop, and servers 1 and 2 continue.
 fn follower_takes_on(ensemble: &mut Ensemble, held: HeldWork) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

@@ -34,8 +34,8 @@ fn another_epoch(ensemble: &mut Ensemble) {
     ensemble.served_by(&[1, 2, 3]);
 }
 
-/// Server 5 returns and receives the first transaction of another epoch. With any later
-/// transaction, its zxid would reveal that an earlier one is missing.
+/// Server 5 returns and receives the first transaction of another epoch. The zxid of any later
+/// transaction would reveal that an earlier one is missing.
 fn one_is_back_for_the_first_write(ensemble: &mut Ensemble) {
     ensemble.mend();
     ensemble.served_by(&[4]);
@@ -55,7 +55,7 @@ fn the_first_comes_back(ensemble: &mut Ensemble) {
 pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
     ensemble.servers.world.settings.committed_len = 1;
     ensemble.servers.world.settings.use_disk_log = false;
-    // A running server has more transactions in memory.
+    // Servers that already run keep more transactions in memory.
     for server in 0..5 {
         ensemble.kill(server);
     }

@@ -63,8 +63,8 @@ pub(super) fn proposal_before_new_leader(ensemble: &mut Ensemble) {
 }
 
 /// Server 3 has a proposal that no other server received, and its disk has not finished when its
-/// role ends. Another server leads. Server 3 receives TRUNC, then acknowledges new proposals. They
-/// must be on its disk when no other server that has them remains.
+/// role ends. Another server leads. Server 3 receives TRUNC, then acknowledges new proposals. These
+/// proposals must be on its disk when no other server that has them remains.
 pub(super) fn old_writer(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);

@@ -45,7 +45,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Runs the script.
+    /// Runs the script. Returns the first violated invariant, if any.
     pub fn play(&self, trace: Trace) -> Option<Violation> {
         let ensemble = self.played(Ensemble::new(u64::from(self.issue), self.plan(), trace));
         ensemble.servers.world.checks.violation
@@ -174,7 +174,7 @@ const WRITER: SessionId = SessionId(0x7e57);
 const SOON: i64 = 6 * SECOND;
 
 impl Ensemble {
-    /// Waits for a leader, which must be this server.
+    /// Waits until this server leads.
     fn led_by(&mut self, server: usize) {
         if !self.run_until(SOON, |ensemble| ensemble.leader() == Some(server)) {
             let leader = self.leader();

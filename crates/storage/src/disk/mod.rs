@@ -51,7 +51,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
 
-    /// Opens an existing file for writing and keeps its content. Only truncation needs this.
+    /// Opens an existing file for reading and writing, and keeps its content.
     fn open_for_change(&self, path: &Path) -> io::Result<Self::File>;
 
     /// Creates a file for writing. The content of an existing file is removed.
@@ -131,7 +131,8 @@ pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
     fn set_len(&self, len: u64) -> io::Result<()>;
 }
 
-/// Fills `buf` from `offset`. Returns fewer bytes than requested only at the end of the file.
+/// Fills `buf` with the bytes at `offset`. Returns the number of bytes read, which is smaller than
+/// `buf` only at the end of the file.
 pub(crate) fn read_full_at<F: DiskFile>(
     file: &F,
     offset: u64,

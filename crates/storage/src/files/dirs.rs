@@ -26,7 +26,8 @@ impl Default for OpenOptions {
     }
 }
 
-/// Directories of snapshots and logs. They stay locked until the last clone is dropped.
+/// Directories of snapshots and logs. Directories from [`open`](Self::open) stay locked until the
+/// last clone is dropped.
 ///
 /// The operating system's lock on a file descriptor is used. It ends with the process, including
 /// after SIGKILL, and the remaining file has no meaning. Java does not lock its directories, so a
@@ -74,7 +75,7 @@ impl DataDirs {
         Ok(dirs)
     }
 
-    /// Refuses the directories that [`Self::open`] would refuse before changing anything.
+    /// Returns the errors that [`Self::open`] would return before changing anything.
     ///
     /// # Errors
     /// If a directory is missing and may not be created, or if a link or a file prevents its
@@ -253,7 +254,7 @@ fn refuse_mixed_up<D: Disk>(disk: &D, snap: &Path, log: &Path) -> Result<(), Sto
     refuse_misplaced(disk, log, SNAPSHOT)
 }
 
-/// Refuses all names that begin with the other kind's prefix and a dot, including `log.txt` but not
+/// Refuses all names that begin with `kind` and a dot. For `log`, these include `log.txt` but not
 /// `logs`.
 fn refuse_misplaced<D: Disk>(disk: &D, dir: &Path, kind: &'static str) -> Result<(), StorageError> {
     for entry in disk.list(dir).map_err(io_error("list", dir))? {

@@ -43,9 +43,9 @@ impl Epochs {
     /// the last transaction belongs to the accepted epoch. The member then has the beginning of
     /// that epoch's history and has not promised a later one. Java then refuses to start.
     ///
-    /// # Errors
-    /// If a file cannot be read or written, lacks a number that is not certain without it, or
-    /// contradicts the data or the other file. Nothing is written in the last two cases.
+    /// If a file cannot be read or written, does not contain a number although the epoch is not
+    /// certain, or contradicts the data or the other file. Nothing is written in the last two
+    /// cases.
     pub fn load<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let written = EpochFiles::read(disk, dirs, epoch_of(last_zxid))?;
         let epochs = Self::inspect(disk, dirs, last_zxid)?;
@@ -61,7 +61,7 @@ impl Epochs {
         Ok(epochs)
     }
 
-    /// Returns the result that [`load`](Self::load) would have, without writing anything.
+    /// Returns the epochs that [`load`](Self::load) would return, without writing anything.
     ///
     /// # Errors
     /// If [`load`](Self::load) would fail, except for errors while writing.
@@ -110,10 +110,10 @@ impl Epochs {
         }
     }
 
-    /// Returns whether `currentEpoch` contains no number. It must then be moved aside together with
-    /// a corrupted history. The number only states whose history the files contain, so it is not
-    /// needed without them. A corrupted `acceptedEpoch` is a lost promise, which no leader can
-    /// restore.
+    /// Returns whether `currentEpoch` exists but does not contain a number. The file must then be
+    /// moved aside together with a corrupted history. Its number only states whose history the logs
+    /// and snapshots contain, so it is not needed without them. A corrupted `acceptedEpoch` is a
+    /// lost promise, which no leader can restore.
     ///
     /// # Errors
     /// If the files cannot be read, or if the promise is unknown.

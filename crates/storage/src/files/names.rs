@@ -80,8 +80,8 @@ pub struct SnapshotFile {
 }
 
 impl SnapshotFile {
-    /// Finds a snapshot at any path. Zxid and compression are derived from its name. The zxid is 0
-    /// if the name contains no zxid.
+    /// Returns the snapshot file at any path. Zxid and compression are derived from its name. The
+    /// zxid is 0 if the name does not contain a zxid.
     ///
     /// # Errors
     /// If the file cannot be opened.

@@ -18,15 +18,15 @@ const RETAIN_MIN: usize = 3;
 /// Keeps the newest `retain` valid snapshots (at least three) and the logs from the oldest of them
 /// on. Returns the removed files, in the order of removal.
 ///
-/// The log that spans the oldest kept snapshot is kept. So are newer corrupted snapshots, and files
-/// whose names only resemble logs or snapshots (Java removes such files, for example `log.txt`).
-/// The rule is the same if there are fewer valid snapshots than `retain`. Without a valid snapshot,
-/// nothing is removed.
+/// The log that spans the oldest kept snapshot is kept. Newer corrupted snapshots are kept as well,
+/// and so are files whose names only resemble logs or snapshots (Java removes such files, for
+/// example `log.txt`). The rule is the same if there are fewer valid snapshots than `retain`.
+/// Without a valid snapshot, nothing is removed.
 ///
 /// Snapshots are removed before logs, and old files before new ones. The removal of the snapshots
 /// is durable before a log is removed, so neither a crash nor a power failure leaves a snapshot
-/// without its logs. If the log after such a snapshot began with an epoch, the snapshot would be
-/// treated as the beginning of the history (Java does not sync here).
+/// without its logs. If the log after such a snapshot began with the first transaction of an epoch,
+/// the snapshot would be treated as the beginning of the history (Java does not sync here).
 ///
 /// This is safe while a [`LogWriter`](crate::LogWriter) and a
 /// [`SnapshotWriter`](crate::SnapshotWriter) of the same process are running.
@@ -80,8 +80,8 @@ pub fn purge<D: Disk>(
 /// aside ([`set_history_aside`](crate::set_history_aside)), the learner is trusted again. A
 /// remaining snapshot after `zxid` would be loaded instead, with transactions that were never
 /// committed. A remaining snapshot before `zxid` would be loaded if the leader's snapshot became
-/// corrupted. If the log after it began with a later epoch, it would be treated as the whole
-/// history, and no zxid would show the hole (ZOOKEEPER-2846).
+/// corrupted. If the log after that older snapshot began with a later epoch, the two would be
+/// treated as the whole history, and no zxid would show the gap (ZOOKEEPER-2846).
 ///
 /// # Errors
 /// If a file cannot be removed.

@@ -4,18 +4,18 @@
 //! lack committed transactions. The marker file `version-2/zoarium.untrusted` in the snapshot
 //! directory records this state. It is written before any other file changes and removed after a
 //! leader's snapshot is on disk. The member acknowledges nothing in between, so files that a crash
-//! leaves behind can be discarded without loss:
+//! leaves can be discarded without loss:
 //!
 //! ```text
-//! 1. the marker is written and synced, its directory too   before: the damage is found again
-//! 2. logs and snapshots get names that no server reads     after a crash: the rest of them
-//! 3. the member starts empty and has no vote               after a crash: again from 2
-//! 4. the leader's snapshot is on disk under its name       after a crash: again from 2
-//! 5. the marker goes, the directory is synced              the snapshot counts
+//! 1. the marker and its directory are synced               crash before: the damage is found again
+//! 2. logs and snapshots get names that no server reads     crash after: repeated from 2
+//! 3. the member starts empty and has no vote               crash after: repeated from 2
+//! 4. the leader's snapshot is on disk under its name       crash after: repeated from 2
+//! 5. the marker is removed, the directory is synced        crash after: the snapshot is valid
 //! ```
 //!
-//! `acceptedEpoch` is kept, because promises to a leader remain binding. So is `currentEpoch`,
-//! unless it does not contain a number.
+//! `acceptedEpoch` is kept, because promises to a leader remain binding. `currentEpoch` is kept as
+//! well, unless it does not contain a number.
 //!
 //! Apache ZooKeeper lacks such a state. It refuses to start, or starts with the data that it can
 //! read. It ignores the marker.
@@ -43,7 +43,7 @@ pub fn untrusted_marker(dirs: &DataDirs) -> PathBuf {
 }
 
 /// Returns whether the files lack part of this member's history. [`recover()`](crate::recover())
-/// then reads no file.
+/// then does not read any log or snapshot.
 ///
 /// # Errors
 /// If the marker cannot be opened for a reason other than its absence.
@@ -133,7 +133,7 @@ fn write_marker<D: Disk>(disk: &D, dirs: &DataDirs, reason: &str) -> Result<(), 
 }
 
 /// Restores the right to vote, because the leader's snapshot of `zxid` is now this member's
-/// history. Does nothing without a marker.
+/// history. Does nothing without a marker or without that snapshot.
 pub(crate) fn restore_trust<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

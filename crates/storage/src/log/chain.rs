@@ -29,7 +29,7 @@ pub struct LoggedTxn {
 
 /// Iterator over the transactions from a zxid on, through all files, in the order of the files.
 ///
-/// Ends after the first error. The iterator checks framing and checksums, and whether a torn end
+/// The iterator ends after the first error. It checks framing and checksums, and whether a torn end
 /// can be the result of a crash ([`judge`](crate::log::judge)). It also checks that no transaction
 /// is missing: within an epoch, each zxid must follow its predecessor, and an epoch must begin with
 /// counter 1. A repeated or lower zxid is returned and logged, as in Java.
@@ -66,7 +66,7 @@ struct Position {
     /// Description of the file; empty if no earlier file is known.
     holder: String,
     torn_at: Option<u64>,
-    /// Whether the next zxid must be the successor of this one.
+    /// Whether the next zxid must be the successor of `zxid`, or the first of a later epoch.
     is_checked: bool,
 }
 
@@ -165,8 +165,8 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         self.last.zxid
     }
 
-    /// Discards the read buffer, so that bytes written to the file since then are found. Files
-    /// created after this iterator are not found.
+    /// Discards the read buffer, so that bytes written to the current file in the meantime are
+    /// found. Files created after the iterator are not found.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -330,7 +330,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
     }
 }
 
-/// Returns the zxid of a payload without decoding the rest.
+/// Returns the zxid of a payload without decoding the rest; `None` if the payload is too short.
 pub fn zxid_of(payload: &[u8]) -> Option<Zxid> {
     let bytes = payload.get(12..20)?.first_chunk()?;
     Some(Zxid(i64::from_be_bytes(*bytes)))

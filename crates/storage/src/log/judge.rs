@@ -47,8 +47,8 @@ use crate::error::StorageError;
 pub struct TornTail {
     /// Offset of the torn record.
     pub offset: u64,
-    /// Whether sectors in the middle of the record were lost, which only happens in a power
-    /// failure. Java would refuse such a file.
+    /// Whether sectors of the record were lost, which only happens in a power failure. Java would
+    /// refuse such a file.
     pub has_lost_sectors: bool,
 }
 
@@ -67,14 +67,15 @@ pub enum Verdict {
 const CHECKSUM_WORK_BYTES: usize = 256 << 20;
 /// Smallest unit that a disk writes atomically, bytes.
 const SECTOR_BYTES: u64 = 512;
-/// Largest plausible distance of a zxid from the last intact one, in transactions or epochs.
+/// Largest plausible distance of a zxid from the zxid of the last intact record, in transactions or
+/// epochs.
 const ZXID_AHEAD_MAX: i64 = 1 << 20;
 /// Number of bytes per read in the search for the last nonzero byte.
 const BACKWARD_BYTES: usize = 1 << 20;
 static ZERO_PAGE: [u8; 4096] = [0; 4096];
 
-/// Classifies the bytes at the scanner's position, which follow the last intact record,
-/// `last_good`.
+/// Classifies the bytes at the scanner's position, which follow the last intact record. `last_good`
+/// is the zxid of that record.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -203,7 +204,7 @@ fn length_damage<F: DiskFile>(scanner: &LogScanner<F>, len: i32) -> Result<Damag
     })
 }
 
-/// Returns the offset of the last nonzero byte at or after `from`.
+/// Returns the offset of the last nonzero byte at or after `from`; `None` if all bytes are zero.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -216,8 +217,8 @@ pub fn last_nonzero<F: DiskFile>(
     })
 }
 
-/// Returns the offset of the last nonzero byte in `range` of a file. `read` returns bytes from the
-/// file.
+/// Returns the offset of the last nonzero byte in `range` of a file. `read` reads a number of bytes
+/// at an offset of the file.
 pub(crate) fn last_nonzero_of(
     range: Range<u64>,
     mut read: impl FnMut(u64, usize) -> Result<Bytes, StorageError>,
@@ -332,8 +333,8 @@ impl Window {
         is_record.then_some(zxid)
     }
 
-    /// Returns torn if the bytes are the prefix of a record or can be the result of a lost sector.
-    /// Otherwise, returns `damage`.
+    /// Returns [`Verdict::Torn`] if the bytes are the prefix of a record or can be the result of a
+    /// lost sector. Otherwise, returns `damage`.
     fn verdict(&self, is_prefix: bool, last_byte: u64, damage: Damage) -> Verdict {
         if is_prefix {
             torn(self.offset, false)
@@ -355,7 +356,8 @@ impl Window {
             let next = (start / SECTOR_BYTES + 1) * SECTOR_BYTES;
             let from = usize::try_from(start - self.offset).unwrap_or(usize::MAX);
             let to = usize::try_from(next - self.offset).unwrap_or(usize::MAX);
-            // Half of the checksum field is always zero, but never the whole field.
+            // A shorter part may be zero in an intact record, because half of the checksum is
+            // always zero.
             let is_enough = to - from >= 8;
             if let Some(part) = self.bytes.get(from..to)
                 && is_enough

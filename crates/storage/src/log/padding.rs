@@ -3,8 +3,9 @@
 /// Rule for the size to which a log file is extended.
 ///
 /// The file keeps its size while records fill it, so a sync does not have to write a new length.
-/// Java compares such sizes, so Zoarium uses Java's rule. A step is added when less than 4 KiB
-/// remain. After a record beyond the end, the size becomes a multiple of the step.
+/// Java compares log sizes that include this padding, so Zoarium uses Java's rule. A step is added
+/// when at most 4 KiB remain. If a record ends beyond the size, the new size is a multiple of the
+/// step.
 ///
 /// Source: FilePadding.calculateFileSizeWithPadding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub struct Padding {
     step: u64,
 }
 
-/// Number of remaining bytes below which the file is extended.
+/// Number of remaining bytes at or below which the file is extended.
 const AHEAD_BYTES: u64 = 4096;
 
 impl Padding {

@@ -65,10 +65,10 @@ pub enum LogUnusable {
 }
 
 impl<'d, D: Disk> LogPages<'d, D> {
-    /// Returns a page of encoded transactions. The first is the last transaction with zxid <=
-    /// `from`, and no transaction is above `upto`. At least one more follows, unless the log ends
-    /// or `upto` is reached. `cursor` is the end of the previous page. It is set to the end of this
-    /// page, or to `None` at the end of the log.
+    /// Returns a page of encoded transactions. Its first transaction is the last transaction with
+    /// zxid <= `from`, and reading stops at `upto`. At least one more transaction follows, unless
+    /// the log ends or `upto` is reached. `cursor` is the end of the previous page. It is set to
+    /// the end of this page, or to `None` at the end of the log.
     ///
     /// # Errors
     /// If no transaction with zxid <= `from` exists, or if the log is too long or corrupted.
@@ -86,7 +86,7 @@ impl<'d, D: Disk> LogPages<'d, D> {
             if records.len() > 1 || from >= upto {
                 return Ok(records);
             }
-            // The log continues in a file that did not exist before.
+            // The log continues in a file that was created after the cursor.
         }
         self.refuse_too_long(from)?;
         let (at, records) = self.find(from)?;
@@ -163,9 +163,9 @@ impl<'d, D: Disk> LogPages<'d, D> {
         Ok(())
     }
 
-    /// Fills a page. The position is kept even if `upto` is reached. Writers continue to append,
-    /// and finding the position again takes longer as the file grows, so a learner might never
-    /// catch up.
+    /// Fills a page. The position is kept even if `upto` is reached. Otherwise a learner might
+    /// never catch up, because writers continue to append, and finding the position again takes
+    /// longer as the file grows.
     fn read_on(
         &self,
         mut at: LogCursor<'d, D>,

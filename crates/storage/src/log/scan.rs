@@ -178,8 +178,8 @@ impl<F: DiskFile> LogScanner<F> {
         self.position = offset;
     }
 
-    /// Discards the read buffer, because the file may have grown, and records may have replaced
-    /// zeros.
+    /// Discards the read buffer and updates the file's length, because the file may have grown, and
+    /// records may have replaced zeros.
     ///
     /// # Errors
     /// If the file's length cannot be read.

@@ -37,8 +37,8 @@ pub fn is_log_whole<D: Disk>(
         .filter(is_between)
         .collect();
     let logs = list_logs(disk, &dirs.log)?;
-    // A break cannot be inside a file, because the roles that wrote it one after the other each
-    // continued the history that they knew.
+    // A break is never inside a file. If several roles wrote to a file one after the other, each
+    // continued the history of the previous role.
     if awaited.is_empty() && !logs.iter().any(|log| is_between(&log.zxid)) {
         return Ok(true);
     }

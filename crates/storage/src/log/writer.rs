@@ -3,7 +3,7 @@
 //! ```text
 //! append  frame into the group's buffer; a large group is written and synced in parts meanwhile
 //! commit  a new file if need be | extend | write the group | fdatasync
-//! roll    write what is buffered, go on in a new file; the old one is synced before that begins
+//! roll    write the buffered records; the next file is created after this file has been synced
 //! ```
 //!
 //! A new file is created under a temporary name. The file with its header is synced and renamed,
@@ -79,9 +79,9 @@ pub struct Committed {
 
 /// Minimum and maximum number of zeros written after a group. They allocate and initialise the
 /// blocks of the following groups, so most syncs do not wait for the file-system journal. The sync
-/// that includes the zeros takes longer, and its group waits for it. The number is therefore small,
-/// and grows only with groups that would immediately use up a small number. A group larger than the
-/// maximum already waits for its own bytes, so no zeros follow it.
+/// that includes the zeros takes longer, and its group waits for it. The number is therefore small.
+/// It grows with the size of the group, so that the zeros suffice for several groups. A group
+/// larger than the maximum already waits for its own bytes, so no zeros follow it.
 const ZEROS_AHEAD_BYTES: RangeInclusive<u64> = 128 << 10..=512 << 10;
 /// Number of groups of the current size for which the zeros should suffice.
 const ZEROS_AHEAD_GROUPS: u64 = 4;
@@ -217,13 +217,13 @@ impl<D: Disk> LogWriter<D> {
         self.bytes
     }
 
-    /// Resets both counters, because a snapshot is due or has begun.
+    /// Resets both counters. Called when a snapshot is due or has begun.
     pub fn reset_counters(&mut self) {
         (self.txns, self.bytes) = (0, 0);
     }
 
     /// Returns the length of the header and records in the current file, without preallocated
-    /// space. Returns 0 before the first commit into the file.
+    /// space. Returns 0 if no file is open.
     pub fn file_bytes(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.position)
     }
@@ -285,7 +285,8 @@ impl<D: Disk> LogWriter<D> {
         result
     }
 
-    /// Syncs the files that were closed by a roll and then, if `with_open` is set, the current one.
+    /// Syncs the files that were closed by a roll and then, if `with_open` is set, the current
+    /// file.
     fn sync(&mut self, with_open: bool) -> Result<(), StorageError> {
         let open = self.open.iter_mut().filter(|_| with_open);
         for log in self.closing.iter_mut().chain(open) {
@@ -298,7 +299,7 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
-    /// Writes the buffered records; returns their length in bytes.
+    /// Writes the buffered records and returns their length in bytes.
     fn write_group(&mut self) -> Result<u64, StorageError> {
         let Some(first) = self.group_first else {
             return Ok(0);
@@ -371,8 +372,7 @@ impl<D: Disk> LogWriter<D> {
             Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 false
             }
-            // The file does not even have a header. Recovery would have refused a file with
-            // transactions.
+            // The file does not begin with a complete header, so only an empty file is replaced.
             Err(StorageError::LogHeader { .. }) => {
                 let entry = self.disk.open(path).and_then(|file| file.len());
                 entry.map_err(io_error("read", path))? > 0

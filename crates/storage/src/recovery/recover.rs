@@ -71,7 +71,7 @@ pub enum EmptyDirectory {
 }
 
 impl EmptyDirectory {
-    /// Returns the meaning of directories that contain no snapshots and logs, and that need not
+    /// Returns the meaning of directories without snapshots and logs. The directories need not
     /// exist.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ pub struct Recovered {
     pub last_record: Option<(PathBuf, u64)>,
     /// Torn end of the last log, if it is torn.
     pub torn_tail: Option<(PathBuf, TornTail)>,
-    /// Set if snapshots and logs are missing.
+    /// Set if there are no snapshots and logs, or if they are untrusted.
     pub empty: Option<EmptyDirectory>,
     /// Whether the `initialize` marker existed. If there was data, recovery has already removed the
     /// marker. For a new database, call [`remove_initialize_marker`] after writing the first
@@ -138,15 +138,15 @@ pub struct Recovered {
 struct RejectedSnapshot {
     file: SnapshotFile,
     reason: String,
-    /// Zxid up to which older data lead towards this snapshot. It equals the snapshot's own zxid if
-    /// nothing is missing.
+    /// Highest replayed zxid that is not above the snapshot's own zxid. The two are equal if the
+    /// snapshot's last transaction was replayed.
     reached: Zxid,
 }
 
 /// Fills `state` from the directories.
 ///
-/// Recovery makes only two changes, both after success. It removes the marker and log files of 0
-/// bytes. (Java also removes such files, but refuses them once another log follows.)
+/// Recovery makes only two changes, both after success. It removes the `initialize` marker and log
+/// files of 0 bytes. (Java also removes such files, but refuses them once another log follows.)
 ///
 /// # Errors
 /// If data is corrupted or missing. Each variant contains the position and a remedy. `state` is
@@ -350,8 +350,8 @@ fn refuse_unexplained<D: Disk>(
 /// Refuses to start if a corrupted snapshot means a loss of data. No data is lost if the log leads
 /// from the older snapshot of `base` to the transaction of the corrupted one.
 ///
-/// A snapshot at the start of an epoch, with counter 0, has no transaction. It is then unknown
-/// whether the log before that epoch is complete, so the snapshot is treated as lost.
+/// The zxid of a snapshot at the start of an epoch has counter 0, so no transaction has it. It is
+/// then unknown whether the log before that epoch is complete, so the snapshot is treated as lost.
 fn refuse_lost(rejected: &[RejectedSnapshot], base: Zxid) -> Result<(), StorageError> {
     let is_lost =
         |other: &&RejectedSnapshot| other.file.zxid > base && other.reached < other.file.zxid;
@@ -384,7 +384,7 @@ fn remove_empty<D: Disk>(
 }
 
 impl Recovered {
-    /// Returns the result for files that are not this member's history.
+    /// Returns the result for a member whose files are untrusted.
     fn untrusted() -> Self {
         Self {
             last_zxid: Zxid(-1),

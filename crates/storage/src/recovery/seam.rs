@@ -7,10 +7,10 @@
 //! snapshot receives its name:
 //!
 //! ```text
-//! 1. the seam is written and synced      after a crash: it is behind the end of what is recovered,
-//!                                        and forgotten by the start (`forget_seams_after`)
-//! 2. the snapshot gets its name          after a crash: the seam counts
-//! 3. other snapshots go                  the same
+//! 1. the seam is written and synced      crash after: it follows the end of the recovered data, so
+//!                                        the start removes it (`forget_seams_after`)
+//! 2. the snapshot gets its name          crash after: the seam is valid
+//! 3. other snapshots are removed         crash after: the seam is valid
 //! ```
 //!
 //! The file contains two zxids on separate lines: the newest seam and the previous one, which
@@ -32,7 +32,8 @@ const SEAM: &str = "zoarium.seam";
 /// Maximum length of the file that is read, which exceeds the largest possible length, bytes.
 const BYTES_MAX: usize = 256;
 
-/// Returns the last seam. The log up to it may belong to another history than the log after it.
+/// Returns the zxid of the last seam, or `None` without a seam. The log up to it may belong to
+/// another history than the log after it.
 ///
 /// # Errors
 /// If the file cannot be read or is corrupted.

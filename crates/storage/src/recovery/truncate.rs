@@ -90,7 +90,8 @@ impl Truncation {
     }
 }
 
-/// Returns the snapshots above the target, if the remaining ones suffice.
+/// Returns the snapshots above the target. Returns an error if the remaining snapshots and the log
+/// would not suffice to load the data up to the target.
 fn beyond<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -123,8 +124,8 @@ fn beyond<D: Disk>(
 /// Keeps the transactions with zxid <= `target` in the log, and does not change the snapshots.
 ///
 /// Used by a learner that is about to write its leader's snapshot of `target` and to remove its own
-/// snapshots ([`remove_other_snapshots`](crate::remove_other_snapshots)). Until both steps have
-/// been completed, one of its own snapshots after the target remains a history that can be loaded.
+/// snapshots ([`remove_other_snapshots`](crate::remove_other_snapshots)). Until both steps are
+/// complete, the learner's own snapshots remain, so that a start still finds a history to load.
 ///
 /// # Errors
 /// If the log up to the target is corrupted (nothing is then changed), or if a file cannot be

@@ -130,7 +130,7 @@ impl<F: DiskFile> SnappyInput<F> {
         }
     }
 
-    /// Versions are not checked, as in Java.
+    /// Reads the header. Versions are not checked, as in Java.
     fn read_header(&mut self) -> io::Result<()> {
         let mut header = [0; 16];
         self.input.read_exact(&mut header)?;

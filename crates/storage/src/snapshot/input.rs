@@ -27,8 +27,8 @@ pub(crate) enum InputError {
 /// A buffered stream of fields.
 ///
 /// It uses one buffer of 256 KiB or of the length of the longest field, whichever is larger. A
-/// field is read in steps, so a false length allocates no more memory than the bytes that exist
-/// need.
+/// field is read in steps of 256 KiB, so a wrong length does not allocate memory for bytes that do
+/// not exist.
 #[derive(Debug)]
 pub(crate) struct FieldInput<R> {
     stream: R,

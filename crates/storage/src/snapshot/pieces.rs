@@ -245,7 +245,7 @@ fn read_header<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Returns whether another item follows. Reads the number of items first.
+/// Returns whether another item follows, and counts it. The first call reads the number of items.
 fn next_of<R: Read>(
     left: &mut Option<u32>,
     input: &mut FieldInput<R>,
@@ -346,9 +346,9 @@ fn read_seal<R: Read>(input: &mut FieldInput<R>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Selects the sections by the number of remaining bytes: 54 for both sections, 33 for the digest,
-/// 21 for the last zxid, 0 for neither. Any other number is read as both sections, because of
-/// digests of version 1 and sections of later releases.
+/// Reads the sections, which are recognised by the number of remaining bytes: 54 for both sections,
+/// 33 for the digest, 21 for the last zxid, fewer than 20 for neither. Any other number is read as
+/// both sections, because of digests of version 1 and sections of later releases.
 fn read_trailer<R: Read>(
     input: &mut FieldInput<R>,
     info: &mut SnapshotInfo,
@@ -358,8 +358,8 @@ fn read_trailer<R: Read>(
     let (left, error) = input.remaining(DIGEST_ONLY + LAST_ZXID_ONLY + 1);
     let is_cut = error.is_none_or(|error| error.kind() == std::io::ErrorKind::UnexpectedEof);
     if is_cut && left < DIGEST_BYTES {
-        // The compressed stream was cut, but the first seal covers all important data. Java accepts
-        // this, too.
+        // The sections are missing, or the compressed stream was cut. The first seal covers all
+        // important data. Java accepts this, too.
         return Ok(());
     }
     if left != LAST_ZXID_ONLY {

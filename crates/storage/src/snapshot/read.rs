@@ -46,8 +46,8 @@ impl SnapshotInfo {
 /// several combinations.
 ///
 /// # Errors
-/// [`StorageError::SnapshotDamaged`] if the content is corrupted (`state` is then partly filled),
-/// [`StorageError::Io`] if the file cannot be read.
+/// [`StorageError::SnapshotDamaged`] if the content is corrupted or cannot be read (`state` is then
+/// partly filled), [`StorageError::Io`] if the file cannot be opened.
 pub fn read_snapshot<D: Disk, S: State>(
     disk: &D,
     file: &SnapshotFile,

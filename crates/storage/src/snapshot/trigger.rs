@@ -3,8 +3,8 @@
 /// Rule that decides after which transaction a snapshot is written and the log is rolled.
 ///
 /// The number of transactions is random, between half the configured count and the full count, so
-/// that the members of an ensemble do not all write their snapshots at the same moment. Randomness
-/// is an argument.
+/// that the members of an ensemble do not all write their snapshots at the same moment. The caller
+/// passes a random `seed`.
 ///
 /// Source: SyncRequestProcessor.shouldSnapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +30,13 @@ impl SnapTrigger {
     }
 
     /// Returns whether a snapshot is due after this number of transactions and bytes since the last
-    /// one. Call it after each append. If it returns `true`, reset the counters and call
+    /// snapshot. Call it after each append. If it returns `true`, reset the counters and call
     /// [`redraw`](Self::redraw).
     pub fn is_due(&self, txns: u64, bytes: u64) -> bool {
         txns > self.count_due || (self.bytes > 0 && bytes > self.bytes_due)
     }
 
-    /// Chooses the next random count.
+    /// Chooses the next random thresholds for transactions and bytes.
     pub fn redraw(&mut self, seed: u64) {
         let half = |whole: u64, seed: u64| match whole / 2 {
             0 => 0,

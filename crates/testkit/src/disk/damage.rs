@@ -14,7 +14,7 @@ use crate::random::Random;
 const SECTOR_BYTES: u64 = 512;
 
 impl SimDisk {
-    /// Creates a disk with these files on which every write is synced immediately.
+    /// Creates a disk that contains these files and on which all writes survive a power failure.
     pub fn always_safe<'a>(files: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> Self {
         let disk = Self::default();
         {
@@ -36,7 +36,7 @@ impl SimDisk {
         Self(Arc::new(Mutex::new(self.0.lock().clone())))
     }
 
-    /// Returns the disk after the process was killed.
+    /// Returns a copy of the disk as it is after the process was killed.
     #[must_use]
     pub fn after_kill(&self) -> Self {
         let disk = self.copy();
@@ -44,7 +44,7 @@ impl SimDisk {
         disk
     }
 
-    /// Returns one of the possible disks after a power failure. See [`SimDisk::lose_power`].
+    /// Returns a copy of the disk after a random power failure. See [`SimDisk::lose_power`].
     #[must_use]
     pub fn after_power_loss(&self, random: &mut Random, loses_sectors: bool) -> Self {
         let disk = self.copy();
@@ -52,7 +52,7 @@ impl SimDisk {
         disk
     }
 
-    /// Returns the disk after the worst power failure: only synced data remains.
+    /// Returns a copy of the disk after the worst power failure, in which only synced data remains.
     #[must_use]
     pub fn synced_only(&self) -> Self {
         let disk = self.copy();
@@ -123,7 +123,7 @@ impl SimDisk {
     }
 
     /// Permits `changes` more changes. If the change after them is a write, its first `bytes` bytes
-    /// are written. Afterwards everything fails.
+    /// are written, but the write fails, like all later changes. Reads succeed.
     pub fn die_after(&self, changes: u64, bytes: usize) {
         self.0.lock().dies_after = Some((changes, bytes));
     }
@@ -154,7 +154,8 @@ impl SimDisk {
     }
 
     /// Simulates a power failure and a restart. If `loses_sectors` is set, any sector of any
-    /// pending write may be missing. Otherwise all writes after a random point are missing.
+    /// pending write may be missing. Otherwise each file keeps a random prefix of its pending
+    /// writes. A disk that is always safe does not change.
     pub fn lose_power(&self, random: &mut Random, loses_sectors: bool) {
         let inner = &mut *self.0.lock();
         if inner.is_always_safe {
@@ -191,8 +192,8 @@ impl SimDisk {
         self.0.lock().has_rotted
     }
 
-    /// Flips one bit in a log or snapshot. Epoch files are excluded because they lack a checksum,
-    /// so the corruption would be undetectable.
+    /// Flips a random bit in a random log or snapshot, and returns the path of the file. Epoch
+    /// files are excluded because they lack a checksum, so the corruption would be undetectable.
     pub fn rot(&self, random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
         let is_checked = |path: &PathBuf| {
@@ -217,8 +218,9 @@ impl SimDisk {
         Some(path.clone())
     }
 
-    /// Makes one of these files unreadable by writing a byte that is never part of a number. Epoch
-    /// files lack a checksum, so other corruption could look like a valid number.
+    /// Replaces the content of a random one of these files with a byte that is never part of a
+    /// number, and returns its path. Epoch files lack a checksum, so other corruption could look
+    /// like a valid number.
     pub fn rot_number(&self, paths: &[&Path], random: &mut Random) -> Option<PathBuf> {
         let inner = &mut *self.0.lock();
         let named = |path: &&Path| Some((path.to_path_buf(), *inner.names.get(*path)?));
@@ -229,7 +231,7 @@ impl SimDisk {
         Some(path.clone())
     }
 
-    /// Replaces the disk by an empty one.
+    /// Replaces the disk with an empty one.
     pub fn wipe(&self) {
         *self.0.lock() = Inner::default();
     }

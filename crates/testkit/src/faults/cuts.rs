@@ -14,9 +14,9 @@ use transport::{Connecting, Interceptor, Stream};
 
 /// Servers that this process cannot reach because of a simulated cut.
 ///
-/// On a connection to such a server, reads and writes wait until the cut ends. The other side
-/// receives nothing either, and bytes in transit arrive after the cut. A closed connection is
-/// closed for both sides.
+/// On a connection to such a server, reads and writes wait until the cut ends. Bytes from the other
+/// side are read after the cut. If this process drops a connection, the other side notices that
+/// even during the cut.
 #[derive(Debug, Default)]
 pub struct Cuts {
     lines: Mutex<HashMap<SocketAddr, Arc<CutLink>>>,

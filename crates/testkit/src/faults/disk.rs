@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use storage::{DirEntry, Disk, DiskFile, DiskLock, RealDisk};
 
-/// The disk of this machine with a switch. After it is switched off, all changes are refused.
+/// Disk of this machine that can be switched off. It then refuses all changes.
 ///
 /// Data that was written earlier remains, synced or not, as after a process is killed. A power
 /// failure would lose the data that was not synced.

@@ -11,7 +11,7 @@ pub use cuts::Cuts;
 pub use disk::{SwitchedDisk, SwitchedFile};
 
 /// Faults for one server, which is started with this disk and these cuts. Clones share their state.
-/// Use the value once: a disk that is off stays off.
+/// Use a new value for each start of a server, because a disk that was switched off stays off.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     disk: SwitchedDisk,
@@ -40,8 +40,8 @@ impl Faults {
         self.disk.slow_down(delay);
     }
 
-    /// Blocks or unblocks both directions of the connections that the server opens to this port of
-    /// another server.
+    /// Blocks or unblocks both directions of the connections that the server opens to this address
+    /// of another server.
     pub fn cut(&self, port: SocketAddr, is_cut: bool) {
         self.cuts.set(port, is_cut);
     }

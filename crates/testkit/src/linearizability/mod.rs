@@ -2,14 +2,14 @@
 //! order of the calls.
 //!
 //! A [`Call`] takes effect at a moment between its question and its answer. A history is
-//! *linearizable* if such moments exist for all calls, and a [`Model`] of the object gives the same
-//! answers in the order of these moments. A call without an answer has an unknown outcome: it took
-//! effect at some moment after its question, or never.
+//! *linearizable* if such moments exist for all calls, and a [`Model`] of the object returns the
+//! same answers in the order of these moments. A call without an answer has an unknown outcome: it
+//! took effect at some moment after its question, or never.
 //!
 //! [`check`] searches for the order with the algorithm of Wing and Gong ("Testing and verifying
 //! concurrent objects", 1993). As proposed by Lowe ("Testing for linearizability", 2017), it
-//! remembers which calls led to which state, and does not repeat a part of the search. The search
-//! can still take long, so it ends after a given number of steps and reports this.
+//! remembers which calls led to which state, so that it does not search the same part twice. The
+//! search can still take long, so it ends after a given number of steps and reports this.
 //!
 //! Linearizability is a property of each object, so histories of several objects are checked one by
 //! one (Herlihy and Wing, 1990). [`znode`] is the model of a znode.
@@ -34,7 +34,7 @@ pub trait Model {
     fn start(&self) -> Self::State;
 
     /// Returns the state after a call with this answer, or `None` if the object would have answered
-    /// differently. Without an answer, every answer of the object is possible.
+    /// differently. If `answer` is `None`, every answer of the object is possible.
     fn step(
         &self,
         state: &Self::State,
@@ -57,14 +57,15 @@ pub struct Call<Q, A> {
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// An order exists. Contains the positions of the calls in the history. Calls without an answer
-    /// are contained only if they are needed.
+    /// An order exists. Contains the calls in this order, as positions in the history. Calls
+    /// without an answer may be missing.
     Linearizable(Vec<usize>),
     /// No order exists.
     NotLinearizable {
-        /// Longest sequence of calls that can be ordered.
+        /// Longest valid order of calls that was found, as positions in the history.
         longest: Vec<usize>,
-        /// Call that must come next in this sequence but cannot.
+        /// Position of the remaining call with the earliest answer. This call cannot continue the
+        /// order.
         stuck_at: usize,
     },
     /// The search exceeded the permitted number of steps.

@@ -105,13 +105,13 @@ enum EventKind {
 #[derive(Debug)]
 struct Events {
     kinds: Vec<EventKind>,
-    /// Index of the next event for each event; the number of events at the end of the list. The
-    /// last entry belongs to the position before the first event.
+    /// Index of the next event for each event, or the number of events for the last event. An
+    /// additional entry at the end contains the index of the first event.
     next: Vec<usize>,
     previous: Vec<usize>,
-    /// Event of each call's answer.
+    /// Index of the event of each call's answer. `None` without an answer.
     answers: Vec<Option<usize>>,
-    /// Questions that were removed.
+    /// Events of the removed questions, in the order of their removal.
     taken: Vec<usize>,
     answers_left: usize,
 }

@@ -79,7 +79,7 @@ fn a_read_concurrent_with_a_write_may_see_it_or_not() {
     assert!(is_linearizable(&with(&[new(3), new(5)])));
     // A state that one read has returned must also be visible to the next read.
     assert!(!is_linearizable(&with(&[new(3), old(5)])));
-    // A question after the answer must see the result.
+    // A read that begins after the answer to the write must return the new value.
     assert!(!is_linearizable(&with(&[old(10)])));
 }
 
@@ -159,8 +159,9 @@ fn a_too_long_search_is_abandoned() {
     assert_eq!(check(&Znode, &history, 100), Verdict::Undecided);
 }
 
-/// Generates calls by several clients to a real znode. Each takes effect at some moment between its
-/// question and its answer.
+/// Generates concurrent calls to a znode, with the answers of the model. Each call takes effect at
+/// some moment between its question and its answer. Some answers are lost, and half of these calls
+/// do not take effect.
 fn random_history(random: &mut Random, calls: usize) -> Vec<ZnodeCall> {
     use super::Model;
     let mut asked: Vec<(i64, i64, i64, Question)> = Vec::new();

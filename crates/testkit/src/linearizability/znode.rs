@@ -5,7 +5,7 @@
 
 use super::Model;
 
-/// Data of a znode. A writer must use each number only once.
+/// Data of a znode, as a number. Each write must use a different number.
 pub type Value = u64;
 
 /// Model of a znode that is initially missing.
@@ -34,7 +34,7 @@ pub enum Question {
         /// Required version; `None` for any.
         version: Option<i32>,
     },
-    /// Operation getData after a sync, or both parts of a read that is known to be current.
+    /// Operation getData whose result is known to be current, such as directly after a sync.
     Read,
 }
 
@@ -61,7 +61,7 @@ pub enum Answer {
     BadVersion,
 }
 
-/// Value and version of an existing znode.
+/// Value and version of the znode, or `None` if the znode does not exist.
 pub type State = Option<(Value, i32)>;
 
 impl Model for Znode {

@@ -49,7 +49,7 @@ impl Connector {
         Self::default()
     }
 
-    /// Adds an interceptor of all connections.
+    /// Sets the interceptor of all connections.
     #[must_use]
     pub fn with_interceptor(mut self, interceptor: Arc<dyn Interceptor>) -> Self {
         self.interceptor = Some(interceptor);
@@ -81,9 +81,8 @@ impl Connector {
         }
     }
 
-    /// Returns the stream over a connection to a server. `hosts` contains the server's names from
-    /// the member list. A TLS handshake takes at most ten seconds after the server has become
-    /// reachable.
+    /// Returns the stream over a connection to a server. With TLS, first performs a handshake,
+    /// which takes at most ten seconds. `hosts` contains the configured names of the server.
     ///
     /// # Errors
     /// If the handshake fails, or if hosts are checked and the certificate is for another host.

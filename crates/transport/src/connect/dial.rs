@@ -19,8 +19,8 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// Connects to the first address that answers. The next address is tried when one fails or is slow.
 ///
 /// # Errors
-/// If there is no address (`NotFound`), or if all addresses fail. `ConnectionRefused` is the least
-/// specific of several errors and is returned only if all addresses refuse.
+/// If there is no address (`NotFound`), or if all addresses fail. Returns the first error other
+/// than `ConnectionRefused`. `ConnectionRefused` means that all addresses refuse.
 pub async fn connect_first(
     addresses: Vec<SocketAddr>,
     limit: Duration,
@@ -34,7 +34,7 @@ pub async fn connect_first(
         if let Some(address) = next {
             attempts.spawn(attempt(address, limit, options));
         }
-        // The wait is short while further addresses exist.
+        // Waits for `STAGGER` if further addresses exist, and otherwise until an attempt ends.
         let pause = async {
             match next {
                 Some(_) if waiting.len() > 0 => sleep(STAGGER).await,
@@ -72,7 +72,7 @@ async fn attempt(
 /// Limits for the attempts to reach a server that may not listen yet.
 #[derive(Debug, Clone)]
 pub struct DialRetries {
-    /// Pause between two attempts.
+    /// Pause between two attempts. The first pauses are shorter.
     pub retry_delay: Duration,
     /// Time limit for all attempts together.
     pub time_limit: Duration,
@@ -87,7 +87,7 @@ pub struct DialFailure {
     pub reason: String,
 }
 
-/// Number of attempts per address, not including the quick ones.
+/// Maximum number of attempts per address, not including the quick attempts ([`QUICK_PAUSES_MS`]).
 const TRIES: u32 = 5;
 
 /// Pauses before the quick attempts, ms. Leader and followers finish an election at the same time,
@@ -95,10 +95,11 @@ const TRIES: u32 = 5;
 /// then.
 const QUICK_PAUSES_MS: [u64; 4] = [5, 10, 20, 40];
 
-/// Connects to one of `addresses` whose server may not listen yet. A refusal is not final: each
-/// address is tried several times, with pauses, until the time limit. Several addresses are tried
-/// concurrently, and the first connection is used. Names are resolved for each attempt, because in
-/// a starting cluster a name may receive its address meanwhile. `to` names the target in the log.
+/// Connects to a server that may not listen yet, at one of its `addresses`. A refusal is not final:
+/// each address is tried several times, with pauses, until the time limit. Several addresses are
+/// tried concurrently, and the first connection is used. Names are resolved for each attempt,
+/// because in a starting cluster a name may receive its address later. `to` names the target in the
+/// log.
 ///
 /// Source: Learner.connectToLeader, LeaderConnector.
 ///

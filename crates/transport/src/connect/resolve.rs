@@ -29,10 +29,11 @@ pub async fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<S
     Ok(found.collect())
 }
 
-/// Returns the distinct addresses of all hosts, in order, at most [`ADDRESSES_MAX`].
+/// Returns the distinct addresses of the hosts, in order. Looks up at most [`ADDRESSES_MAX`] hosts,
+/// each within `limit`, and returns at most the same number of addresses.
 ///
 /// # Errors
-/// If a lookup failed and the others found no address. Returns the last error.
+/// If a lookup failed and no address was found. Returns the error of the last failed lookup.
 pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let mut addresses = Vec::new();
     let mut failure = None;
@@ -55,7 +56,8 @@ pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<
     }
 }
 
-/// Returns the canonical name of a host, or `host` itself if it has none.
+/// Returns the canonical name of a host, or `host` itself if the resolver does not return a name in
+/// time.
 pub async fn canonical_host(host: &str, limit: Duration) -> String {
     let found = resolve(host, 0, limit).await.unwrap_or_default();
     let name = match found.first() {

@@ -8,8 +8,8 @@
 //!           <------- rspauth
 //! ```
 //!
-//! Each nonce serves one exchange and each exchange one login, so a token cannot be used again.
-//! Source: RFC 2831; DigestMD5Server and DigestMD5Client of the JDK.
+//! A nonce is used in one exchange only, and an exchange for one login only, so a token cannot be
+//! used again. Source: RFC 2831; DigestMD5Server and DigestMD5Client of the JDK.
 
 pub(super) mod client;
 pub(super) mod server;

@@ -24,7 +24,8 @@ pub enum Refusal {
     /// The nonce belongs to another exchange, because the token is old or comes from another
     /// connection.
     OtherNonce,
-    /// The name or the password is wrong. The reason must not reveal which.
+    /// The name or the password is wrong. The reason must not reveal which. A client also reports
+    /// this reason if the server does not prove that it knows the password.
     WrongPassword,
     /// The authenticated user may not act as another user.
     OtherUser,

@@ -54,7 +54,7 @@ impl TlsSource {
         Err(TlsError::NotBuiltIn)
     }
 
-    /// Returns the end of validity of this process's certificate.
+    /// Returns the earliest end of validity in this process's certificate chain.
     pub fn certificate_ends_s(&self) -> Option<i64> {
         match self.0 {}
     }
@@ -177,7 +177,7 @@ impl Connector {
 pub(crate) mod certificates {
     /// Identities in certificates.
     pub mod subject {
-        /// A certificate, which no plain stream has.
+        /// A certificate. Plain streams do not have certificates.
         pub type Certificate = crate::tls::Never;
 
         /// Certificates of a peer.

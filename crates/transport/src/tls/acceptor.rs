@@ -61,10 +61,10 @@ pub enum Refused {
     /// The certificate does not belong to a member.
     #[error("TLS handshake failed: {0}")]
     NotAMember(#[from] NotAMember),
-    /// The peer did not present a certificate whose host could be checked.
+    /// The peer did not present a certificate, although its host must be checked.
     #[error("TLS handshake failed: the peer sent no certificate, but its host must be checked")]
     NoCertificate,
-    /// Too many newer handshakes have begun.
+    /// Newer handshakes have exceeded the maximum, and this handshake is the oldest.
     #[error("too many TLS handshakes, closing the oldest one")]
     GaveWay,
     /// The configured maximum number of handshakes is in progress.
@@ -112,12 +112,13 @@ impl Acceptor {
         matches!(self.0, PortProtocol::Plain)
     }
 
-    /// Returns the stream over this connection. Takes at most [`HANDSHAKE_TIMEOUT`], plus the time
-    /// until the first byte on a port for both protocols. Call it in a separate task, because the
-    /// peer determines the duration.
+    /// Returns the stream over this connection. The wait for the first byte, the handshake and the
+    /// lookup of the peer's name may each take up to [`HANDSHAKE_TIMEOUT`]. On a port for both
+    /// protocols, the wait for the first byte has its own limit. Call this function in a separate
+    /// task, because the peer determines the duration.
     ///
     /// # Errors
-    /// If the connection is refused. Log the reason together with the peer.
+    /// If the connection is refused. The caller must log the reason with [`Refused::log`].
     pub async fn establish(&self, stream: TcpStream, peer: SocketAddr) -> Result<Stream, Refused> {
         let PortProtocol::Tls {
             source,

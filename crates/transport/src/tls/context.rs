@@ -27,11 +27,11 @@ pub(super) struct Context {
     pub(super) client: Option<Arc<ClientConfig>>,
     /// Certificate of this process.
     pub(super) own: Option<CertificateDer<'static>>,
-    /// End of validity of the first certificate in this process's chain, in seconds since 1970.
+    /// Earliest end of validity in this process's certificate chain, in seconds since 1970.
     pub(super) ends_s: Option<i64>,
 }
 
-/// Number of tickets for session resumption that the peer receives at a time.
+/// Number of tickets for session resumption that the peer receives after a TLS 1.3 handshake.
 const TICKETS: usize = 1;
 
 impl Context {
@@ -116,7 +116,8 @@ fn client_config(
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(own);
-    // There are few connections between members, and each must present its certificate.
+    // There are few connections between members, and each one must present the certificate of this
+    // process.
     client.resumption = Resumption::disabled();
     Ok(Arc::new(client))
 }
@@ -171,8 +172,8 @@ pub(super) fn outgoing(
     Ok(builder.with_client_cert_resolver(own))
 }
 
-/// Returns the trusted certificates from the trust store (or from the platform without a store),
-/// and the revocation lists.
+/// Returns the revocation lists, and the trusted certificates from the trust store or, if no store
+/// is configured, from the platform.
 pub(super) fn trusted(
     trust: &Store,
     revoked: Option<&Path>,

@@ -1,8 +1,8 @@
 //! Detection of TLS in the first byte.
 //!
 //! The other protocols do not begin like TLS. An election hello begins with FF or 00. A packet
-//! between members and a client's handshake begin with a length below 2^28. A four-letter word
-//! begins with a letter.
+//! between members begins with its type, and a client's handshake with its length, both below 2^28.
+//! A four-letter word begins with a letter.
 
 use std::io;
 use std::time::Duration;

@@ -66,12 +66,12 @@ pub enum TlsError {
         /// Reason given by the platform.
         reason: String,
     },
-    /// A protocol or cipher suite that is not supported.
+    /// A configured protocol or cipher suite is not supported.
     #[error("{key}: {reason}")]
     Rule {
-        /// Configuration key that names it.
+        /// Configuration key of the rule.
         key: String,
-        /// Reason why it is not supported.
+        /// Reason why the rule is not supported.
         reason: String,
     },
     /// Key and certificate do not match, or the library rejects them.
@@ -93,7 +93,7 @@ pub enum StoreFault {
     Malformed {
         /// Expected type.
         kind: &'static str,
-        /// Location of the fault.
+        /// Description of the fault.
         reason: String,
     },
     /// The checksum of the content, which depends on the password, is wrong.
@@ -104,19 +104,19 @@ pub enum StoreFault {
         "the private key cannot be decrypted: its password differs from the store's password, or the key is damaged"
     )]
     KeyPassword,
-    /// The store contains no private key.
+    /// The store does not contain a private key with a certificate.
     #[error("the store does not contain a private key with a certificate")]
     NoKey,
-    /// The store contains no trusted certificates.
+    /// The store does not contain trusted certificates.
     #[error("the store does not contain a trusted certificate{hint}")]
     NoCertificates {
-        /// Reason and remedy.
+        /// Reason and remedy. May be empty.
         hint: &'static str,
     },
-    /// The file contains no list of revoked certificates.
+    /// The file does not contain valid lists of revoked certificates.
     #[error("the file is not a valid list of revoked certificates: {reason}")]
     NoRevocations {
-        /// Reason why there is none.
+        /// Reason why the file is not accepted.
         reason: &'static str,
     },
     /// This build does not support this kind of store.

@@ -52,8 +52,8 @@ pub struct ClientStores {
 }
 
 impl ClientStores {
-    /// Returns stores without a key, which trust the certificates of this file. The server's host
-    /// must be in its certificate.
+    /// Returns settings without a key that trust the certificates in this file. The server's
+    /// certificate must contain the server's host.
     pub fn trusting(file: impl Into<PathBuf>) -> Self {
         let location = Some(file.into());
         Self {
@@ -120,7 +120,7 @@ impl Connector {
 }
 
 impl OutgoingTls {
-    /// Formats the connector for `Debug`, without its keys.
+    /// Returns the text of the connector for `Debug`, without its keys.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Member { .. } => "Connector(TLS of a member)",
@@ -136,7 +136,7 @@ impl OutgoingTls {
         }
     }
 
-    /// Returns the current configuration; `None` if this endpoint makes no connections.
+    /// Returns the current configuration; `None` if this endpoint does not make connections.
     fn config(&self) -> Option<Arc<ClientConfig>> {
         match self {
             Self::Member { source, .. } => source.current().client.clone(),
@@ -155,7 +155,7 @@ impl OutgoingTls {
         let config = self
             .config()
             .ok_or_else(|| io::Error::other("this endpoint does not make connections"))?;
-        // A name that is invalid in DNS is also invalid in TLS.
+        // TLS accepts only valid DNS names, so the address replaces an invalid name.
         let name = hosts
             .first()
             .map(|host| ServerName::try_from((*host).to_owned()));

@@ -185,7 +185,7 @@ mod tests {
         bytes
     }
 
-    /// Returns the index of the first record that renegotiates. Checks that pieces of all sizes
+    /// Returns the index of the first record that renegotiates. Checks that pieces of several sizes
     /// give the same result.
     fn first(types: &[u8]) -> Option<usize> {
         let records: Vec<_> = types.iter().map(|of| record(*of, 300)).collect();
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_renegotiation_is_detected() {
-        // A full handshake, a resumed one, and one with a client certificate.
+        // A full handshake, a resumed handshake, and a handshake with a client certificate.
         for begins in [
             &[22, 22, 20, 22][..],
             &[22, 20, 22],
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn tls_1_3_has_no_renegotiation() {
-        // The second hello is one that the server has requested.
+        // A second handshake record is a second hello, which the server has requested.
         assert_eq!(first(&[22, 20, 23, 23, 23]), None);
         assert_eq!(first(&[22, 20, 22, 23, 23]), None);
         assert_eq!(first(&[22, 22, 20, 23]), None);

@@ -21,7 +21,7 @@ struct NewNode<'a> {
     acl: &'a [Acl],
     /// Stored owner of the znode.
     owner: i64,
-    /// Resulting creation count of the parent, or -1.
+    /// Resulting creation count of the parent; -1 if the count increases by one.
     parent_cversion: i32,
 }
 
@@ -48,8 +48,8 @@ impl Tree {
     /// Returns the fields of a create transaction.
     ///
     /// # Errors
-    /// BadArguments if the TTL is out of range. A Java server logs such a createTTL and stops when
-    /// it applies it, so it never took effect anywhere.
+    /// BadArguments if the TTL is out of range. A Java server logs such a createTTL but stops when
+    /// it applies the transaction, which therefore never took effect.
     fn new_node<'a>(&self, txn: &'a Txn, stamp: TxnStamp) -> Result<NewNode<'a>, ErrorCode> {
         match txn {
             Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => Ok(NewNode {
@@ -102,7 +102,8 @@ impl Tree {
         let stat = stat_at_creation(zxid, stamp.time_ms, new.owner);
         let data = new.data.map(|data| &**data);
         let id = self.link(parent, Node::new(name, data, acl, stat), new.path);
-        // The outcome contains the stat at the creation, before the znode's data may be recounted.
+        // The outcome contains the stat at the creation, before a recount may replace the data of a
+        // usage znode.
         let stat = self.arena[id].stat(self.rules);
         match QuotaNode::of(new.path) {
             Some(QuotaNode::Limits(root)) => self.quota_roots.insert(root),
@@ -129,7 +130,8 @@ impl Tree {
     }
 }
 
-/// Splits the path in a transaction. The path is invalid only in a corrupted log.
+/// Splits the path in a transaction. Returns NoNode for an invalid path, which occurs only in a
+/// corrupted log.
 pub(super) fn split_applied(path: &str) -> Result<(&str, &str), ErrorCode> {
     match path::split(path) {
         Some(split) if !split.name.is_empty() && split.parent != path::ROOT => {

@@ -11,8 +11,8 @@ use crate::tree::data_len;
 use crate::watch::{Firing, ZnodeChange};
 
 impl Tree {
-    /// Sets data unconditionally. A replay may temporarily move a znode back, and later records
-    /// move it forward again.
+    /// Sets data unconditionally. A replay may temporarily restore an older state of a znode, until
+    /// later records are applied.
     pub(super) fn set_data(
         &mut self,
         txn: &SetDataTxn,
@@ -79,8 +79,8 @@ impl Tree {
         self.write_usage(stats, &Stats::counted(usage));
     }
 
-    /// Writes the usage of a quota. Does not change the stat, the digest (which excludes everything
-    /// below `/zookeeper`) and, as in Java, [`Tree::approximate_data_size`].
+    /// Writes the usage of a quota. Does not change the stored stat, the digest (which excludes
+    /// everything below `/zookeeper`) or, as in Java, [`Tree::approximate_data_size`].
     fn write_usage(&mut self, id: NodeId, stats: &Stats) {
         self.replace_data(id, Some(stats.text().as_bytes()));
     }

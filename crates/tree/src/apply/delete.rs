@@ -13,8 +13,8 @@ use crate::watch::{Firing, ZnodeChange};
 use crate::{Tree, path};
 
 impl Tree {
-    /// Deletes a znode. The parent's pzxid is updated even if the znode no longer exists, which
-    /// happens if a fuzzy snapshot was written between the two changes.
+    /// Deletes a znode. The parent's pzxid is updated even if the znode no longer exists, because a
+    /// fuzzy snapshot may contain the parent as it was before the deletion, but not the znode.
     pub(super) fn delete(
         &mut self,
         path: &Str,

@@ -30,8 +30,8 @@ impl Tree {
     /// Applies one committed transaction.
     ///
     /// Fires watches and appends the events in order. [`Tree::last_zxid`] changes once, at the end,
-    /// and only increases, so no snapshot is named after half a multi. `watches` may be empty when
-    /// records are replayed.
+    /// and only increases, so the name of a snapshot never includes a partly applied multi.
+    /// `watches` may be empty when records are replayed.
     pub fn apply(
         &mut self,
         record: &TxnRecord,

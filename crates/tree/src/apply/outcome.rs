@@ -8,7 +8,8 @@ use proto::{ErrorCode, OpCode, Stat};
 /// Result of one applied transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The transaction failed and changed nothing.
+    /// The transaction failed, or belongs to a failed multi. Only a replay may nevertheless have
+    /// changed the tree.
     Error(ErrorCode),
     /// The transaction succeeded, and its reply is empty.
     Done {
@@ -19,7 +20,7 @@ pub enum Outcome {
     Closed {
         /// Paths in the transaction that no longer existed.
         missing: Vec<Str>,
-        /// Ephemeral znodes that were deleted although the transaction does not list them.
+        /// Paths of ephemeral znodes that were deleted although the transaction does not list them.
         unlisted: Vec<Str>,
     },
     /// A znode was created.

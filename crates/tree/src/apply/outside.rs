@@ -5,7 +5,8 @@ use proto::{ConfigVersion, Zxid};
 use crate::{Tree, path};
 
 impl Tree {
-    /// Begins an epoch. The last zxid becomes the epoch's counter 0, which no transaction has.
+    /// Begins an epoch by raising the last zxid to `start`, the epoch's zxid with counter 0. A
+    /// transaction never has this zxid.
     ///
     /// Source: Leader.startZkServer.
     pub fn begin_epoch(&mut self, start: Zxid) {

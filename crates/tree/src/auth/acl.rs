@@ -9,8 +9,9 @@ use proto::{Acl, ErrorCode, Id};
 
 use super::settings::{ANYONE, AUTH, AuthSettings, WORLD};
 
-/// Maximum number of entries in a stored list that is created with `auth`. Such an entry expands to
-/// all of the caller's identities, and a client chooses the number of entries and of identities.
+/// Maximum number of entries in a stored list that is created from entries with the scheme `auth`.
+/// Such an entry expands to all of the caller's identities, and a client chooses the number of
+/// entries and of identities.
 const EXPANDED_ENTRIES_MAX: usize = 1 << 16;
 /// Number of entries up to which comparing all pairs is cheaper than hashing.
 const COMPARED_ENTRIES_MAX: usize = 8;
@@ -102,7 +103,7 @@ fn append(
 /// Returns the first occurrence of each entry.
 ///
 /// Java compares a new entry with the kept entries by perms, then scheme, then id. If such a
-/// comparison reaches a null in the new entry, the request is refused.
+/// comparison reaches a null in the new entry, the request is refused (MarshallingError).
 fn without_duplicates(acl: &[RequestAcl]) -> Result<Vec<&RequestAcl>, ErrorCode> {
     if acl.len() <= COMPARED_ENTRIES_MAX {
         return compare_all(acl);

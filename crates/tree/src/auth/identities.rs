@@ -3,7 +3,7 @@
 use hashbrown::HashSet;
 use proto::Id;
 
-/// Number of buckets of a small set in Java.
+/// Initial number of buckets of a set in Java.
 const BUCKETS_START: usize = 16;
 
 /// Returns the distinct identities in the order in which Java iterates over them.

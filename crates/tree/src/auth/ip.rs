@@ -80,7 +80,7 @@ fn parse(text: &str) -> Option<IpAddr> {
         .then(|| Ipv4Addr::from(octets).into())
 }
 
-/// Parses a non-negative int as Java does. A sign and leading zeros are accepted.
+/// Parses a non-negative number as Java does. A plus sign and leading zeros are accepted.
 fn parse_decimal(text: &str) -> Option<u32> {
     text.parse().ok()
 }

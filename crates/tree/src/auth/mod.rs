@@ -27,16 +27,16 @@ pub use settings::{
     SUPER, SaslSettings, WORLD, X509, X509Settings,
 };
 
-/// Maximum number of characters in the [`name_of`] an identity.
+/// Maximum number of characters in a result of [`name_of`].
 const NAME_CHARS_MAX: usize = 128;
 
-/// Returns the identities for an auth packet of this scheme.
+/// Returns the identities that a connection receives for an auth packet with this scheme and data.
 ///
 /// `peer_ip` is the client's address as text.
 ///
 /// # Errors
-/// AuthFailed if the credentials are refused. The server sends it before it closes the connection.
-/// Source: ZooKeeperServer.processPacket.
+/// AuthFailed if the scheme or the credentials are refused. The server sends this error before it
+/// closes the connection. Source: ZooKeeperServer.processPacket.
 pub fn authenticate(
     settings: &AuthSettings,
     scheme: Option<&str>,
@@ -58,7 +58,7 @@ pub fn authenticate(
     }
 }
 
-/// Returns the identity that a connection has because of its peer's address.
+/// Returns the identity that every connection from this address has.
 pub fn ip_id(peer_ip: &str) -> Id {
     Id {
         scheme: IP.into(),

@@ -17,7 +17,7 @@ pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[
         || is_super(identities)
 }
 
-/// Returns whether entries for one of `identities` grant all permission bits in `wanted`, or
+/// Returns whether the entries for `identities` together grant all permission bits in `wanted`, or
 /// whether one of the identities is super. Entries for `world:anyone` are ignored.
 pub fn is_named(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
     let naming = acl
@@ -27,7 +27,7 @@ pub fn is_named(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &
     granted & wanted == wanted || is_super(identities)
 }
 
-/// Returns whether one of `identities` passes every check.
+/// Returns whether one of `identities` is a super user. Super users pass every permission check.
 pub fn is_super(identities: &[Id]) -> bool {
     identities.iter().any(|id| id.scheme == SUPER)
 }

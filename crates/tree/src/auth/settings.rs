@@ -24,7 +24,7 @@ pub const X509: &str = "x509";
 /// Scheme of ensemble names.
 pub const ENSEMBLE: &str = "ensemble";
 
-/// Schemes that exist in addition to world, auth and ip.
+/// Settings of the schemes. The schemes world, auth and ip always exist, without settings.
 #[derive(Debug, Clone, Default)]
 pub struct AuthSettings {
     /// Settings of digest, which is enabled unless
@@ -45,7 +45,8 @@ pub struct DigestSettings {
     pub enabled: bool,
     /// Hash function for passwords (`zookeeper.DigestAuthenticationProvider.digestAlg`).
     pub algorithm: DigestAlgorithm,
-    /// Id that becomes super user (`zookeeper.DigestAuthenticationProvider.superDigest`).
+    /// Digest id whose owner is also a super user
+    /// (`zookeeper.DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<Secret>,
     /// Credential `user:password` of a further super user, if the server has one.
     pub admin_token: LateSecret,
@@ -130,7 +131,7 @@ impl AuthSettings {
 }
 
 impl EnsembleSettings {
-    /// Returns whether the ensemble has this name.
+    /// Returns whether this name is accepted. An empty name is always accepted.
     pub(super) fn accepts(&self, name: &[u8]) -> bool {
         name.is_empty()
             || self.names.is_empty()

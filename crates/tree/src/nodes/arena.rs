@@ -5,8 +5,8 @@ use std::ops::{Index, IndexMut};
 use super::node::Node;
 
 /// Number of slots in a chunk of 960 KiB, of which only the used part occupies memory. Smaller
-/// chunks have the size of short-lived allocations. A reused block of that size is already
-/// completely resident, which costs 8 bytes per znode.
+/// chunks would reuse the blocks of short-lived allocations, which are already completely resident.
+/// This would cost 8 bytes per znode.
 const CHUNK_SLOTS: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 13;
 
@@ -63,7 +63,7 @@ impl Arena {
         NodeId(id)
     }
 
-    /// Frees a znode to which nothing links any more.
+    /// Frees the slot of a znode that is no longer linked.
     pub(crate) fn remove(&mut self, id: NodeId) {
         let next_free = std::mem::replace(&mut self.free, id);
         self[id].clear(next_free);

@@ -1,8 +1,9 @@
 //! Name component, data and owner of a znode.
 //!
 //! Most names are short. A name of up to 23 bytes is stored in the znode itself, which saves a
-//! cache miss for each name that a lookup compares or a list writes. Rare parts, which are longer
-//! names and owners, precede the data in its block, so other znodes do not pay for them.
+//! cache miss for each name that a lookup compares or a getChildren reply contains. Rare parts,
+//! which are longer names and owners, precede the data in its block, so other znodes do not pay for
+//! them.
 
 /// Length of the longest name that is stored in the znode itself, bytes.
 const SHORT_BYTES_MAX: usize = 23;

@@ -13,8 +13,8 @@ use super::owner::OwnerRules;
 /// Children are linked through `next` and `prev`, newest first, so a snapshot that has entered the
 /// list never reaches a child that was added later.
 ///
-/// Fields that a lookup and a list of children read are adjacent: parent, next sibling, name. The
-/// stat is not a separate struct, because its padding would take four more bytes.
+/// Fields that are read by a lookup and by getChildren are adjacent: parent, next sibling, name.
+/// The stat is not a separate struct, because its padding would take four more bytes.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Node {
@@ -108,7 +108,7 @@ impl Node {
             cversion: self.cversion.wrapping_mul(2).wrapping_sub(num_children),
             aversion: self.aversion,
             ephemeral_owner: rules.visible(self.body.owner()),
-            // The frame length limits it to far less than 2^31.
+            // The frame length limits the data to far less than 2^31 bytes.
             data_length: i32::try_from(self.body.data_len()).unwrap_or(i32::MAX),
             num_children,
             pzxid: self.pzxid,
@@ -132,7 +132,7 @@ pub(crate) fn stat_at_creation(zxid: i64, time_ms: i64, owner: i64) -> StatPersi
 }
 
 /// Records a creation below a znode in the two fields of its stat that change with its children.
-/// Its creation count becomes `parent_cversion` (or increases by one if that is -1).
+/// The creation count becomes `parent_cversion`, or increases by one if `parent_cversion` is -1.
 ///
 /// Values only increase, because a fuzzy snapshot may contain a parent that is newer than the
 /// replayed record. Source: DataTree.createNode, ZOOKEEPER-3249.

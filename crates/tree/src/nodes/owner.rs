@@ -20,7 +20,7 @@ pub(crate) const TTL_MS_MAX: i64 = 0xff_ffff_ffff;
 const CONTAINER: i64 = i64::MIN;
 const EXTENDED_BYTE: i64 = 0xff;
 const FEATURE_MASK: i64 = 0x00ff_ff00_0000_0000;
-/// Maximum TTL in 3.5.3, ms. Every larger value is an extended owner.
+/// Maximum TTL in 3.5.3, ms. Also the mask of the TTL in a stored owner.
 const TTL_353_MAX: i64 = 0x0fff_ffff_ffff_ffff;
 
 /// Kind of znode, determined by its stored owner.

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::DefaultHashBuilder;
 
-/// Returns the hash of a path as a key. Any string is accepted.
+/// Returns the hash of a path, which may be any string.
 pub(crate) fn hash(hasher: &DefaultHashBuilder, path: &str) -> u64 {
     let mut state = hasher.build_hasher();
     for component in path.split('/') {

@@ -81,12 +81,14 @@ impl Preparation<'_> {
         }))
     }
 
-    /// Returns whether a valid path exists. The path is the root or a child of `parent`.
+    /// Returns whether a znode exists at `path`, which is valid and either the root or a child of
+    /// `parent`.
     fn has_child(&self, parent: &PendingNode, path: &str) -> bool {
         if let Some(pending) = self.overlay.get(path) {
             return pending.is_some();
         }
-        // A parent that was in flight until now may already have children in the tree.
+        // A parent that was created in flight has no slot here, but may already be in the tree,
+        // with children.
         match (parent.id.get(), path::split(path)) {
             (Some(parent), Some(split)) if !split.name.is_empty() => {
                 let tree = self.tree;
@@ -153,7 +155,7 @@ impl Preparation<'_> {
 }
 
 impl CreateMode {
-    /// Returns the total length of a transaction's fixed-length fields, bytes.
+    /// Returns the total length of the fixed-length fields of a create transaction, bytes.
     fn txn_bytes(self) -> usize {
         const PARENT_CVERSION: usize = 4;
         match self.kind {

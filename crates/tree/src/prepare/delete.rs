@@ -15,7 +15,7 @@ use crate::path::{self, Split};
 use crate::tree::expiry::has_ttl_passed;
 
 impl Preparation<'_> {
-    /// Checks the permission for the parent before looking up the znode.
+    /// Prepares a delete. Checks the permission for the parent before it looks up the znode.
     pub(super) fn delete(&mut self, request: &PathVersionRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let (path, split) = deletable(request.path.as_ref())?;
@@ -32,8 +32,9 @@ impl Preparation<'_> {
         Ok(Txn::Delete { path: path.clone() })
     }
 
-    /// Prepares a deleteContainer. The server itself needs no permission; a client needs the
-    /// permission for a delete. Both can only delete an empty container or an expired TTL znode.
+    /// Prepares a deleteContainer. A client needs the permission for a delete, but the server
+    /// itself does not. Both can delete only a childless container or a childless, expired TTL
+    /// znode.
     pub(super) fn delete_container(&mut self, path: &Str) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let (path, split) = deletable(Some(path))?;

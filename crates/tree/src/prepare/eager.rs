@@ -13,7 +13,8 @@ impl Tree {
     /// the write.
     ///
     /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. Differs in one point: nulls,
-    /// which end Java's request processor with all waiting requests, are left to the leader.
+    /// which end Java's request processor with all waiting requests, are refused only by the
+    /// leader.
     pub fn eager_refusal(&self, request: &WriteRequest, identities: &[Id]) -> Option<ErrorCode> {
         let parent = |path: &str| path::split(path).map(|split| split.parent.to_owned());
         let (path, acl, wanted) = match request {
@@ -36,7 +37,7 @@ impl Tree {
             }
             _ => return None,
         };
-        // A path without a slash causes a different error.
+        // The leader refuses a path without a slash with another error.
         let path = path?;
         if let Some(acl) = acl {
             let list = auth::normalise(&self.settings().auth, acl.as_deref(), identities);

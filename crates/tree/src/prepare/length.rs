@@ -13,7 +13,7 @@ use super::Preparation;
 
 /// Length of the length field before a string, a buffer or a vector, bytes.
 const LEN_BYTES: usize = 4;
-/// Length of a record without its body: the header, and the digest if the record has one, bytes.
+/// Maximum length of a record without its body, which is the length of header and digest, bytes.
 pub(super) const AROUND_BODY_BYTES: usize = 32 + TxnDigest::BYTES;
 /// Length of the number of operations in a multi, bytes.
 pub(super) const MULTI_BYTES: usize = LEN_BYTES;

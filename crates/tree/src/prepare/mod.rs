@@ -38,8 +38,8 @@ pub struct PrepareContext<'a> {
     pub time_ms: i64,
     /// Identities of the connection when the request arrived.
     pub identities: &'a [Id],
-    /// Result of the check whether the session may write. Each operation uses it at its own
-    /// position.
+    /// Result of the check whether the session may write. Each operation reports its error at its
+    /// own position among the other checks.
     pub session_check: Result<SessionKind, ErrorCode>,
 }
 
@@ -158,7 +158,7 @@ impl<'a> Preparation<'a> {
 }
 
 impl Preparation<'_> {
-    /// Prepares one operation. If it is refused, nothing is changed.
+    /// Prepares one operation. If it is refused, the overlay is not changed.
     fn operation(&mut self, operation: &WriteRequest, place: Grouping) -> Result<Txn, ErrorCode> {
         match operation {
             WriteRequest::Create { op, request, ttl } => self.create(*op, request, *ttl, place),
@@ -199,7 +199,7 @@ impl Preparation<'_> {
     }
 }
 
-/// Returns the version after the expected one; -1 matches any. Wraps, as in Java.
+/// Returns the version after `current` if `expected` equals `current` or is -1. Wraps, as in Java.
 fn next_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
     if expected == -1 || expected == current {
         Ok(current.wrapping_add(1))

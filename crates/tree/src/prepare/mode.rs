@@ -11,7 +11,7 @@ use proto::{ErrorCode, OpCode};
 use super::Grouping;
 use crate::nodes::owner::TTL_MS_MAX;
 
-/// Kind of znode that a create creates.
+/// Kind of znode that a create creates, and the relevant flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CreateMode {
     pub(super) kind: CreateKind,

@@ -9,14 +9,14 @@ use super::length::{ERROR_BYTES, IN_MULTI_BYTES, MULTI_BYTES};
 use super::{Grouping, Preparation};
 
 impl Preparation<'_> {
-    /// Checks each operation against the state after the previous ones. After an operation is
-    /// refused, later operations are not checked, and the changes of previous operations are
-    /// undone. The transaction still contains them as a record of the request, unless that would
-    /// make it too long.
+    /// Prepares a multi. Each operation is checked against the state after the previous operations.
+    /// After an operation is refused, later operations are not checked, and the changes of the
+    /// previous operations are undone. The transaction still contains the previous operations as a
+    /// record of the request, unless they would make it too long.
     ///
     /// # Errors
-    /// MarshallingError if the multi cannot be decoded, or if an ACL that is checked contains a
-    /// null.
+    /// MarshallingError if the multi cannot be decoded, or if an operation is refused with this
+    /// error because of a null.
     pub(super) fn multi(
         &mut self,
         operations: Result<&[WriteRequest], &MultiFault>,
@@ -39,7 +39,7 @@ impl Preparation<'_> {
                     let errors = operations.len() - txns.len();
                     let bytes = kept_bytes + errors * (IN_MULTI_BYTES + ERROR_BYTES);
                     if bytes > self.tree.settings.record_bytes_max {
-                        // These operations are undone. They have no error of their own.
+                        // The previous operations were undone but not refused, so their code is Ok.
                         txns.fill(Txn::error(ErrorCode::Ok));
                     }
                     txns.push(Txn::error(code));

@@ -8,8 +8,9 @@ use super::length::{AROUND_BODY_BYTES, list_bytes};
 use crate::path;
 
 impl Preparation<'_> {
-    /// Lists the ephemeral znodes that the session will own: those in the tree, without those being
-    /// deleted, and those being created.
+    /// Prepares a closeSession, which deletes the ephemeral znodes that the session owns after the
+    /// transactions in flight. The transaction lists their paths if the settings and its length
+    /// permit this.
     pub(super) fn close_session(&mut self) -> Txn {
         let paths = self.ephemerals();
         for path in &paths {

@@ -17,7 +17,7 @@ use crate::{auth, path};
 const VERSION_BYTES: usize = 4;
 
 impl Preparation<'_> {
-    /// Checks the quota before the version.
+    /// Prepares a setData. Checks the quota before the version.
     pub(super) fn set_data(&mut self, request: &SetDataRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let path = valid(request.path.as_ref())?;
@@ -53,7 +53,8 @@ impl Preparation<'_> {
         })
     }
 
-    /// Checks the list before looking up the znode. The version is the aversion.
+    /// Prepares a setACL. Checks the list before it looks up the znode. The expected version is the
+    /// aversion.
     pub(super) fn set_acl(&mut self, request: &SetAclRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let path = valid(request.path.as_ref())?;
@@ -90,7 +91,7 @@ impl Preparation<'_> {
     }
 }
 
-/// Validates a whole path. Here null is an invalid path.
+/// Validates a whole path. Null is refused like an invalid path (BadArguments).
 fn valid(path: Option<&Str>) -> Result<&Str, ErrorCode> {
     let path = path.ok_or(ErrorCode::BadArguments)?;
     path::validate(path)?;

@@ -1,7 +1,7 @@
 //! Quotas: limits and usage of subtrees, stored in znodes below `/zookeeper/quota`.
 //!
 //! The path of a znode `zookeeper_limits`, relative to `/zookeeper/quota`, is a quota root. A
-//! change at or below a root rewrites the data of its `zookeeper_stats` in place, without a
+//! change at or below a root rewrites the data of the root's `zookeeper_stats` in place, without a
 //! transaction or a watch. Source: DataTree, Quotas, StatsTrack.
 
 mod report;
@@ -29,7 +29,8 @@ pub(crate) enum QuotaNode<'a> {
 }
 
 impl<'a> QuotaNode<'a> {
-    /// Returns the meaning of a znode, given by its path. The root cannot have a quota.
+    /// Returns which quota the znode at `node_path` belongs to; `None` for other znodes. The root
+    /// cannot have a quota.
     pub(crate) fn of(node_path: &'a str) -> Option<Self> {
         let below = node_path.strip_prefix(path::QUOTA)?;
         let (root, name) = below.rsplit_once('/')?;

@@ -23,13 +23,13 @@ impl Stats {
         Self(QuotaText::new(usage.count, usage.bytes))
     }
 
-    /// Parses limits. If the data cannot be parsed, the limit is missing. (A Java server stops.)
+    /// Parses limits. If the data cannot be parsed, both limits are missing. (A Java server stops.)
     pub(crate) fn limits(data: Option<&[u8]>) -> Self {
         let none = || QuotaText::new(Self::NONE, Self::NONE);
         Self(QuotaText::parse(data).unwrap_or_else(none))
     }
 
-    /// Parses usage. If the data cannot be parsed, the usage is missing.
+    /// Parses usage. If the data cannot be parsed, the usage is 0.
     pub(crate) fn usage(data: Option<&[u8]>) -> Self {
         Self(QuotaText::parse(data).unwrap_or_else(|| QuotaText::new(0, 0)))
     }
@@ -52,8 +52,8 @@ impl Stats {
         self.0.bytes = self.0.bytes.saturating_add(change.bytes);
     }
 
-    /// Returns which of these limits would be exceeded by a change of `used`. Checks the count
-    /// first.
+    /// Returns the kind of limit that `change` would exceed if added to the usage `used`. If both
+    /// kinds would be exceeded, returns [`ExceededLimit::Hard`].
     pub(crate) fn broken_by(&self, used: &Self, change: Usage) -> Option<ExceededLimit> {
         let (limits, used) = (&self.0, &used.0);
         let hard = |key| limits.other(key);

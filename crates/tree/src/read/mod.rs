@@ -38,10 +38,10 @@ pub struct Caller<'a> {
 pub enum ReadFailure {
     /// Error code for the reply's header.
     Error(ErrorCode),
-    /// The body is longer than the permitted room. Nothing was appended and no watch was set, so
-    /// the read can be repeated.
+    /// The body is longer than the limit. Nothing was appended and no watch was set, so the read
+    /// can be repeated.
     TooLong {
-        /// Sufficient room as long as the tree does not change, bytes.
+        /// Limit that is sufficient as long as the tree does not change, bytes.
         bytes: usize,
     },
 }
@@ -52,19 +52,20 @@ impl From<ErrorCode> for ReadFailure {
     }
 }
 
-/// Returns the path in a request. Null is refused where a read needs a path.
+/// Returns the path in a request, or MarshallingError for null.
 fn required(path: Option<&Str>) -> Result<&Str, ErrorCode> {
     path.ok_or(ErrorCode::MarshallingError)
 }
 
 impl Tree {
-    /// Answers a read: appends the reply's body to `out`.
+    /// Answers a read by appending the reply's body to `out`.
     ///
     /// Watches are set under the lock of `watches`, which is held only for that.
     ///
     /// # Errors
-    /// The error code for the reply's header. A multiRead may already have appended bytes, which
-    /// remain the body. For setWatches, the error is Unimplemented (see [`Tree::set_watches`]).
+    /// The error code for the reply's header. In this case, a multiRead may have appended bytes,
+    /// which are sent as the body. For setWatches, the error is Unimplemented (see
+    /// [`Tree::set_watches`]).
     pub fn read(
         &self,
         request: &ReadRequest,
@@ -75,15 +76,16 @@ impl Tree {
         let answered = self.read_within(usize::MAX, request, caller, watches, out);
         answered.map_err(|unanswered| match unanswered {
             ReadFailure::Error(code) => code,
-            // A body is never longer than this.
+            // A body is never longer than `usize::MAX` bytes.
             ReadFailure::TooLong { .. } => ErrorCode::SystemError,
         })
     }
 
-    /// Answers a read like [`Tree::read`], with a body of at most `bytes_max` bytes.
+    /// Answers a read like [`Tree::read`], with a body of at most `bytes_max` bytes. Replies of a
+    /// fixed length, whoAmI, and the stat in getChildren2 are not limited.
     ///
     /// # Errors
-    /// If [`Tree::read`] would fail, or if the body would be longer.
+    /// If [`Tree::read`] would fail, or if the body would exceed `bytes_max`.
     pub fn read_within(
         &self,
         bytes_max: usize,
@@ -224,7 +226,8 @@ impl Tree {
             redacted.encode(out);
         }
         self.arena[id].stat(self.rules).encode(out);
-        // A list is never longer than a transaction.
+        // The reply may be encoded before this check, because an ACL list is never longer than a
+        // transaction.
         reply_size::check_reply_size(start, bytes_max, out)
     }
 
@@ -237,8 +240,8 @@ impl Tree {
         i32::try_from(count).unwrap_or(i32::MAX)
     }
 
-    /// Lists the caller's ephemeral znodes. A blank prefix lists all of them. No permission is
-    /// needed.
+    /// Lists the caller's ephemeral znodes whose paths begin with a prefix. A blank prefix and `/`
+    /// list all of them. Permissions are not checked.
     fn get_ephemerals(
         &self,
         bytes_max: usize,

@@ -18,8 +18,8 @@ impl Tree {
         self.settings.record_bytes_max.max(ANSWER_BYTES_ALWAYS)
     }
 
-    /// Answers a multiRead. A failed read is an ordinary result. A null path, or a write, refuses
-    /// the request after the preceding results.
+    /// Answers a multiRead. A failed read is an ordinary result. A null path or a write causes
+    /// MarshallingError. The body then contains only the preceding results.
     pub(super) fn multi_read(
         &self,
         bytes_max: usize,
@@ -48,8 +48,8 @@ impl Tree {
         result
     }
 
-    /// Appends the results that fit. After the first one that does not fit, results are only
-    /// measured, until their total length exceeds the limit.
+    /// Appends the results that fit. After the first result that does not fit, further results are
+    /// only measured, until the total length exceeds the limit of a multiRead.
     fn put_results(
         &self,
         bytes_max: usize,
@@ -60,7 +60,7 @@ impl Tree {
         let start = out.len();
         let total_max = self.multi_read_bytes_max();
         let bytes_max = bytes_max.min(total_max);
-        // Length of the results that are no longer appended, and of the end, bytes.
+        // Total length of the results that are only measured, and of the end marker, bytes.
         let mut measured = MultiHeader::BYTES;
         let mut is_full = false;
         for read in reads {

@@ -17,21 +17,23 @@ pub(super) const LEN_BYTES: usize = 4;
 pub(super) const DATA_REPLY_BYTES: usize = LEN_BYTES + <Stat as jute::Decode>::MIN_BYTES;
 /// Length of an encoded event without its path, bytes.
 const EVENT_BYTES: usize = 32;
-/// Expected length of an entry in a list of names or paths, bytes.
+/// Expected length of an entry in a list of children, bytes.
 const EXPECTED_NAME_BYTES: usize = 32;
 
 pub(super) fn string_bytes(text: &str) -> usize {
     LEN_BYTES + text_len(text)
 }
 
-/// Returns the error for a list of this length that does not fit, with or without a stat after it.
+/// Returns the error for a list of this length that does not fit. The reported length includes a
+/// stat, which follows the list in some replies.
 pub(super) fn with_stat(bytes: usize) -> ReadFailure {
     let stat = <Stat as jute::Decode>::MIN_BYTES;
     let bytes = bytes + stat;
     ReadFailure::TooLong { bytes }
 }
 
-/// Keeps the bytes appended after `start` if there is room for them.
+/// Checks that at most `bytes_max` bytes were appended after `start`. Otherwise, removes them and
+/// returns TooLong.
 pub(super) fn check_reply_size(
     start: usize,
     bytes_max: usize,
@@ -72,8 +74,8 @@ impl Tree {
     }
 }
 
-/// Returns the total length of the reply to a setWatches and of all events that may have been
-/// missed, bytes: one event for each path whose watch may have fired in the meantime.
+/// Returns the maximum total length of the reply to a setWatches and of the missed events, bytes.
+/// Each path with a one-shot watch may cause one event.
 pub fn set_watches_bytes_max(request: &SetWatchesRequest) -> usize {
     let lists = [&request.data, &request.exist, &request.child];
     let paths = lists.into_iter().flatten().flatten().flatten();

@@ -1,7 +1,7 @@
 //! Search for znodes by name and data, in parts: a caller locks the tree for one part at a time.
 //!
 //! Parts follow the order of the storage's slots, so a position stays valid while the tree changes.
-//! A znode that is created during a search may be missing.
+//! A znode that is created during a search may be missing from the results.
 
 use jute::Str;
 use proto::Id;
@@ -9,7 +9,7 @@ use proto::Id;
 use crate::Tree;
 use crate::nodes::arena::NodeId;
 
-/// Number of slots that a part visits.
+/// Maximum number of slots that a part visits.
 const PART_SLOTS: u32 = 1_000;
 
 /// Total size of searched data and of found paths above which a part ends, bytes.
@@ -26,7 +26,7 @@ pub struct Search<'a> {
     pub includes_data: bool,
     /// Number of results after which a part ends.
     pub results_max: usize,
-    /// Identities of the client. A znode is a result only if they permit reading the znode and its
+    /// Identities of the client. A znode is a result only if the client may read the znode and its
     /// parent.
     pub identities: &'a [Id],
 }
@@ -54,7 +54,7 @@ pub struct SearchPart {
 }
 
 impl Tree {
-    /// Executes a part of a search.
+    /// Executes the part of a search that begins at `at`.
     pub fn search(&self, search: &Search<'_>, at: SearchPosition) -> SearchPart {
         let mut found = Vec::new();
         let mut bytes = 0;

@@ -1,5 +1,5 @@
-//! The operations setWatches and setWatches2: watches of a previous connection are set again, or
-//! reported as missed.
+//! The operations setWatches and setWatches2, which set the watches of a previous connection again
+//! or report the events that they missed.
 //!
 //! Source: DataTree.setWatches.
 
@@ -15,13 +15,13 @@ use crate::nodes::node::Node;
 use crate::watch::{Kinds, WatcherId, Watches};
 
 impl Tree {
-    /// Sets the watches on paths that have not changed since the client saw them, and appends the
-    /// events that the other watches missed to `missed`. The host sends these events before the
-    /// reply, unfiltered, with zxid -1.
+    /// Sets the persistent watches, and the one-shot watches on paths that have not changed since
+    /// the client saw them. Appends the events that the other watches missed to `missed`. The host
+    /// sends these events before the reply, unfiltered, with zxid -1.
     ///
     /// # Errors
     /// MarshallingError at the first null list, or the first null path in the first three lists.
-    /// Preceding watches have taken effect, including their events.
+    /// The preceding watches remain set, and their events remain in `missed`.
     pub fn set_watches(
         &self,
         request: &SetWatchesRequest,
@@ -58,7 +58,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the event that a watch on this path missed.
+    /// Returns the event that a watch on this path missed; `None` if it missed none.
     fn missed_event(
         &self,
         path: &str,

@@ -1,5 +1,5 @@
-//! The operations addWatch, checkWatches and removeWatches, which only use the watches and read no
-//! znode.
+//! The operations addWatch, checkWatches and removeWatches, which use only the watches and do not
+//! read znodes.
 
 use jute::Encode;
 use parking_lot::Mutex;

@@ -15,7 +15,7 @@ use crate::{Tree, TreeSettings, path};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// A znode precedes its parent, or the first znode is not the root.
+    /// The parent of a znode does not precede it, or the first znode is not the root.
     #[error("znode {path:?} precedes its parent")]
     MissingParent {
         /// Path of the znode.
@@ -48,7 +48,7 @@ pub struct TreeLoader {
     sessions: Vec<(SessionId, i32)>,
     /// Path of the last znode.
     last_path: String,
-    /// Last znode and its ancestors, each with the length of its path and its slot.
+    /// Last znode and its nearest ancestors, each with the length of its path and its slot.
     last_chain: Vec<(usize, NodeId)>,
     /// Znodes that are not in the tree's index yet.
     pending: Pending,
@@ -78,14 +78,15 @@ impl TreeLoader {
         self.acls.load(id, list);
     }
 
-    /// Adds a znode. The root is first, with the empty path, and parents precede their children.
+    /// Adds a znode. The root must be first, with the empty path, and parents must precede their
+    /// children.
     ///
     /// An ACL id that is not in the map is accepted, because a fuzzy snapshot may contain such
     /// znodes. Replay assigns their list. Until then, only super users can access them.
     ///
     /// # Errors
-    /// If the path is invalid, or if its parent is missing. A duplicate path is detected several
-    /// thousand znodes later, or at the end.
+    /// If the path is invalid, or if its parent is missing. A duplicate path may be reported only
+    /// by a later call or by [`Self::finish`].
     pub fn znode(
         &mut self,
         path: &str,

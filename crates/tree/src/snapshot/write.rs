@@ -2,8 +2,8 @@
 //! marker.
 //!
 //! The writer holds the tree's lock for one chunk at a time, so the result is *fuzzy*: it contains
-//! all transactions up to the zxid in its name and parts of later ones, and becomes exact when the
-//! log is replayed over it. Three rules make the replay converge:
+//! all transactions up to the zxid in its name and parts of later ones. Replaying the log over it
+//! makes it exact. Three rules make the replay converge:
 //!
 //! * the ACL map precedes the znodes that use it;
 //! * a znode is written in one step with its stat, and only the children that it has at that moment
@@ -57,7 +57,7 @@ struct Walk {
 pub(crate) struct Walks(Mutex<Vec<Weak<Mutex<Walk>>>>);
 
 impl Walks {
-    /// Advances walks whose next znode is `id`, which has no children and is about to be unlinked.
+    /// Advances walks that are at `id`, which has no children and is about to be unlinked.
     pub(crate) fn leave(&mut self, arena: &Arena, id: NodeId) {
         let walks = self.0.get_mut();
         if !walks.is_empty() {

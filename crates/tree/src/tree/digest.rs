@@ -3,8 +3,8 @@
 //! A znode's CRC covers its path (empty for the root), its data, then 60 bytes of its stat. CRC-32
 //! is linear, so the effect of a changed stat depends only on the changed bits. A znode therefore
 //! stores only the complete CRC, and 60 bytes are hashed when the stat changes. When the data
-//! changes, all of it is hashed, and the path is known at that moment. Znodes below `/zookeeper/`
-//! are not included. Source: DigestCalculator.
+//! changes, the path, the data and the stat are hashed, because the path is known then. Znodes
+//! below `/zookeeper/` are not included. Source: DigestCalculator.
 
 use std::collections::VecDeque;
 

@@ -6,16 +6,16 @@ use crate::Tree;
 use crate::nodes::arena::NodeId;
 use crate::nodes::owner::Owner;
 
-/// Maximum number of candidates in one round. It exceeds the number that a server removes between
-/// two rounds, and their paths do not fill memory.
+/// Maximum number of candidates in one round. A server removes fewer znodes between two rounds. The
+/// limit bounds the memory for the candidates' paths.
 const CANDIDATES_MAX: usize = 1 << 16;
 
 impl Tree {
     /// Returns the containers and TTL znodes that should now be deleted, each by a deleteContainer.
     ///
-    /// These are: childless containers that once had a child; containers that never had a child and
-    /// did not change for `container_never_used_ms` (0: kept); and childless TTL znodes that did
-    /// not change for their TTL. `now_ms` is wall-clock time.
+    /// These are childless containers that once had a child, containers that never had a child and
+    /// did not change for `container_never_used_ms` (unless it is 0), and childless TTL znodes that
+    /// did not change for their TTL. `now_ms` is wall-clock time.
     pub fn expired_candidates(&self, now_ms: i64, container_never_used_ms: i64) -> Vec<Str> {
         let containers = self
             .containers
@@ -50,7 +50,8 @@ impl Tree {
     }
 }
 
-/// Returns whether this is a TTL znode that has not changed since `mtime` for longer than its TTL.
+/// Returns whether `owner` is a TTL that has passed since `mtime`, the time of the last data
+/// change.
 pub(crate) fn has_ttl_passed(owner: Owner, mtime: i64, now_ms: i64) -> bool {
     let Owner::Ttl { ttl_ms } = owner else {
         return false;

@@ -23,7 +23,7 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Returns whether all transactions in the tree are committed.
+    /// Returns whether all transactions in the tree were known to be committed.
     pub fn is_established(self) -> bool {
         self.is_established
     }
@@ -43,7 +43,7 @@ impl Eq for Generation {}
 /// generation before it changes the tree, or while it holds the lock exclusively.
 #[derive(Debug, Default)]
 pub struct CurrentGeneration(
-    /// Number of the generation. The lowest bit is set if it is established.
+    /// Twice the number of the generation, plus 1 if the generation is established.
     AtomicU64,
 );
 
@@ -69,7 +69,8 @@ impl CurrentGeneration {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
     }
 
-    /// Marks the generation as established, because all transactions in the tree are committed.
+    /// Marks the generation as established. All transactions in the tree must be known to be
+    /// committed.
     pub fn establish(&self) {
         self.0.fetch_or(ESTABLISHED, Ordering::AcqRel);
     }

@@ -19,8 +19,8 @@ pub struct EphemeralOwners {
 
 impl Tree {
     /// Visits each ephemeral znode with its owner, one session after the other, until `visit`
-    /// breaks. Returns whether the listing is complete. An ephemeral znode that changes between two
-    /// calls may be missing.
+    /// breaks. Returns whether the listing is complete. An ephemeral znode that is created between
+    /// two calls may be missing.
     pub fn visit_ephemerals(
         &self,
         at: &mut EphemeralOwners,

@@ -24,7 +24,7 @@ use crate::{TreeSettings, auth, path};
 /// Replicated state: znodes, sessions, ACL lists, and everything derived from them.
 ///
 /// A znode uses 120 bytes with a short name, the memory of its data, and 11 bytes in the index.
-/// Ephemeral znodes, containers and TTL znodes are listed in addition.
+/// Sets of ephemeral znodes, containers and TTL znodes use additional memory.
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) settings: Arc<TreeSettings>,
@@ -190,9 +190,8 @@ impl Tree {
         self.digest_history.iter()
     }
 
-    /// Returns the content of a snapshot's digest section, which is the zxid and digest of the last
-    /// transaction applied since the process started; `None` if there was none or if digests are
-    /// off.
+    /// Returns the content of a snapshot's digest section, which is the zxid and digest after the
+    /// last transaction applied to this instance; `None` if there was none or if digests are off.
     pub fn last_applied_digest(&self) -> Option<(Zxid, u64)> {
         let zxid = self.last_applied.filter(|_| self.settings.digest_enabled)?;
         Some((zxid, self.digest))
@@ -213,8 +212,8 @@ impl Tree {
         self.ephemerals_count
     }
 
-    /// Returns the total length of all paths (with the root counted twice, as "" and "/") and data,
-    /// bytes.
+    /// Returns the total length of all paths in UTF-16 units (the root counts twice, as "" and "/")
+    /// and of all data in bytes.
     pub fn approximate_data_size(&self) -> i64 {
         self.data_size + 1
     }
@@ -231,7 +230,7 @@ impl Tree {
         self.sessions.get(&session).copied()
     }
 
-    /// Returns the total length of the paths of a session's ephemeral znodes, bytes.
+    /// Returns the total length of the paths of a session's ephemeral znodes, in UTF-16 units.
     pub(crate) fn ephemeral_path_bytes(&self, session: SessionId) -> usize {
         let owned = self.ephemerals.get(&session);
         owned.map_or(0, |owned| owned.path_bytes)
@@ -264,8 +263,8 @@ impl Tree {
         owned.map_or(0, |owned| owned.ids.len())
     }
 
-    /// Returns the owners of ephemeral znodes that are not sessions. A leader or standalone server
-    /// deletes their ephemeral znodes after loading.
+    /// Returns the owners of ephemeral znodes whose session does not exist. A leader or standalone
+    /// server deletes their ephemeral znodes after loading.
     ///
     /// Owners that are unrecognised TTLs are omitted. See [`Self::unrecognised_ttls`].
     pub fn orphan_owners(&self) -> Vec<SessionId> {
@@ -288,13 +287,13 @@ impl Tree {
         self.unrecognised_ttls
     }
 
-    /// Returns the memory of slots and index, without names and data, bytes.
+    /// Returns the memory of slots and index, without long names and data, bytes.
     pub fn table_bytes(&self) -> usize {
         self.arena.slot_bytes() + self.index.bytes()
     }
 
-    /// Returns whether one of the identities may read a znode with this list. It is used to filter
-    /// events. If the list is unknown (`None`), only super users may read it.
+    /// Returns whether one of the identities may read a znode with this ACL list. Used to filter
+    /// events. If the list is unknown (`None`), only super users may read the znode.
     pub fn may_see(&self, acl: Option<&[Acl]>, identities: &[Id]) -> bool {
         self.permits(acl, proto::data::perms::READ, identities)
     }
@@ -316,7 +315,7 @@ impl Tree {
         }
     }
 
-    /// Returns the ACL list of a znode.
+    /// Returns the ACL list of a znode; `None` if it is unknown.
     pub(crate) fn acl_of(&self, id: NodeId) -> Option<&Arc<[Acl]>> {
         self.acls.list(self.arena[id].acl)
     }
@@ -401,7 +400,7 @@ impl Tree {
         let parent_node = &self.arena[parent];
         node.parent = parent;
         node.next = parent_node.first_child;
-        // If digests are off, the root is not counted.
+        // If digests are off, the root and its descendants are not counted.
         if parent_node.body.is_counted() && parent != self.zookeeper {
             node.body.count();
             node.digest = digest::node(path, node.body.data(), &node.stored_stat());
@@ -421,7 +420,7 @@ impl Tree {
         id
     }
 
-    /// Removes a childless znode from all structures and frees it.
+    /// Removes a childless znode from all structures and frees it. `path_len` is in UTF-16 units.
     pub(crate) fn unlink(&mut self, id: NodeId, path_len: usize) {
         self.walks.leave(&self.arena, id);
         self.index.remove(&self.arena, id);
@@ -514,7 +513,7 @@ impl Tree {
 #[derive(Debug, Default)]
 pub(crate) struct Ephemerals {
     pub(crate) ids: HashSet<NodeId>,
-    /// Total length of their paths, which are not stored, bytes.
+    /// Total length of their paths, which are not stored, in UTF-16 units.
     path_bytes: usize,
 }
 

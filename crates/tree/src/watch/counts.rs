@@ -6,7 +6,7 @@ use proto::request::{PathWatchRequest, ReadRequest};
 use super::kinds::Kinds;
 use super::store::{PathEntry, WatcherEntry, WatcherId, Watches};
 
-/// Counts that are updated at each change.
+/// Counts that are updated at each change of a watch.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     data_watches: usize,
@@ -104,7 +104,8 @@ impl Watches {
         entry.map_or(0, |slot| self.watchers[*slot as usize].path_bytes)
     }
 
-    /// Returns the maximum number of bytes that a read adds to the paths watched by a connection.
+    /// Returns the maximum number of bytes by which a read increases the result of
+    /// [`Self::path_bytes_of`].
     pub fn path_bytes_added_by(&self, watcher: WatcherId, request: &ReadRequest) -> usize {
         if !Self::may_grow_by(request) {
             return 0;

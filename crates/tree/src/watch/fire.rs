@@ -9,7 +9,7 @@ use proto::{Acl, Zxid};
 use super::kinds::Kinds;
 use super::store::{WatcherId, Watches};
 
-/// One firing of one table. All watchers receive an identical packet.
+/// Notification by one table for one change. All watchers receive an identical packet.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Type of the event.
@@ -25,7 +25,7 @@ pub struct Event {
     pub watchers: Vec<WatcherId>,
 }
 
-/// A change of a znode, which fires its watches and those of its parent.
+/// Kind of change of a znode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ZnodeChange {
     Created,
@@ -52,8 +52,9 @@ impl Firing<'_> {
         !self.watches.is_empty()
     }
 
-    /// Fires the watches for a change at `path`: both tables at the znode, and the child table at
-    /// the parent. Source: DataTree.createNode, deleteNode, setData.
+    /// Fires the watches for a change at `path`: the data table at the znode, for a deletion also
+    /// the child table there, and the child table at `parent`, if any. Source: DataTree.createNode,
+    /// deleteNode, setData.
     pub(crate) fn fire(
         &mut self,
         change: ZnodeChange,
@@ -76,7 +77,8 @@ impl Firing<'_> {
         }
     }
 
-    /// Fires the data table. Returns the index of the event, if any.
+    /// Fires the data table. Returns the index of the event in `events`; `None` if there are no
+    /// watchers.
     fn data_table(&mut self, event_type: EventType, subject: &Subject<'_>) -> Option<usize> {
         let watchers = self.watches.fire_data(subject.path);
         self.push(event_type, subject, watchers)
@@ -119,7 +121,7 @@ impl Firing<'_> {
 
 impl Watches {
     /// Returns the watchers of the path's data and the recursive watchers of its ancestors. Removes
-    /// one-shot watches.
+    /// the one-shot watches on the path's data.
     fn fire_data(&mut self, path: &str) -> Vec<WatcherId> {
         let mut found = match self.path_slot(path) {
             Some(slot) => self.fire_path(slot, Kinds::DATA_TABLE, Kinds::DATA),

@@ -17,7 +17,7 @@ pub struct Watchers {
     next_slot: usize,
     /// Connection whose watches are being listed, with its slot.
     current: Option<(u32, WatcherId)>,
-    /// Slots of its paths that are not listed yet. They are listed from the end.
+    /// Slots of this connection's paths that are not listed yet. The last one is listed next.
     paths: Vec<u32>,
 }
 
@@ -84,7 +84,8 @@ impl Watches {
         }
     }
 
-    /// Returns the path in a slot if the connection watches it.
+    /// Returns the path in slot `path` if the connection in `slot` is still `watcher` and watches
+    /// the path in the data table. The null path is `Some(None)`.
     fn watched_in(&self, path: u32, slot: u32, watcher: WatcherId) -> Option<Option<&str>> {
         let entry = self.watchers.get(slot as usize)?;
         let watch = self.find_pair(path, slot)?;

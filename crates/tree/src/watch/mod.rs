@@ -2,9 +2,9 @@
 //!
 //! ZooKeeper has two tables, *data* and *child*, and three modes, *standard*, *persistent* and
 //! *recursive*, which coexist. Here a connection's interest in a path is one record with a bit for
-//! each possible pair. A record is linked into two lists, one per path and one per connection, so
-//! the cost of firing, of removing one watch and of removing a connection's watches is proportional
-//! to the number of records concerned.
+//! each possible combination of table and mode. A record is linked into two lists, one per path and
+//! one per connection, so the cost of firing, of removing one watch and of removing a connection's
+//! watches is proportional to the number of records concerned.
 //!
 //! Any string, and null, is a valid path. Source: WatchManager.
 

@@ -61,7 +61,7 @@ pub struct Watches {
     pub(super) watches: Slab<Watch>,
     pub(super) paths: Slab<PathEntry>,
     pub(super) watchers: Slab<WatcherEntry>,
-    /// Watches, by path and watcher.
+    /// Slots of the watches, by path and watcher.
     pairs: HashTable<u32>,
     path_slots: HashTable<u32>,
     pub(super) watcher_slots: HashMap<WatcherId, u32>,
@@ -114,8 +114,8 @@ impl Watches {
     }
 
     /// Removes up to `count` watches of a connection. Returns whether all have been removed. A
-    /// connection may have millions of watches, and a holder of the tree's lock may wait for this
-    /// table.
+    /// connection may have millions of watches, and a thread that holds the tree's lock may wait
+    /// for the lock of this table.
     pub fn remove_some(&mut self, watcher: WatcherId, count: usize) -> bool {
         for _ in 0..count {
             let Some(&slot) = self.watcher_slots.get(&watcher) else {

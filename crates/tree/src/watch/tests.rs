@@ -96,7 +96,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// The tables as described in the protocol: (watcher, path, bit).
+/// Reference implementation of the tables as a set of (watcher, path, bit of the kind).
 #[derive(Default)]
 struct Model(std::collections::BTreeSet<(u64, usize, u8)>);
 

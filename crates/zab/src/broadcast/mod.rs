@@ -67,8 +67,8 @@ pub struct NeverProposed {
 pub struct Proposals {
     /// Eras in zxid order, oldest first. Never empty.
     eras: VecDeque<Era>,
-    /// Zxid of the pending reconfiguration. A single step never commits past it, because the new
-    /// configuration must be applied first.
+    /// Zxid of the pending reconfiguration. A single step never commits later proposals, because
+    /// the new configuration must come into force first.
     barrier: Option<Zxid>,
     leader: Sid,
     /// Newest acknowledgement of each voter that has sent one.
@@ -213,13 +213,15 @@ impl Proposals {
         self.acked.remove(&sid);
     }
 
-    /// Sets whether an oracle lets the leader of two decide alone. `present` lists the connected
-    /// followers without which it must not decide. `None` means that the leader needs a quorum.
+    /// Sets whether an oracle lets the leader of two voters decide alone. `present` lists the
+    /// connected followers without which the leader must not decide. `None` means that the leader
+    /// needs a quorum.
     pub fn set_alone_without(&mut self, present: Option<BTreeSet<Sid>>) {
         self.alone_without = present;
     }
 
-    /// Counts the oldest proposals that are on the disks of a quorum, up to the barrier.
+    /// Returns the number of outstanding proposals that are on the disks of a quorum, counted from
+    /// the oldest and up to the barrier.
     ///
     /// An acknowledgement covers all earlier proposals, so within an era the durable proposals come
     /// first. A binary search finds their end.
@@ -247,7 +249,7 @@ impl Proposals {
     /// era.
     fn durable_in(&self, era: &Era, proposals: Range<usize>) -> usize {
         let Range { mut start, mut end } = proposals;
-        // Test the last proposal first, because usually the disks have all of them.
+        // Test the last proposal first, because usually all proposals are durable.
         let mut middle = end.saturating_sub(1);
         while start < end {
             let zxid = self.outstanding.get(middle);

@@ -40,12 +40,12 @@ pub enum Action {
     },
     /// Read the log files, beginning at the last transaction up to `from`. Call
     /// `handle_log_records` with some records each time the connection has room for them. If the
-    /// files contain no such transaction, or if there are too many records to send, call
+    /// files do not contain such a transaction, or if there are too many records to send, call
     /// `handle_log_unusable`.
     ReadLog {
         /// Learner that needs the records.
         to: LinkId,
-        /// First zxid that is needed.
+        /// Zxid after which the learner needs records.
         from: Zxid,
         /// Last zxid that is needed.
         upto: Zxid,
@@ -54,7 +54,7 @@ pub enum Action {
     Close {
         /// Connection to drop.
         link: LinkId,
-        /// Reason for the log.
+        /// Reason to log.
         fault: LinkFault,
     },
     /// Make the epoch durable, then call `handle_accepted_epoch_saved`.
@@ -104,8 +104,8 @@ pub enum Action {
         session: Touch,
     },
     /// Compare digests, because a learner's digest differs from the digest in a transaction. Call
-    /// `compare_digests` after everything that was delivered has been applied to the tree. A
-    /// follower also reports differences of its observers to the leader.
+    /// `compare_digests` after everything that was delivered has been applied to the tree. For an
+    /// observer of a follower, the follower instead reports the difference to the leader.
     CompareDigests {
         /// Transaction with the differing digest.
         zxid: Zxid,
@@ -172,8 +172,8 @@ impl fmt::Display for Action {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkFault {
-    /// A packet that is not valid in this state: a first packet that is not an introduction, no
-    /// ACKEPOCH after LEADERINFO, or no acknowledgement of NEWLEADER.
+    /// The packet is not valid in the learner's state. For example, the first packet is not an
+    /// introduction, or another packet than ACKEPOCH follows LEADERINFO.
     #[error("unexpected {packet}")]
     Unexpected {
         /// Text form of the packet.
@@ -203,14 +203,15 @@ pub enum LinkFault {
         /// Sid of both servers.
         sid: Sid,
     },
-    /// The learner reports an epoch that has no valid successor. No leader can have had it.
+    /// The learner reports a negative epoch, or an epoch without a valid successor. No leader can
+    /// have had such an epoch.
     #[error("the learner's accepted epoch {accepted} is implausibly high")]
     EpochImplausible {
         /// Reported epoch.
         accepted: Epoch,
     },
-    /// The learner's log is longer than the leader's, and no quorum has shown yet that the
-    /// additional records are uncommitted.
+    /// The learner's log is newer than the leader's, and the additional records are not known to be
+    /// uncommitted.
     #[error(
         "the learner's log is newer than the leader's log: current epoch {current_epoch}, last zxid {last_logged}"
     )]
@@ -229,7 +230,7 @@ pub enum LinkFault {
         /// Duration of the silence.
         silent_ms: i64,
     },
-    /// The learner answers but does not acknowledge.
+    /// The learner sends packets but has not acknowledged a proposal in time.
     #[error("the learner has not acknowledged {zxid} after {lag_ms} ms")]
     AckLag {
         /// Oldest proposal that it has not acknowledged.
@@ -300,10 +301,10 @@ pub enum StepDown {
     /// The counter of the epoch is exhausted, so a new epoch is needed. Sessions survive.
     #[error("the zxids of this epoch are used up")]
     CounterExhausted,
-    /// A voter has accepted a later epoch from a prospective leader that never led. It must not
-    /// accept an earlier epoch, so it would stay excluded as long as this server leads. The loss of
-    /// one more server could then cost the quorum. The next epoch must be above the accepted epoch.
-    /// Pass the accepted epoch to every later role as
+    /// A voter has accepted a later epoch from a prospective leader that never led. The voter must
+    /// not accept an earlier epoch, so it would stay excluded as long as this server leads. The
+    /// loss of one more server could then cost the quorum. The next epoch must be above the
+    /// accepted epoch. Pass the accepted epoch to every later role as
     /// [`accepted_floor`](super::LeaderStart::accepted_floor). This also ensures that the leader
     /// steps down only once.
     #[error("voter {sid} has accepted epoch {accepted}, so the leader needs a later epoch")]

@@ -54,8 +54,8 @@ impl Comparison {
 }
 
 impl Leader {
-    /// Requests a comparison ([`Action::CompareDigests`]) because a learner's digest differs,
-    /// unless no comparison may begin now.
+    /// Requests a comparison ([`Action::CompareDigests`]) because a learner's digest differs, if a
+    /// comparison may begin now.
     pub(super) fn handle_digest_differs(&mut self, zxid: Zxid, digest: u64, out: &mut Vec<Action>) {
         let is_wanted = |action: &Action| matches!(action, Action::CompareDigests { .. });
         if self.may_compare() && !out.iter().any(is_wanted) {
@@ -170,7 +170,8 @@ impl Leader {
             });
         }
         let agreed = is_right.then_some(own);
-        // A follower forwards the quorum's digest to its observers.
+        // The quorum's digest is sent to all of them, because a follower forwards it to its
+        // observers.
         for (to, _) in answers
             .into_iter()
             .filter(|(_, digest)| is_right || *digest != own)

@@ -2,11 +2,11 @@
 //! quorum then accepts it.
 //!
 //! A voter outside that quorum may have accepted a later epoch from a prospective leader that never
-//! led. It cannot accept this leader and reconnects indefinitely. When it does, the leader steps
-//! down once, and the next epoch is above the accepted one. This interrupts a working ensemble for
-//! the duration of an election. Otherwise, the voter would be missing until the leader changes for
-//! another reason. If that reason is the loss of a server, the quorum may be lost. For a server
-//! without a vote, the leader does not step down.
+//! led. It cannot accept this leader and reconnects indefinitely. When it reconnects, the leader
+//! steps down once, and the next epoch is above the accepted one. This interrupts a working
+//! ensemble for the duration of an election. Otherwise, the voter would be missing until the leader
+//! changes for another reason. If that reason is the loss of a server, the quorum may be lost. For
+//! a server without a vote, the leader does not step down.
 
 use std::collections::BTreeSet;
 
@@ -70,15 +70,15 @@ impl Leader {
         Ok(())
     }
 
-    /// Returns whether the epoch is fixed and this voter connects for the second time without being
-    /// able to accept it. A single connection does not justify an interruption, because a voter
-    /// that needs the step-down connects again.
+    /// Returns whether the epoch is fixed and this voter, which cannot accept it, connects for the
+    /// second time. A single connection does not justify an interruption, because a voter that
+    /// needs the step-down connects again.
     fn is_voter_ahead(&mut self, sid: Sid, accepted: Epoch) -> bool {
         let Some(epoch) = self.epoch() else {
             return false;
         };
         let ahead = accepted.0 - epoch.0;
-        // A retiring leader makes room for another epoch anyway.
+        // A retiring leader ends its epoch anyway.
         let is_ahead = (1..=EPOCHS_AHEAD_MAX).contains(&ahead) && !self.is_retiring;
         if !is_ahead || !self.quorum.is_voter(sid) {
             self.voters_ahead.remove(&sid);
@@ -89,8 +89,8 @@ impl Leader {
     }
 
     /// Drops older connections of a server that has connected again. A restarted server often
-    /// reconnects before its old connection is known to be dead. With both connections, one would
-    /// count for records that only the other has on disk.
+    /// reconnects before its old connection is known to be dead. If both connections remained,
+    /// acknowledgements over the old one could count for records that the restarted server lacks.
     fn replace_older_link(&mut self, link: LinkId, sid: Sid, out: &mut Vec<Action>) {
         let same = |(id, other): (&LinkId, &super::LearnerLink)| {
             (*id != link && other.sid == Some(sid)).then_some(*id)
@@ -208,8 +208,8 @@ impl Leader {
     ///
     /// Both servers had the same last leader. The learner's additional records therefore follow the
     /// proposed configuration, so their commit needed a quorum of that configuration. A server that
-    /// has acknowledged the new epoch with a log that is not longer lacks these records and no
-    /// longer accepts them.
+    /// has acknowledged the new epoch, with a log that is not longer than this server's log, lacks
+    /// these records and no longer accepts them.
     fn has_all_committed_in(&self, epoch: Epoch) -> bool {
         let (Some(next), Some(config)) = (&self.next, &self.epoch_config) else {
             return false;

@@ -75,8 +75,8 @@ impl LearnerLink {
         }
     }
 
-    /// Returns whether the learner receives proposals and commits. It does so from the moment at
-    /// which its opening packet is decided, so it misses no transaction.
+    /// Returns whether the learner receives proposals and commits. It receives them from the moment
+    /// at which the rest of its sync plan is sent, so it misses no transaction.
     pub(crate) fn is_forwarding(&self) -> bool {
         match self.state {
             LinkState::Connected

@@ -8,7 +8,7 @@ use super::{Action, Leader, LinkFault, LinkId, Phase, StepDown};
 use crate::learner::LearnerKind;
 
 impl Leader {
-    /// Returns the time at which to call [`Leader::handle_deadline`], ms.
+    /// Returns the time at which to call [`Leader::handle_deadline`], ms; `None` if nothing is due.
     pub fn deadline_ms(&self) -> Option<i64> {
         let own = match self.phase {
             Phase::Down => return None,
@@ -49,8 +49,9 @@ impl Leader {
         }
     }
 
-    /// Handles the report that a voter of this server is looking for a leader again. The voter has
-    /// not found this server, so waiting for it until the end of `initLimit` may be in vain.
+    /// Handles the report that a voter that elected this server is looking for a leader again.
+    /// Steps down if the wait for a quorum has lasted longer than
+    /// [`epoch_wait_max_ms`](crate::Settings::epoch_wait_max_ms).
     ///
     /// Source: Leader.reportLookingSid.
     pub fn handle_supporter_looks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
@@ -88,8 +89,8 @@ impl Leader {
             links.any(|link| link.sid == Some(sid) && link.kind == LearnerKind::Follower)
         };
         let is_here = |sid| sid == self.sid || is_linked(sid);
-        // A stale grant is enough here, because it only lets this server keep leading and querying,
-        // without a decision.
+        // A stale grant is enough here, because it only lets this server keep leading and querying
+        // the oracle, without a decision.
         self.is_quorum(&is_here) || (self.oracle_grants && self.may_be_alone(&is_here))
     }
 

@@ -67,8 +67,8 @@ pub struct LeaderStart {
     pub accepted_floor: Epoch,
     /// Content of the `currentEpoch` file.
     pub current_epoch: Epoch,
-    /// Last transaction in its log, up to which every learner will be synchronised. It is on disk,
-    /// like [`crate::learner::LearnerStart::last_logged`].
+    /// Last transaction in the server's log, up to which every learner will be synchronised. It is
+    /// on disk, like [`crate::learner::LearnerStart::last_logged`].
     pub last_zxid: Zxid,
     /// Newest transactions, up to `last_zxid`.
     pub committed: CommittedLog,
@@ -81,8 +81,8 @@ pub struct LeaderStart {
     pub quorum: Arc<dyn QuorumVerifier>,
     /// Version of the configuration in force.
     pub config_version: i64,
-    /// Newer configuration that was proposed and is not known to be committed. Every decision also
-    /// needs its quorum. It comes into force with the epoch.
+    /// Newer configuration that was proposed and is not known to be committed. A quorum of it must
+    /// also acknowledge NEWLEADER. It comes into force with the epoch.
     pub next: Option<NextConfig>,
 }
 
@@ -93,7 +93,7 @@ pub struct NextConfig {
     pub quorum: Arc<dyn QuorumVerifier>,
     /// Text of the configuration, for NEWLEADER.
     pub text: Bytes,
-    /// Whether the leader is also a voter in it, with an unchanged address.
+    /// Whether the leader is also a voter in this configuration, with an unchanged address.
     pub leader_stays: bool,
 }
 

@@ -108,7 +108,7 @@ impl Leader {
     }
 
     /// Commits the proposals that waited for the other server if that server has disconnected and
-    /// the oracle grants it.
+    /// the oracle permits this.
     fn commit_alone(&mut self, out: &mut Vec<Action>) {
         if let Some(upto) = self.proposals.acked(self.sid)
             && self.oracle_grants

@@ -23,7 +23,8 @@ impl Leader {
         now_ms: i64,
         out: &mut Vec<Action>,
     ) {
-        // The synchronisation may cut records that it acknowledged over an earlier connection.
+        // The synchronisation may cut records that the learner acknowledged over an earlier
+        // connection.
         if let Some(sid) = self.links.get(&link).and_then(|link| link.sid) {
             self.proposals.forget(sid);
         }
@@ -82,8 +83,8 @@ impl Leader {
             if record.zxid <= reached {
                 continue;
             }
-            // After `min`, the files may contain uncommitted records. If `min` was not among the
-            // records, there is a gap before it.
+            // After `min`, the files may contain uncommitted records. If the records skip `min`,
+            // the files have a gap.
             if record.zxid > min || !follows(reached, record.zxid) {
                 return self.handle_log_unusable(link, now_ms, out);
             }
@@ -118,7 +119,7 @@ impl Leader {
     }
 
     /// Handles log files that do not reach back far enough, cannot be read, or contain too many
-    /// records.
+    /// records. Sends a snapshot instead, or drops a learner that has already received records.
     pub fn handle_log_unusable(&mut self, link: LinkId, now_ms: i64, out: &mut Vec<Action>) {
         match self.state(link) {
             Some(LinkState::ReadingLog {
@@ -130,7 +131,7 @@ impl Leader {
                 }
             }
             Some(LinkState::ReadingLog { .. }) => {
-                // The learner has only some of the records. Its next attempt must not use the
+                // The learner has only some of the records. Later synchronisations must not use the
                 // files.
                 self.is_log_unusable = true;
                 self.close(link, LinkFault::LogUnusable, out);
@@ -167,8 +168,8 @@ impl Leader {
     }
 
     /// Sends the rest of the sync plan: all committed records after `after` unless a snapshot is
-    /// sent, all proposals if the learner is a follower, and NEWLEADER. From here on, the learner
-    /// receives everything, so it misses no transaction.
+    /// sent, all proposals if the learner is a follower, and NEWLEADER. From now on, the learner
+    /// receives every transaction, so it misses none.
     // Model: SyncFollower.
     fn finish_sync(
         &mut self,
@@ -197,8 +198,9 @@ impl Leader {
             config: self.epoch_config.as_ref().map(|config| config.text.clone()),
         };
         let mut new_leader = Some(Action::Send { to, packet });
-        // A learner treats the configuration in NEWLEADER as committed and as the last one seen. It
-        // must therefore be the one in force, and a proposed one must follow NEWLEADER.
+        // A learner treats the configuration in NEWLEADER as committed and as the last one seen.
+        // NEWLEADER must therefore contain the one in force, and a proposed one must follow
+        // NEWLEADER.
         if self.reconfig.is_some() {
             out.extend(new_leader.take());
         }
@@ -263,8 +265,8 @@ impl Leader {
         let Phase::Synchronising { acked } = &self.phase else {
             return;
         };
-        // The leader's own disk counts like any other, but it cannot lead before its epoch is on
-        // that disk.
+        // The leader's own disk counts like any other, but the leader cannot lead before its epoch
+        // is on that disk.
         let is_quorum = self.is_quorum(&|sid| acked.contains(&sid));
         if !acked.contains(&self.sid) || !is_quorum {
             return;
@@ -311,7 +313,8 @@ impl Leader {
         self.links.get(&link).map(|link| link.state)
     }
 
-    /// Reserves a slot. Participants are never refused, but they occupy a slot (ZOOKEEPER-1928).
+    /// Reserves a slot. Returns `false` if the learner is refused. Followers are never refused, but
+    /// they occupy a slot (ZOOKEEPER-1928).
     fn take_slot(&mut self, link: LinkId, slot: Slot, out: &mut Vec<Action>) -> bool {
         let taken = self.links.values().filter(|link| link.slot == Some(slot));
         let max = match slot {

@@ -31,9 +31,9 @@ pub enum Action {
     },
     /// Cut the log after this zxid, and load the tree from the rest, without any later snapshot.
     /// Then call `handle_truncated` with the end of the rest. Records up to this zxid must never be
-    /// lost. If no snapshot and log reach back so far, leave the disk unchanged. If they do but
-    /// lack this zxid, the rest ends earlier. (An Apache leader may request the start of an epoch,
-    /// which no log contains.)
+    /// lost. If the snapshots and logs do not reach back so far, leave the disk unchanged. If they
+    /// do but lack this zxid, the rest ends earlier. (An Apache leader may request the start of an
+    /// epoch, which no log contains.)
     Truncate {
         /// Last transaction to keep.
         zxid: Zxid,
@@ -42,8 +42,9 @@ pub enum Action {
     /// recovery must not replay the old log over it, because after the snapshot's zxid, that log
     /// may contain records that were never committed. Learners must not be synchronised from that
     /// log either ([`log_whole_from`](crate::leader::LeaderStart::log_whole_from)). Older snapshots
-    /// must be removed with the log. If the new snapshot became corrupt later, an older one and the
-    /// newer log would look like a complete log where that log begins with a later epoch.
+    /// must be removed with the log. If the new snapshot became corrupt later, recovery could
+    /// combine an older snapshot with the newer log, without noticing the gap if that log begins
+    /// with a later epoch.
     WriteSnapshot,
     /// Append a record to the log. Once the record is on disk, call `handle_synced`.
     Append(Record),
@@ -84,7 +85,7 @@ pub enum Action {
         /// Whether the session is live and now belongs to this server.
         is_valid: bool,
     },
-    /// Answer with the digest of the tree in a [`LearnerPacket::Digest`], if this is the tree's
+    /// Answer with the digest of the tree in a [`LearnerPacket::Digest`], if `zxid` is the tree's
     /// last transaction and a digest exists.
     ReportDigest {
         /// Transaction at which the digest is requested.
@@ -148,10 +149,10 @@ pub enum Fault {
         /// Duration of the silence.
         silent_ms: i64,
     },
-    /// Text form of the packet.
+    /// The packet is not valid in the current state.
     #[error("unexpected {packet}")]
     Unexpected {
-        /// The packet as text.
+        /// Text form of the packet.
         packet: String,
     },
     /// The leader's epoch is older than a promised one. Pause before the next attempt, because the
@@ -178,8 +179,8 @@ pub enum Fault {
         /// Actual end of the log.
         end: Zxid,
     },
-    /// A follower that serves this observer has fewer transactions than the observer and requested
-    /// a cut of committed ones. Pause before the next attempt.
+    /// The follower that serves this observer has fewer transactions than the observer and
+    /// requested a cut of committed transactions. Pause before the next attempt.
     #[error("the leader's last zxid {wanted} is lower than {last}, the last zxid of this observer")]
     LeaderBehind {
         /// Requested end of the log.
@@ -212,8 +213,9 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Returns the code with which Apache ZooKeeper's process exits. After all other faults, Java
-    /// only leaves the role. A server that does not exit must load its tree from disk again.
+    /// Returns the code with which Apache ZooKeeper's process exits after this fault; `None` if
+    /// Java only leaves the role. After a fault with a code, a server that does not exit must load
+    /// its tree from disk again.
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Self::UnmatchedCommit { next: Some(_), .. } => Some(12),

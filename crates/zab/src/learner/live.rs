@@ -10,8 +10,8 @@ use super::{Action, Fault, LearnerKind};
 use crate::record::follows;
 use crate::{CommittedLog, Record};
 
-/// Proposals that are not acknowledged or not committed yet. The two are independent, because a
-/// quorum of other servers may commit a proposal that is not on this disk yet.
+/// Proposals that are not acknowledged or not committed yet. The two conditions are independent,
+/// because a quorum of other servers may commit a proposal that is not on this disk yet.
 #[derive(Debug)]
 pub(super) struct Live {
     kind: LearnerKind,
@@ -110,9 +110,9 @@ impl Live {
         Ok(())
     }
 
-    /// Returns whether `next` is a new transaction, and remembers it. It may repeat the last one if
-    /// the leader put it into the sync plan and then sent it to all learners. A repeated
-    /// transaction is acknowledged only once.
+    /// Returns whether `next` is a new transaction, and remembers it. It may repeat the last
+    /// transaction, because the leader may put a transaction into the sync plan and then also send
+    /// it to all learners. A repeated transaction is acknowledged only once.
     fn is_next(&mut self, next: Zxid) -> Result<bool, Fault> {
         match self.last_received {
             Some(last) if last == next => Ok(false),
@@ -177,8 +177,8 @@ impl Live {
         }
     }
 
-    /// Sends one packet for each record, because an Apache leader counts acknowledgements per
-    /// proposal.
+    /// Acknowledges the records up to `upto`, each in its own packet, because an Apache leader
+    /// counts acknowledgements per proposal.
     pub(super) fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
         let synced = self.unacknowledged.partition_point(|zxid| *zxid <= upto);
         let synced = self.unacknowledged.drain(..synced);

@@ -16,10 +16,10 @@
 //!                        *ACK epoch:0                *ACK epoch:0, then *ACK zxid as synced
 //! ```
 //!
-//! A `*` marks packets to the leader. Each of them waits for the disk. A promise (ACKEPOCH) waits
-//! for the accepted epoch. The acknowledgement of NEWLEADER waits for the whole committed log and
-//! then for the current epoch. The acknowledgement of a proposal waits for its record. Only the
-//! host's reports of durable data trigger these packets. The order bugs of ZOOKEEPER-2846, 3023,
+//! A `*` marks packets to the leader. Acknowledgements wait for the disk. A promise (ACKEPOCH)
+//! waits for the accepted epoch. The acknowledgement of NEWLEADER waits for the whole committed log
+//! and then for the current epoch. The acknowledgement of a proposal waits for its record. Only the
+//! host's reports of durable data trigger acknowledgements. The order bugs of ZOOKEEPER-2846, 3023,
 //! 3911, 4394, 4643, 4646, 4685 and 4785 are therefore impossible. Uncommitted proposals that
 //! precede NEWLEADER are kept and acknowledged one by one after it, never before.
 //!
@@ -87,7 +87,7 @@ pub struct LearnerStart {
     /// Whether no snapshot was ever written or loaded, and `snapshot.trust.empty` permits this. The
     /// learner then writes a snapshot even after a DIFF (ZOOKEEPER-3056).
     pub lacks_snapshot: bool,
-    /// Whether its tree differs from the tree of a quorum that includes the leader. The learner
+    /// Whether the server's tree differs from the tree of a quorum with the leader. The learner
     /// then accepts only a snapshot.
     pub needs_snapshot: bool,
     /// Newest committed transactions.
@@ -138,7 +138,7 @@ pub struct Learner {
     lacks_snapshot: bool,
     needs_snapshot: bool,
     committed: CommittedLog,
-    /// Epoch of the leader; `None` before LEADERINFO.
+    /// Epoch of the leader; 0 before LEADERINFO.
     epoch: Epoch,
     /// Whether the leader compares digests with its learners.
     leader_compares: bool,
@@ -264,7 +264,7 @@ impl Learner {
         self.last_received_ms = now_ms;
         if let Phase::Restoring(Restore::Snapshot(zxid)) = self.phase {
             self.committed.clear();
-            // The snapshot may have run ahead, so the next record need not follow its zxid.
+            // The snapshot may contain later transactions, so a gap after its zxid is possible.
             self.start_syncing("SNAP", true, zxid, None);
         }
     }
@@ -429,7 +429,7 @@ impl Learner {
             self.phase = Phase::Promising;
             out.push(Action::SaveAcceptedEpoch(proposed));
         } else {
-            // The promise is old, so this zxid only determines how the learner is synchronised.
+            // The promise is old, so the zxid in ACKEPOCH determines only the synchronisation.
             if self.truncation_failed_in == Some(self.epoch) {
                 self.last_logged = Zxid::ZERO;
             }

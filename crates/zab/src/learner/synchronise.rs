@@ -53,10 +53,10 @@ pub(super) struct Synchronise {
     /// acknowledged.
     live: Option<Live>,
     last_received: Option<Zxid>,
-    /// The configuration in NEWLEADER, to be installed at UPTODATE if it is not later than
+    /// The configuration in NEWLEADER, to be installed at UPTODATE if its version is not above
     /// `committed`.
     config: Option<Bytes>,
-    /// Zxid up to which the leader has committed, including its epoch.
+    /// Zxid up to which the leader has committed, at least the start of the leader's epoch.
     committed: Zxid,
     is_up_to_date: bool,
 }
@@ -199,8 +199,7 @@ impl Synchronise {
             let next = next.map(|record| record.zxid);
             return Err(Fault::UnmatchedCommit { zxid, next });
         };
-        // Transactions committed while the log was read are later than the leader's zxid at the
-        // start of the synchronisation.
+        // The leader may have committed this transaction after the start of the synchronisation.
         self.committed = self.committed.max(zxid);
         if self.needs_snapshot && self.stage == Stage::Receiving {
             self.received.pop_front();

@@ -1,9 +1,9 @@
 //! The choice between DIFF, TRUNC and SNAP for a learner.
 //!
 //! The learner has sent the last zxid of its log, the *peer's* zxid. If the leader has that zxid,
-//! the learner only needs the transactions after it (DIFF). If the leader lacks it, but knows the
-//! end of its epoch, the learner has logged uncommitted records and must cut them (TRUNC).
-//! Otherwise only the whole state helps (SNAP).
+//! the learner only needs the transactions after it (DIFF). If the leader lacks that zxid but knows
+//! the last common transaction, the learner has logged uncommitted records and must cut them
+//! (TRUNC). Otherwise, the learner needs the whole state (SNAP).
 //!
 //! ```text
 //!                  oldest file        min      committed log      max     last
@@ -24,18 +24,18 @@ use crate::{CommittedLog, Record};
 /// Packet that begins a synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncOpening {
-    /// Continue from the learner's log. The zxid is informative.
+    /// Continue from the learner's log. The zxid is only informative.
     Diff(Zxid),
     /// First cut the learner's log after this zxid.
     Trunc(Zxid),
-    /// Replace the learner's state by a snapshot with this zxid.
+    /// Replace the learner's state by a snapshot.
     Snap,
 }
 
 /// Decision how a synchronisation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncPlan {
-    /// Send this packet, then everything committed after a zxid.
+    /// Send this packet, then all transactions committed after a zxid.
     Send {
         /// Packet to send.
         opening: SyncOpening,
@@ -64,7 +64,7 @@ pub struct LeaderLog<'a> {
 }
 
 impl LeaderLog<'_> {
-    /// Returns the oldest transaction in memory, or the end of the log if there is none.
+    /// Returns the zxid of the oldest transaction in memory, or `last` if there is none in memory.
     pub fn min(&self) -> Zxid {
         self.log.min().unwrap_or(self.last)
     }
@@ -74,7 +74,8 @@ impl LeaderLog<'_> {
     }
 }
 
-/// Decides from the transactions in memory.
+/// Decides how to synchronise a learner whose log ends at `peer`, from the transactions in memory.
+/// Returns [`SyncPlan::ReadLog`] only if `use_disk` is set.
 pub fn decide(
     peer: Zxid,
     history: LeaderLog<'_>,
@@ -117,8 +118,9 @@ pub fn decide(
 }
 
 /// Decides from the records in the log files around the peer's zxid. The first record must be the
-/// last one up to the peer's zxid. Returns `None` if the files do not reach back so far or contain
-/// another history, so only a snapshot helps.
+/// last one up to the peer's zxid. Returns the opening packet and the zxid after which transactions
+/// follow; `None` if the files do not reach back so far or contain another history, so that the
+/// learner needs a snapshot.
 pub fn decide_by_disk(
     peer: Zxid,
     records: &[Record],
@@ -138,8 +140,8 @@ pub fn decide_by_disk(
     }
 }
 
-/// Begins within a sequence of transactions. `before` is the last one up to the peer's zxid, and
-/// `next` is the one after it.
+/// Decides for a peer's zxid within a sequence of transactions. `before` is the last transaction up
+/// to the peer's zxid, and `next` is the first transaction after that zxid.
 fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> SyncPlan {
     if before == Some(peer) || is_epoch_start(peer) {
         return SyncPlan::Send {
@@ -157,8 +159,8 @@ fn open(peer: Zxid, before: Option<Zxid>, next: Option<Zxid>, max: Zxid) -> Sync
     }
 }
 
-/// Returns whether the counter is 0, which belongs to no transaction. A server that received a
-/// snapshot before the first transaction reports this as its last zxid.
+/// Returns whether the counter is 0, which does not belong to a transaction. A server that received
+/// a snapshot before the first transaction of an epoch reports such a zxid as its last one.
 fn is_epoch_start(zxid: Zxid) -> bool {
     zxid.counter() == 0
 }

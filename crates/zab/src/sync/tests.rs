@@ -47,7 +47,7 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("", "1:4", "1:7", "TRUNC(1:4) after 1:4"),
     ("", "0:0", "1:7", "TRUNC(0:0) after 0:0"),
     // No TRUNC to the start of an epoch, because no log contains it. The learner would refuse the
-    // TRUNC, again in every later epoch (found by the simulator).
+    // TRUNC in every later epoch, too (found by the simulator).
     ("", "2:0", "2:d", "SNAP"),
     // No TRUNC from the start of an epoch, because there is nothing to cut.
     ("1:1 1:2", "3:0", "2:0", "SNAP"),

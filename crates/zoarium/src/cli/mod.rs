@@ -102,7 +102,8 @@ enum Command {
 )]
 struct ShellArgs {
     /// Arguments of zkCli.sh; the command `help` lists the commands
-    // Passed on unchanged, because its options have one hyphen, and unknown ones are ignored.
+    // Passed on unchanged, because the options of zkCli.sh have one hyphen, and unknown options are
+    // ignored.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -204,8 +205,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("write", "set"),
 ];
 
-/// Adds a command that the user may have meant to the error about an unknown command. The parser
-/// only suggests names with similar letters, and not after `help`.
+/// Adds a suggestion to the error about an unknown command: the command that the user may have
+/// meant. The parser only suggests names with similar letters, and not after `help`.
 fn suggest(mut error: clap::Error, args: &[OsString]) -> clap::Error {
     let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {

@@ -41,8 +41,8 @@ pub(crate) struct LogArgs {
     limits: LimitArgs,
 }
 
-/// Runs the command. The exit code is 0 if the logs are good and a requested copy is written. It is
-/// 1 if a log is corrupt or the command fails.
+/// Runs the command. The exit code is 1 if `--verify` finds a fault, or if a printed log ends with
+/// an incomplete record or an impossible length. After an error, it is the code of the error.
 pub(crate) fn run(args: &LogArgs) -> ExitCode {
     let done = if args.chop.is_some() || args.repair {
         copy(args)
@@ -147,7 +147,8 @@ fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io
     Ok(())
 }
 
-/// Cuts or repairs a single file.
+/// Writes a cut or repaired copy of a single log. With `--replace`, also replaces the log with the
+/// copy.
 fn copy(args: &LogArgs) -> Result<ExitCode, ToolError> {
     let [path] = args.paths.as_slice() else {
         return Err(ToolError::Usage(

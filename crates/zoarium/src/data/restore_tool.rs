@@ -1,4 +1,5 @@
-//! `zoarium restore`: creates a data directory with a past state, from the files of another one.
+//! `zoarium restore`: creates a data directory with a past state, from a backup or from the files
+//! of a server.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,7 +43,7 @@ pub(crate) struct RestoreArgs {
     limits: LimitArgs,
 }
 
-/// Runs the command. The exit code is 1 if the moment cannot be restored.
+/// Runs the command. Returns the exit code of the error if the moment cannot be restored.
 pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     match restore(args) {
         Ok(made) => {

@@ -12,7 +12,7 @@ use super::error::ServerError;
 use super::handle::Server;
 use super::machine::{ThisMachine, log_notices};
 
-/// Addresses of ports other than the client port.
+/// Keys for the addresses of all ports other than the client port.
 const OTHER_ADDRESSES: &[&str] = &[
     "secureClientPortAddress",
     "admin.serverAddress",
@@ -93,7 +93,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Refuses settings that have no effect because their name is unknown.
+    /// Refuses settings whose names are unknown.
     pub(crate) fn strict(mut self) -> Self {
         self.is_strict = true;
         self
@@ -105,8 +105,8 @@ impl ServerBuilder {
     /// Dropping the future stops the server.
     ///
     /// # Errors
-    /// If the settings are refused, the data cannot be recovered, an address cannot be bound, or a
-    /// member fails while the call waits. After an error, no part of the server is running.
+    /// If the settings are refused, the data cannot be recovered, an address cannot be bound, or
+    /// the server fails while the call waits. After an error, no part of the server is running.
     pub async fn start(self) -> Result<Server, ServerError> {
         let server = self.begin().await?;
         server.wait_until_serving().await?;
@@ -116,7 +116,7 @@ impl ServerBuilder {
     /// Starts the server and waits until it listens.
     ///
     /// # Errors
-    /// If [`Self::start`] would fail.
+    /// If the settings are refused, the data cannot be recovered, or an address cannot be bound.
     pub(crate) async fn begin(self) -> Result<Server, ServerError> {
         let config = Arc::new(self.config()?);
         Server::host(config, self.faults).await
@@ -157,9 +157,9 @@ impl ServerBuilder {
         }
     }
 
-    /// Returns whether the port with this address uses the builder's address.
+    /// Returns whether this key must be set to the builder's address.
     fn needs(&self, key: &str) -> bool {
-        // The key is refused without the port.
+        // `secureClientPortAddress` is refused without `secureClientPort`.
         let has_port = key != "secureClientPortAddress"
             || self
                 .settings

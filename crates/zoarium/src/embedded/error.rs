@@ -40,8 +40,8 @@ pub enum ServerError {
     /// The system cannot start a thread.
     #[error("cannot start the threads of a server: {0}")]
     Threads(io::Error),
-    /// The server failed (its disk is full, or a sync failed) and has stopped. Its log lines
-    /// contain the reason.
+    /// The server failed (for example, its disk is full or a sync failed) and has stopped. Its log
+    /// lines contain the reason.
     #[error("the server failed and stopped (exit code {exit_code}); its log contains the reason")]
     Failed {
         /// Exit code with which a process of `zoarium server` would end. Source: ExitCode.

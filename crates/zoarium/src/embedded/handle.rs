@@ -34,7 +34,7 @@ struct Running {
     thread: Option<JoinHandle<()>>,
     stop: Option<oneshot::Sender<RequestedEnd>>,
     pauses: mpsc::UnboundedSender<Pause>,
-    /// Current pause of the server.
+    /// Current pause; `None` if the server is not paused.
     pause: Option<Pause>,
     state: watch::Receiver<State>,
 }
@@ -101,7 +101,8 @@ impl Server {
         *self.running.state.borrow() == State::Serving { leads: true }
     }
 
-    /// Waits until the server accepts reads and writes. A member does so while there is a leader.
+    /// Waits until the server accepts reads and writes. A member of an ensemble needs a leader for
+    /// this.
     ///
     /// # Errors
     /// If the server fails.
@@ -115,7 +116,7 @@ impl Server {
         }
     }
 
-    /// Returns the reason why it ended, or `None` while it runs.
+    /// Returns the reason why the server ended, or `None` while it runs.
     pub(crate) fn failure(&self) -> Option<ServerError> {
         match *self.running.state.borrow() {
             State::Ended(exit_code) => Some(ended(exit_code)),
@@ -144,7 +145,7 @@ impl Server {
         self.running.ended().await
     }
 
-    /// Requests that the server stop. Dropping the server waits for it.
+    /// Requests that the server stop. Dropping the server waits until it has stopped.
     pub(crate) fn request_stop(&mut self) {
         self.running.request_end(RequestedEnd::Stop);
     }

@@ -26,11 +26,11 @@ const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
 /// State of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// The server does not know a leader.
+    /// The server is starting, or does not know a leader.
     Waiting,
     /// The server accepts reads and writes.
     Serving {
-        /// Whether this server is the leader, to which others forward writes.
+        /// Whether the server decides on writes, as a leader or a standalone server.
         leads: bool,
     },
     /// The server has stopped, either on request or with this exit code after a failure. Only the
@@ -59,13 +59,13 @@ pub(super) struct Host {
     pub(super) started: oneshot::Receiver<Result<Started, ServerError>>,
 }
 
-/// Channel for requests to a running server.
+/// Receivers of requests to a running server.
 struct Requests {
     stop: oneshot::Receiver<RequestedEnd>,
     pauses: mpsc::UnboundedReceiver<Pause>,
 }
 
-/// The thread's ends of these channels.
+/// The thread's ends of the channels in [`Host`].
 struct ThreadChannels {
     requests: Requests,
     state: watch::Sender<State>,

@@ -1,4 +1,4 @@
-//! What a configuration reads from this machine, and the log lines that it causes.
+//! Files and host names that a configuration uses, and the log lines for its notices.
 
 use std::fs::File;
 use std::io::{self, Read};

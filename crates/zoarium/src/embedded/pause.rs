@@ -37,10 +37,10 @@ impl Pause {
             .wait_while(&mut gate.is_over.lock(), |is_over| !*is_over);
     }
 
-    /// Waits until this number of threads has entered.
+    /// Waits until this number of threads has entered the pause.
     pub(super) async fn entered(&self, threads: usize) {
         let mut entered = self.0.entered.subscribe();
-        // The sender lives as long as this value.
+        // This cannot fail, because the sender lives as long as this value.
         let _ = entered.wait_for(|entered| *entered >= threads).await;
     }
 

@@ -60,8 +60,9 @@ impl Stream {
     }
 }
 
-/// Queries all members and merges their changes, up to `limit` changes. Returns the last page of
-/// the first member, or `None` if the caller is not an administrator or if no member answers.
+/// Queries all members, merges their changes, and passes up to `limit` changes to `each`. Returns
+/// the last page of the first member, or `None` if the caller is not an administrator or if the
+/// first member does not answer.
 pub(super) async fn changes(
     origins: &mut Origins,
     parameters: &Parameters,

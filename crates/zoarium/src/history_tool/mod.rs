@@ -92,7 +92,8 @@ pub(crate) struct FilterArgs {
     pub(crate) diff: bool,
 }
 
-/// Parses a moment that the user typed. The result is a zxid or a time in UTC, which every server accepts.
+/// Parses a moment that the user typed. The result is a zxid or a time in UTC, which every server
+/// accepts.
 pub(crate) fn parse_moment(text: &str) -> Result<String, String> {
     Ok(match typed_moment(text)? {
         Moment::Zxid(zxid) => format!("{:#x}", zxid.0),

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::origins::Origins;
 
-/// Number of changes that wait for the next lookup and are then looked up together.
+/// Maximum number of items that wait for the next lookup.
 const CHANGES_MAX: usize = 5 * ORIGINS_MAX;
 
-/// Total size of these changes, bytes. One more change may exceed it.
+/// Total size of the waiting items above which no more items are added, bytes.
 const BYTES_MAX: usize = 16 << 20;
 
 /// Element of the output.
@@ -26,7 +26,7 @@ pub(crate) enum Item {
 /// Lookup in flight, which returns the members and the completed items.
 type InFlight = Pin<Box<dyn Future<Output = (Box<Origins>, Vec<Item>)>>>;
 
-/// Items of a feed on their way to the output, in the order of arrival.
+/// Items of a feed that are not written yet, in the order of arrival.
 ///
 /// One lookup is in flight at a time. All items that arrive meanwhile belong to the next lookup.
 /// The number of queries therefore depends on the speed of the members and not on the number of
@@ -90,8 +90,8 @@ impl OriginLookups {
             .push(Item::Progress(Bytes::copy_from_slice(line)));
     }
 
-    /// Returns the items of the next lookup that completes. The lookup of the items that wait
-    /// begins, unless one is in flight.
+    /// Returns the items of the next lookup that completes. If no lookup is in flight, first begins
+    /// a lookup for the items that wait.
     ///
     /// The future may be dropped while it waits. Another call continues the same lookup.
     pub(crate) async fn next(&mut self) -> Option<Batch> {

@@ -32,16 +32,16 @@ const FAILURE_LASTS: Duration = Duration::from_secs(30);
 /// Reason for a missing client if the caller may not see the client.
 pub(crate) const HIDDEN: &str = "only administrators see the client of a change";
 
-/// Members, and the clients that they know.
+/// Members that are queried for the clients of changes.
 #[derive(Debug)]
 pub(crate) struct Origins {
     /// Client for the servers that the user named.
     named: AdminClient,
-    /// All members; `None` before the first query.
+    /// All members; `None` before a query, and empty if the caller is not an administrator.
     members: Option<Vec<Member>>,
 }
 
-/// Client that requested a change, and its identities.
+/// Address of the client that requested a change, and its identities.
 type Origin = (String, Vec<String>);
 
 /// A member, and the way to query it.
@@ -139,7 +139,7 @@ impl Origins {
         failed.collect()
     }
 
-    /// Queries all members. Returns the clients, and the reason if a client is unknown.
+    /// Queries members without a recent failure. Returns clients, and the reason if one is unknown.
     async fn query(&mut self, zxids: &[Zxid]) -> (HashMap<Zxid, Origin>, String) {
         let mut known = HashMap::new();
         let mut lagging = Vec::new();
@@ -192,7 +192,7 @@ impl Origins {
         (known, reason)
     }
 
-    /// If none of the named servers has answered, the members are searched again later.
+    /// Forgets the members after a pause if none of the named servers has answered.
     fn forget_failed_search(&mut self) {
         let is_over = |member: &Member| {
             let failure = member.failure.as_ref();
@@ -244,7 +244,7 @@ impl Member {
         }
     }
 
-    /// Records that the member did not answer.
+    /// Records the reason why a query to the member failed.
     pub(crate) fn fail(&mut self, error: &AdminError) {
         let reason = match error {
             AdminError::Unreachable { reason, .. } => format!("did not answer: {reason}"),
@@ -277,7 +277,7 @@ impl Member {
         });
     }
 
-    /// Returns how long to wait until the member has recorded the last transaction.
+    /// Returns how long to wait for the member if it lags.
     fn lag_limit(&self) -> Duration {
         match self.unawaited_until {
             Some(until) if Instant::now() < until => Duration::ZERO,
@@ -352,8 +352,8 @@ fn is_missing(change: &Value) -> bool {
     is_of_session && change["client"].as_str().is_none_or(str::is_empty)
 }
 
-/// Queries one member within a short time limit. Waits at most for `lag_limit` if the member has
-/// not recorded the last transaction.
+/// Queries one member within a short time limit. Waits at most `lag_limit` until the member has
+/// recorded the last of `zxids`.
 async fn query_member(
     client: &AdminClient,
     zxids: &[Zxid],
@@ -450,7 +450,7 @@ mod tests {
 
     use super::*;
 
-    /// A port that accepts connections but does not answer.
+    /// Returns a member at a port that accepts connections but does not answer.
     fn silent_member(id: i64) -> (std::net::TcpListener, Member) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = AdminClient::new([listener.local_addr().unwrap().to_string()]);

@@ -129,8 +129,8 @@ impl Source {
         }
     }
 
-    /// Completes the clients of the changes on a page. Each result contains the members that could
-    /// not be queried.
+    /// Adds the missing clients to the changes on a page. Also adds to each result the members that
+    /// could not be queried.
     fn complete_clients(&mut self, question: Question, page: &mut Value) {
         let Some(results) = page["results"].as_array_mut() else {
             return;
@@ -162,7 +162,7 @@ impl Source {
         page["members_missing"] = missing;
     }
 
-    /// Queries page by page, up to `limit` results. Returns the last page.
+    /// Queries page by page, and passes up to `limit` results to `each`. Returns the last page.
     pub(crate) fn pages(
         &mut self,
         question: Question,

@@ -68,7 +68,7 @@ pub(crate) fn data_bytes(data: &Value) -> Option<Vec<u8>> {
     BASE64.decode(data["base64"].as_str()?).ok()
 }
 
-/// Returns a short form of data.
+/// Formats data as quoted text, as base64, or as its size if the data itself is not stored.
 pub(crate) fn data_text(data: &Value) -> String {
     if data.is_null() {
         return "null".to_owned();
@@ -90,7 +90,8 @@ fn acl_text(acl: &Value) -> String {
     entries.collect::<Vec<_>>().join(",")
 }
 
-/// Writes which parts are unknown, so that an incomplete answer is not mistaken for a complete one.
+/// Writes the number of hidden changes, the gaps and the range of the history, so that an
+/// incomplete answer is not mistaken for a complete one.
 pub(crate) fn write_extent(page: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
     let extent = &page["extent"];
     if let Some(hidden @ 1..) = page["hidden"].as_u64() {

@@ -31,7 +31,7 @@ const AUTH_VARIABLE: &str = "ZOARIUM_AUTH";
 /// built-in settings, of the package, and of a container.
 const DATA_DIRS: [&str; 3] = ["zoarium-data", "/var/lib/zookeeper", "/data"];
 
-/// Time limit for querying the client port.
+/// Time limit for an admin server's answer about its client port.
 const QUESTION_LIMIT: Duration = Duration::from_secs(5);
 
 /// Servers, and the identity of the caller.
@@ -188,7 +188,7 @@ fn server_of_environment() -> Option<String> {
 }
 
 /// Returns the credential of a server on this machine, from the directories that servers use by
-/// default. Commands never send it to another machine.
+/// default. Returns `None` if one of `servers` may be on another machine.
 fn found_token(servers: &[String]) -> Option<String> {
     let is_local = |server: &String| {
         let host = host_of(server);
@@ -220,8 +220,8 @@ async fn kinds_of(servers: &[String], connector: &Connector) -> Vec<Option<PortK
     kinds.into_iter().map(|(_, kind)| kind).collect()
 }
 
-/// Returns the admin ports of servers whose port kinds are known. A server that does not answer
-/// keeps the address that the user entered, provided that other addresses are admin ports.
+/// Returns the admin ports of servers. A server that does not answer keeps the address that the
+/// user entered, unless another address is a client port.
 fn admin_ports(servers: &[String], kinds: &[Option<PortKind>]) -> Vec<String> {
     let has_client = kinds.contains(&Some(PortKind::Client));
     let mut ports = Vec::new();

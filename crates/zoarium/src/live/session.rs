@@ -1,4 +1,4 @@
-//! Sessions of commands: the servers, and the words of the shell command.
+//! Sessions that run one command each, and the words of shell commands.
 
 use std::process::ExitCode;
 
@@ -60,7 +60,7 @@ fn settings() -> ClientSettings {
     client_flags::of_cli()
 }
 
-/// Returns the words of a shell command.
+/// Returns the first word of a shell command, to which options are added.
 pub(super) fn words(name: &str) -> Vec<String> {
     vec![name.to_owned()]
 }

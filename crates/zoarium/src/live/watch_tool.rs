@@ -136,7 +136,7 @@ fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
     Ok(options)
 }
 
-/// Changes on their way to the output.
+/// Reader of the change history, which writes the changes to the output.
 struct Follower<'a, W> {
     args: &'a WatchArgs,
     /// Filter of `--by` if this command applies the filter itself. A server only finds changes by
@@ -240,7 +240,7 @@ impl<W: Write> Follower<'_, W> {
     }
 }
 
-/// Converts an error into the terms of the command line.
+/// Converts an error of the feed. Adds the option with which the user can continue.
 fn explained(error: ChangesError) -> ToolError {
     match error {
         ChangesError::NotKept { resume_after, .. } => {

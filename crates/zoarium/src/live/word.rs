@@ -43,8 +43,8 @@ pub(crate) struct WordArgs {
     zoo_cfg: Option<PathBuf>,
 }
 
-/// Prints the answer as it arrives. A refusal is printed on stderr, and the exit code is the code
-/// for missing permissions.
+/// Prints the answer as it arrives. A refusal is printed on stderr, with the exit code for missing
+/// permissions.
 pub(crate) fn run(args: &WordArgs) -> ExitCode {
     let limit = Duration::from_secs(args.timeout);
     let mut out = Answer::default();
@@ -177,7 +177,7 @@ pub(crate) fn ask(
     Ok(printed)
 }
 
-/// Does the work of [`ask`] over TLS.
+/// Sends the word over TLS. Otherwise like [`ask`].
 fn ask_by_tls(args: &WordArgs, limit: Duration, out: &mut impl Write) -> io::Result<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -230,7 +230,8 @@ async fn connect_by_tls(
     Err(failed.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
 }
 
-/// Returns the stores named by the flags or by zoo.cfg. A server that accepts certificates from its
+/// Returns the stores named by the flags or by zoo.cfg, in the order in which to try them. A client
+/// can use the key store of the server, because a server that accepts certificates from its
 /// authority also accepts its own certificate. With a zoo.cfg, host names are not checked, because
 /// the server is on this machine.
 ///
@@ -262,7 +263,7 @@ fn stores(args: &WordArgs) -> io::Result<Vec<ClientStores>> {
     Ok(vec![stores])
 }
 
-/// Connects to the first address of the name that answers.
+/// Connects to the first of the server's addresses that accepts the connection.
 fn connect(server: &str, limit: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in server.to_socket_addrs()? {

@@ -158,7 +158,7 @@ pub(crate) struct AclArgs {
     session: SessionArgs,
 }
 
-/// Returns data from the command line.
+/// Returns the data that an argument names. `-` means standard input.
 fn data(text: &str) -> Data {
     match text {
         "-" => Data::Stdin,

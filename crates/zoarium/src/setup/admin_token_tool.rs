@@ -77,7 +77,7 @@ pub(crate) fn text(config: &Config, anew: bool) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns the address of the console for a browser on this machine.
+/// Returns the console's address for a local browser, or `None` if the console is disabled.
 pub(crate) fn console_address(config: &Config) -> Option<String> {
     let admin = &config.admin;
     if !admin.is_enabled || !admin.console_enabled {
@@ -100,7 +100,8 @@ pub(crate) fn console_address(config: &Config) -> Option<String> {
 }
 
 /// Writes the credential at the first start, and returns user and password. Returns `None` if a
-/// credential already exists, or if another way to administer the server is configured.
+/// credential exists, cannot be written or would have no effect, or if another way to administer
+/// the server is configured.
 pub(crate) fn first_credential(config: &Config) -> Option<(&'static str, String)> {
     let has_other = config.auth.super_digest.is_some() || !config.auth.super_users.is_empty();
     let is_first = !admin_token::path(&config.data_dir).exists();

@@ -36,7 +36,7 @@ pub(crate) fn exit_code(verdict: Verdict, is_strict: bool) -> ExitCode {
     }
 }
 
-/// Writes a paragraph for each finding, then the verdict.
+/// Writes a paragraph for each finding, a line for each security point, and the verdict.
 pub(crate) fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for finding in &report.findings {
         let mut text = format!("{:8} {}: ", finding.severity, finding.id);

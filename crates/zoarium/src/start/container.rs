@@ -214,7 +214,8 @@ fn number(name: &str, text: &str) -> Result<u64, ToolError> {
     text.parse::<u32>().map(u64::from).map_err(odd)
 }
 
-/// Writes the id once. If the id changed, the same data would belong to another member.
+/// Writes the id to myid unless the file exists. With another id, the same data would belong to
+/// another member.
 fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
     let path = data.join("myid");
     match fs::read_to_string(&path) {

@@ -31,7 +31,7 @@ pub(crate) struct LogOutput {
     pending: Arc<Mailbox<Pending>>,
 }
 
-/// Lines that the thread has not removed yet.
+/// Lines that the writing thread has not removed yet.
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
@@ -124,7 +124,8 @@ static OUTPUT: OnceLock<LogOutput> = OnceLock::new();
 pub(crate) fn begin() -> io::Result<LogOutput> {
     let output = LogOutput::to_stderr()?;
     if cfg!(panic = "abort") {
-        // The process ends immediately, and the lines before the panic explain the panic.
+        // The process ends at a panic, so the hook first writes the earlier lines, which explain
+        // the panic.
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             blocking::permit(flush);

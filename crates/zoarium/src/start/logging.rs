@@ -50,8 +50,8 @@ pub(crate) struct Logging {
     levels: String,
 }
 
-/// Starts the log. The levels come from the file, from `ZOARIUM_LOG` or from `RUST_LOG`, in
-/// tracing's syntax. If none is set, `default` applies.
+/// Starts the log. The levels come from the file or, without a file, from `ZOARIUM_LOG` or
+/// `RUST_LOG`, in this order and in the syntax of tracing. If none is set, `default` applies.
 ///
 /// # Errors
 /// If the file or the format is invalid, or if standard error is closed.
@@ -81,7 +81,7 @@ pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
         .with_env_filter(filter)
         .with_writer(output.and(|| &RECENT_LOG))
         .with_ansi(io::stderr().is_terminal());
-    // This fails only if the process already has a log, which is not an error.
+    // `set_global_default` fails only if the process already has a log, which is not an error.
     match format {
         LogFormat::Text => {
             let subscriber = subscriber.with_filter_reloading();

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Reports the start. Returns a future that notifies the watchdog, if there is one. While this
-/// future makes progress, the tasks of clients also do.
+/// Reports the start. Returns a future that notifies the watchdog, or `None` without a watchdog.
+/// The future runs on the runtime of the server, so the watchdog detects a blocked runtime.
 pub(crate) fn ready() -> Option<impl Future<Output = ()> + Send + 'static> {
     notify_systemd(NotifyState::Ready);
     let limit = sd_notify::watchdog_enabled()?;
     Some(keep_alive(limit / 3))
 }
 
-/// Reports that the end is imminent.
+/// Reports that the server is stopping.
 pub(crate) fn stopping() {
     notify_systemd(NotifyState::Stopping);
 }

@@ -8,7 +8,7 @@ use server::Started;
 use crate::setup::admin_token_tool;
 use crate::tool::number;
 
-/// Returns the line that is meant for programs.
+/// Returns one line for programs: ports, data directory, and the recovered data.
 pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
     let Started {
         client_address,
@@ -45,7 +45,7 @@ pub(crate) fn ready_line(started: &Started, config: &Config) -> String {
 }
 
 /// Returns five lines for a person at a terminal: version, clients, console, data, and how to stop
-/// the server.
+/// the server. Writes the credential of administrators at the first start.
 pub(crate) fn welcome(started: &Started, config: &Config) -> String {
     let version = metrics::version::PRODUCT;
     let plain = started.client_address.map(local);

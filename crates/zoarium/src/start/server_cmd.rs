@@ -80,7 +80,7 @@ fn restart_with_environment(config: &Config) -> io::Result<()> {
     Err(command.args(args).envs(wanted).exec())
 }
 
-/// Reports a configuration error. Scripts search stderr for this sentence.
+/// Reports a configuration error. Scripts search stderr for the sentence of the error.
 fn refuse(error: &ConfigError) -> ExitCode {
     tracing::error!("invalid configuration: {error}");
     log_output::flush();

@@ -14,7 +14,7 @@ use super::server::{directory, of_tests};
 use crate::{Server, ServerBuilder, ServerError};
 
 /// Number of attempts to start. Ports are chosen before they are used, so another process may use
-/// one in between.
+/// one of them first.
 const TRIES: usize = 3;
 
 /// Settings of an ensemble for a test.

@@ -123,7 +123,7 @@ impl TestEnsemble {
     /// member is first stopped.
     ///
     /// # Errors
-    /// If the member does not exist, or if [`ServerBuilder::start`] fails.
+    /// If the member does not exist or has failed, or if [`ServerBuilder::start`] fails.
     pub async fn restart(&mut self, id: u32) -> Result<(), ServerError> {
         let member = self.member_mut(id)?;
         if let Some(server) = member.server.take() {
@@ -248,8 +248,8 @@ impl TestEnsemble {
         reach::able(self.participants, &running, &self.apart)
     }
 
-    /// Cuts and heals the connections between the members. The side that opened a connection cuts
-    /// it.
+    /// Cuts the connections between the two sides of the partition, and heals all others. The side
+    /// that opened a connection cuts it.
     fn cut(&self) {
         for (id, member) in &self.members {
             for (other, its) in self.members.iter().filter(|(other, _)| *other != id) {

@@ -9,10 +9,11 @@ use tokio::time::sleep;
 
 use crate::ServerError;
 
-/// Maximum time during which the client of the session may resume it again and again.
+/// Maximum time for all attempts. The client of the session may resume the session after each
+/// attempt.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Pause between two attempts. A member that does not serve does not answer.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Resumes the session in place of its client, then closes it. The client loses the connection and
@@ -46,7 +47,7 @@ pub(super) async fn expire(connect_string: &str, id: SessionId) -> Result<(), Se
     }
 }
 
-/// Returns whether the client of the session may have resumed it before it was closed.
+/// Returns whether the attempt may have failed because the client resumed the session first.
 fn has_session_moved_back(error: &Error) -> bool {
     let is_unanswered = matches!(error, Error::Handshake { .. });
     is_unanswered || error.is_connection_loss() || error.code() == Some(ErrorCode::SessionMoved)

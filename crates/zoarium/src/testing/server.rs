@@ -92,7 +92,7 @@ impl TestServer {
     /// server is first stopped.
     ///
     /// # Errors
-    /// If [`ServerBuilder::start`] fails.
+    /// If the running server has failed, or if [`ServerBuilder::start`] fails.
     pub async fn restart(&mut self) -> Result<(), ServerError> {
         if let Some(server) = self.server.take() {
             server.stop().await?;

@@ -1,4 +1,5 @@
-//! Common parts of the tools: limits, errors and exit codes. docs/COMMANDS.md contains the table of exit codes.
+//! Common parts of the tools: limits, errors and exit codes. docs/COMMANDS.md contains the table of
+//! exit codes.
 
 pub(crate) mod output;
 

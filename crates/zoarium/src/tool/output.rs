@@ -53,8 +53,8 @@ impl Output {
     }
 }
 
-/// Writes through one large buffer. Returns the result of `write`. An error of the last flush is
-/// treated like any earlier error.
+/// Writes to standard output through one large buffer. Returns the result of `write`. An error of
+/// the last flush is treated like any earlier error.
 ///
 /// # Errors
 /// If `write` fails, or if the output cannot be written.

@@ -15,20 +15,20 @@ use crate::limits::CHILDREN_PAGE;
 /// A page of the children of a znode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChildrenPage<'a> {
-    /// Begin of the page.
+    /// Position at which the page starts.
     pub(crate) start: Start<'a>,
-    /// Text that each name contains. ASCII letters match in both cases.
+    /// Text that each name must contain. The case of ASCII letters is ignored.
     pub(crate) like: &'a str,
 }
 
-/// Begin of a page.
+/// Position at which a page starts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Start<'a> {
     /// Number of matching children before the page.
     Skip(usize),
-    /// Name before the first child of the page.
+    /// The page starts with the first matching child after this name.
     After(&'a str),
-    /// Name in the page. Pages begin at multiples of their length.
+    /// The page contains this name. Such pages start at multiples of [`CHILDREN_PAGE`].
     PageOf(&'a str),
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn children(
     })))
 }
 
-/// Returns a child. `None` if it was deleted in the meantime.
+/// Returns a child as JSON, or `None` if it was deleted after the list was read.
 async fn child(session: &ZnodeSession, path: &str, name: &str) -> Result<Option<Value>, Fault> {
     let child = if path == "/" {
         format!("/{name}")
@@ -89,7 +89,7 @@ async fn child(session: &ZnodeSession, path: &str, name: &str) -> Result<Option<
     let stat = match read {
         Ok(StatResponse { stat }) => Some(stat),
         Err(Fault::Refused(code)) if code.0 == ErrorCode::NoNode.code() => return Ok(None),
-        // The visitor may see only its name.
+        // The visitor may see only the name of this child.
         Err(Fault::Refused(_)) => None,
         Err(fault) => return Err(fault),
     };

@@ -41,7 +41,7 @@ fn unwatched(path: &str) -> PathWatchRequest {
     }
 }
 
-/// Converts a refusal for a missing permission to `None`.
+/// Returns `None` if the request was refused because a permission is missing.
 fn allowed<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -97,7 +97,7 @@ pub(crate) fn path_and_stat(path: &str, stat: &Stat, ids: SessionIds) -> Answer 
     found(&json!({ "path": path, "stat": stat_json(stat, ids) }))
 }
 
-/// Returns the raw bytes of the data from `offset` on.
+/// Returns a piece of the data that starts at `offset`, as raw bytes.
 pub(crate) async fn data(
     session: &ZnodeSession,
     path: &str,
@@ -120,8 +120,8 @@ pub(crate) fn hex(number: i64) -> String {
     format!("0x{number:x}")
 }
 
-/// Formats a Stat. Zxids and sessions are strings, because integers in JavaScript have only 53
-/// bits.
+/// Converts a Stat to JSON. Zxids and sessions are strings, because integers in JavaScript have
+/// only 53 bits.
 pub(crate) fn stat_json(stat: &Stat, ids: SessionIds) -> Value {
     json!({
         "czxid": hex(stat.czxid),

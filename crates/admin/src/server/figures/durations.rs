@@ -8,7 +8,7 @@ const BOUNDS: [u64; 40] = [
     200, 250, 320, 400, 500, 640, 800, 1_000, 1_500, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
 ];
 
-/// Durations since the start of this server.
+/// Durations since the start of this server, or since an earlier sample.
 #[derive(Debug, Clone)]
 pub(super) struct Durations {
     pub(super) count: u64,
@@ -53,7 +53,8 @@ impl Durations {
         self.sum_ms as f64 / self.count as f64
     }
 
-    /// Returns the smallest bound that at least this fraction of the durations does not exceed.
+    /// Returns the smallest bound that at least this fraction of the durations does not exceed, in
+    /// ms. Returns NaN without a duration.
     pub(super) fn quantile(&self, fraction: f64) -> f64 {
         if self.count == 0 {
             return f64::NAN;

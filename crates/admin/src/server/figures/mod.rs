@@ -20,7 +20,8 @@ use crate::limits::{
 /// Name of the command.
 const COMMAND: &str = "figures";
 
-/// Names of the series. Durations are in ms, sizes in bytes, and the first group is per second.
+/// Names of the series. The first eight series are rates per second. Durations are in ms, sizes in
+/// bytes.
 const NAMES: [&str; SERIES] = [
     "reads",
     "writes",
@@ -66,7 +67,7 @@ struct Ring {
     count: usize,
 }
 
-/// Figures that are kept.
+/// Figures of the last hour and of the last day.
 #[derive(Debug)]
 pub(super) struct Kept {
     hour: Ring,
@@ -142,9 +143,9 @@ impl Kept {
         }
     }
 
-    /// Returns the rows of the last `range` (`hour` or `day`) after the row with the number
-    /// `after`.
-    /// `series` contains the names of the returned series, separated by commas; the default is all.
+    /// Returns the rows of the last `range` (`hour` or `day`), without the first `after` rows that
+    /// were ever added. `series` contains the names of the returned series, separated by commas;
+    /// the default is all.
     fn to_json(&self, call: &Call, now_ms: i64) -> Value {
         let is_day = call.parameter("range") == Some("day");
         let after = call.parameter("after").and_then(|after| after.parse().ok());
@@ -174,7 +175,8 @@ fn is_wanted(list: Option<&str>, name: &str) -> bool {
     list.is_none_or(|list| list.split(',').any(|wanted| wanted == name))
 }
 
-/// Returns the command with the valid ones of a visitor's parameters, for another member.
+/// Returns the query for another member's figures. It contains only valid parameters of the
+/// visitor.
 pub(super) fn request(call: &Call) -> String {
     let is_day = call.parameter("range") == Some("day");
     let range = if is_day { "day" } else { "hour" };
@@ -231,7 +233,8 @@ impl Ring {
         self.count += 1;
     }
 
-    /// Returns the rows after the first `count` rows, oldest first.
+    /// Returns the kept rows after the first `count` rows, oldest first, or all if `count` is too
+    /// high.
     fn after(&self, count: usize) -> impl Iterator<Item = &Row> {
         let oldest = self.count - self.rows.len();
         let first = if count > self.count {

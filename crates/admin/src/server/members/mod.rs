@@ -28,8 +28,8 @@ use crate::commands::Command;
 /// Name of the command.
 const COMMAND: &str = "members";
 
-/// Returns the command that reports the ports of this member and the admin ports of the other
-/// members. It is not listed among Apache ZooKeeper's commands.
+/// Returns the command that reports the client ports of this member and the admin ports of the
+/// other members. It is not listed among Apache ZooKeeper's commands.
 pub(super) fn command(ports: AdminPorts) -> Command {
     let mut command = Command::look(COMMAND, &[], move |view: &dyn AdminView, _| {
         let configuration = view.configuration();
@@ -50,7 +50,7 @@ pub(super) fn command(ports: AdminPorts) -> Command {
 pub(super) struct AdminPorts {
     my_id: Option<Sid>,
     named: BTreeMap<Sid, HostPort>,
-    /// Port of each member without a key `zoarium.admin.N`.
+    /// Admin port of each member without a key `zoarium.admin.N`.
     port: u16,
     path: String,
 }
@@ -85,12 +85,12 @@ impl AdminPorts {
         self.my_id
     }
 
-    /// Path above the commands, without a slash at the end.
+    /// Returns the path prefix of the commands, without a slash at the end.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Adds this member and the admin ports of the others to an answer.
+    /// Adds the id of this member, and the admin ports of the other members, to an answer.
     pub(super) fn describe(&self, members: Option<&Membership>, answer: &mut Value) {
         let path = if self.path.is_empty() {
             "/"

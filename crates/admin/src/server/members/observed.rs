@@ -184,7 +184,7 @@ impl Observed {
             })
         });
         self.timeline.note_leader(now_ms, elected);
-        // The epoch of a new leader begins before its first transaction.
+        // A zxid with the counter 0 is the start of an epoch, not a transaction.
         let Some(zxid) = zxid.filter(|zxid| zxid.counter() > 0) else {
             return;
         };
@@ -197,7 +197,8 @@ impl Observed {
         }
     }
 
-    /// Returns the age of the first transaction that a member lacks.
+    /// Returns the age, in ms, of the first observed transaction that a member lacks, or 0 if it
+    /// does not lack any.
     fn lag_ms(&self, row: &Row, now_ms: i64) -> Option<u64> {
         if row.problem.is_some() {
             return None;
@@ -302,7 +303,7 @@ impl Row {
     fn transactions_behind(&self, leader: Option<Zxid>) -> Option<i64> {
         let (own, leader) = (self.report.as_ref()?.zxid?, leader?);
         if leader.counter() == 0 && self.state.is_serving() {
-            // The epoch has no transaction yet.
+            // The epoch does not contain a transaction yet.
             return Some(0);
         }
         (own.epoch() == leader.epoch()).then(|| (leader.0 - own.0).max(0))
@@ -331,7 +332,7 @@ impl Row {
     }
 }
 
-/// Returns the mean duration of the syncs between two reports.
+/// Returns the mean duration of the syncs between two reports, in ms, if there were any.
 fn mean_sync(before: &Figures, now: &Figures) -> Option<f64> {
     let syncs = now.syncs?.checked_sub(before.syncs?)?;
     let total_ms = now.syncs_ms?.checked_sub(before.syncs_ms?)?;

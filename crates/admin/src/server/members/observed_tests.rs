@@ -1,6 +1,6 @@
 use super::*;
 
-/// Member 2 of an ensemble of three voters and an observer.
+/// Observations by member 2 of an ensemble of three voters and an observer.
 struct Watched {
     observed: Observed,
     ports: BTreeMap<Sid, HostPort>,
@@ -52,7 +52,7 @@ impl Watched {
         }
     }
 
-    /// Records outcomes for 1, 3 and 4 at a time, and returns the state for the page.
+    /// Records the outcomes of members 1, 3 and 4 at `now_ms`, and returns the state for the page.
     fn at(&mut self, now_ms: i64, outcomes: [Outcome; 3]) -> Value {
         self.own.now_ms = now_ms;
         let outcomes = [1, 3, 4].map(Sid).into_iter().zip(outcomes);

@@ -58,7 +58,7 @@ pub(super) struct MemberRequest<'a> {
     pub(super) bytes_max: usize,
 }
 
-/// Returns the JSON object at a path of an admin port. Sends no credentials.
+/// Returns the JSON object at a path of an admin port. Does not send credentials.
 pub(super) async fn get(
     port: &HostPort,
     path: &str,
@@ -89,8 +89,8 @@ pub(super) async fn ask(
     answered.unwrap_or_else(|_| Err(QueryError::Unreachable("no answer in time".to_owned())))
 }
 
-/// Connects to a port. The time limit does not interrupt the name lookup, so that it ends before
-/// the next lookup begins.
+/// Connects to a port. The time limit does not apply to the name lookup, so that one lookup ends
+/// before the next begins.
 async fn connected(port: &HostPort) -> Result<TcpStream, QueryError> {
     let unreachable = |error: io::Error| QueryError::Unreachable(error.to_string());
     let found = tokio::net::lookup_host((port.host.as_str(), port.port)).await;

@@ -17,7 +17,7 @@ use crate::commands::Command;
 /// Name of the command.
 pub(super) const COMMAND: &str = "member";
 
-/// Maximum length of a version in a report.
+/// Maximum length of a version in a report, in characters.
 const VERSION_CHARS_MAX: usize = 100;
 
 /// Report of a member.
@@ -52,7 +52,7 @@ pub(crate) struct Figures {
     pub(super) watches: Option<u64>,
     /// Number of syncs of the log.
     pub(super) syncs: Option<u64>,
-    /// Time of all syncs of the log, in ms.
+    /// Total duration of all syncs of the log, in ms.
     pub(super) syncs_ms: Option<u64>,
     /// Latest recorded digest of the tree, with its transaction.
     pub(super) digest: Option<Digest>,
@@ -115,7 +115,7 @@ impl Report {
         let state = state_of(&role);
         let leader = view.leader_figures();
         let leader = leader.filter(|_| state == MemberState::Leader);
-        // The methods for the service must not be called while the server does not serve.
+        // Some methods of the view must not be called while the server does not serve clients.
         let is_serving = role.served_mode().is_some();
         let uptime_ms = || view.stats().get(now.monotonic_ms).uptime_ms;
         Self {
@@ -173,7 +173,8 @@ impl Report {
         })
     }
 
-    /// Reads the answer of Apache ZooKeeper to `server_stats` at a time in ms since 1970.
+    /// Reads the answer of Apache ZooKeeper to `server_stats`. `now_ms` is the time of the query,
+    /// in ms since 1970.
     pub(super) fn from_server_stats(member: Sid, answer: &Value, now_ms: i64) -> Option<Self> {
         let stats = answer.get("server_stats")?;
         let integer = |name: &str| stats.get(name)?.as_i64();
@@ -240,7 +241,7 @@ impl Figures {
     }
 }
 
-/// Returns a string of bounded length.
+/// Returns a JSON string, truncated to [`VERSION_CHARS_MAX`] characters.
 fn text(value: Option<&Value>) -> Option<String> {
     let text = value?.as_str()?;
     Some(text.chars().take(VERSION_CHARS_MAX).collect())

@@ -44,7 +44,7 @@ pub(crate) fn begin(admin: &Arc<Admin>, connector: Connector) -> Running {
 }
 
 async fn compare(admin: Weak<Admin>, connector: Connector) {
-    // Result of the last comparison with each member.
+    // Whether the hash of each member was equal in the last comparison.
     let mut known: BTreeMap<Sid, bool> = BTreeMap::new();
     loop {
         let Some(query) = admin.upgrade().map(|admin| SecretsQuery::new(&admin)) else {

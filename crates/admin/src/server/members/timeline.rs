@@ -45,7 +45,7 @@ impl Timeline {
         self.events.push_back(Event { at_ms, text });
     }
 
-    /// Compares the leader with the leader of the last call.
+    /// Records a change of the leader since the last call as an event.
     pub(super) fn note_leader(&mut self, now_ms: i64, leader: Option<Leader>) {
         match (self.leader, leader) {
             (None, None) => {}
@@ -64,7 +64,8 @@ impl Timeline {
         self.leader = leader;
     }
 
-    /// Compares the member list with the list of the last call. The first list is not an event.
+    /// Records the differences from the member list of the last call as events. The first list does
+    /// not cause an event.
     pub(super) fn note_members(&mut self, now_ms: i64, members: &Membership) {
         let before = self.members.as_ref();
         if before.is_some_and(|before| before.version == members.version) {

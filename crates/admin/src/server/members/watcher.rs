@@ -1,8 +1,9 @@
 //! Task that queries all members and maintains the state of the ensemble for the console.
 //!
-//! Visitors only read the last state, so they do not cause these queries. The task sends each member
-//! at most one query at a time, to the address from the configuration. Figures of another member and
-//! clients of changes are queried for a visitor, at most four at a time, at the same address.
+//! Visitors only read the last state, so their number does not affect the number of queries. The
+//! task sends each member at most one query at a time, to the address from the configuration. For a
+//! visitor who requests figures of another member, or clients of changes, a separate query is sent
+//! to the same address. At most four such queries run at a time.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -39,7 +40,8 @@ const STALE_AFTER: Duration = Duration::from_millis(2_500);
 /// Command that Apache ZooKeeper supports, unlike the command for reports.
 const FALLBACK: &str = "server_stats";
 
-/// Function that reports this member. It returns `None` if the server is stopping.
+/// Function that reports this member. It returns `None` while the data is being loaded, and when
+/// the server is stopping.
 pub(crate) type OwnReport = Box<dyn Fn() -> Pending<Option<Own>> + Send + Sync>;
 
 /// Running queries to all members. Dropping the value stops them.
@@ -57,7 +59,7 @@ pub(crate) struct Watcher {
 struct Shared {
     /// Last state. `None` before the first one.
     latest: watch::Sender<Option<Arc<Sampled>>>,
-    /// Time of a page's last request.
+    /// Time of the last request of any page. `None` before the first request.
     requested_at: Mutex<Option<Instant>>,
     /// Signal that wakes the task when a page is opened.
     opened: Notify,
@@ -70,7 +72,7 @@ struct Sampled {
 }
 
 impl Watcher {
-    /// Starts querying the members whose admin ports `connector` reaches.
+    /// Starts the queries. `connector` opens the connections to the admin ports.
     pub(crate) fn begin(ports: AdminPorts, connector: Connector, own: OwnReport) -> Self {
         let shared = Arc::new(Shared {
             latest: watch::Sender::new(None),
@@ -185,8 +187,9 @@ struct Answered {
 }
 
 impl Queries {
-    /// Queries all members at once, and returns the result for each within the time limit. A query
-    /// that takes longer continues, and its member is not queried again until the query has ended.
+    /// Queries all members concurrently, and returns a result for each. A member that does not
+    /// answer within the time limit is unreachable. Its query continues, and the member is not
+    /// queried again until the query has ended.
     async fn ask(
         &mut self,
         others: &BTreeMap<Sid, HostPort>,

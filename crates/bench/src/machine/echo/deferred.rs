@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct DeferredAnswers {
     bytes: Vec<u8>,
-    /// Number of bytes released since the beginning.
+    /// Total number of bytes that have been released.
     released: usize,
-    /// Numbers of the writes in the log, each with the offset of its answer since the beginning.
+    /// Record number of each write, with the offset of its answer among all bytes that were ever
+    /// held.
     writes: VecDeque<(u64, usize)>,
 }
 
@@ -22,7 +23,7 @@ impl DeferredAnswers {
         self.writes.front().map(|(number, _)| *number)
     }
 
-    /// Returns the record number for which the last write waits.
+    /// Returns the record number for which the last held answer to a write waits.
     pub(super) fn last(&self) -> Option<u64> {
         self.writes.back().map(|(number, _)| *number)
     }
@@ -46,7 +47,8 @@ impl DeferredAnswers {
         }
     }
 
-    /// Moves the answers that no longer wait to `out`, because `durable` records are now durable.
+    /// Moves to `out` the answers that no longer have to wait when the first `durable` records are
+    /// durable.
     pub(super) fn release(&mut self, durable: u64, out: &mut Vec<u8>) {
         while self.first().is_some_and(|number| number <= durable) {
             self.writes.pop_front();

@@ -11,7 +11,7 @@ use super::super::fsync::Scratch;
 use super::link::{RecordReader, RecordSender};
 use crate::error::{BenchError, Result};
 
-/// Writes and syncs proposed records.
+/// Writes, syncs and acknowledges proposed records until an error occurs.
 pub(super) fn follow(
     mut scratch: Scratch,
     mut proposed: RecordReader,

@@ -1,5 +1,5 @@
-//! Leader for the measured limit. It sends records to its own file and to followers, and tracks
-//! which records a majority has.
+//! Leader for the measured limit. It writes records to its own file, sends them to followers, and
+//! tracks which records a majority has.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,13 +13,14 @@ use crate::error::{BenchError, Result};
 
 #[derive(Debug)]
 pub(super) struct Leader {
-    /// Lock for appending a record, which gives all files the same order.
+    /// Lock that is held while a record is appended, so that all files have the same order of
+    /// records.
     order: Mutex<()>,
     file: PendingRecords,
     /// Links to the followers' files.
     proposals: Vec<RecordSender>,
     counts: Mutex<Counts>,
-    /// Links to the followers' clients.
+    /// Links that report committed records to the followers, for their clients.
     commits: Vec<RecordSender>,
 }
 
@@ -37,15 +38,16 @@ struct Records {
     last: u64,
 }
 
-/// Last record in each file, the leader's first.
+/// Progress of the files, and the receivers that must be notified of it.
 #[derive(Debug)]
 struct Counts {
+    /// Number of the last record in each file. The leader's file is first.
     of_files: Vec<u64>,
-    /// Sender for the waiting clients. The sender is dropped when a file fails, so that the clients
-    /// notice the failure.
+    /// Sender that wakes waiting clients. It is dropped when a file or a link fails, so that the
+    /// clients notice the failure.
     notify: Option<watch::Sender<u64>>,
-    /// Forwarded groups of each follower: the number of the last record here, and the number of the
-    /// same record at the follower.
+    /// Groups that each follower has forwarded: the number of the group at the leader, and the
+    /// number of the group's last record at the follower.
     passed_on: Vec<VecDeque<(u64, u64)>>,
 }
 
@@ -90,7 +92,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Writes the leader's file.
+    /// Writes appended records to the leader's file until an error occurs.
     pub(super) fn write(&self, mut scratch: Scratch) -> Result<()> {
         let mut bytes = Vec::new();
         loop {
@@ -102,7 +104,7 @@ impl Leader {
         }
     }
 
-    /// Receives the acknowledgements for a follower's file.
+    /// Receives the acknowledgements for a follower's file until the link fails.
     pub(super) fn receive_acks(&self, follower: usize, mut acks: RecordReader) -> io::Result<()> {
         loop {
             let (_, last) = acks.next()?;
@@ -110,7 +112,7 @@ impl Leader {
         }
     }
 
-    /// Receives the writes from a follower's clients.
+    /// Receives and appends the writes of a follower's clients until the link fails.
     pub(super) fn receive_requests(
         &self,
         follower: usize,
@@ -123,12 +125,12 @@ impl Leader {
                 passed_on.push_back((number, last));
             }
             self.flush()?;
-            // The record may have been synced before its number was recorded.
+            // A majority may have synced the record before it was added to `passed_on`.
             self.commit()?;
         }
     }
 
-    /// Records that a file has all records up to `last` on disk.
+    /// Notes that a file has all records up to `last` on disk, and publishes which are committed.
     fn advance(&self, file: usize, last: u64) -> io::Result<()> {
         if let Some(count) = self.counts.lock().of_files.get_mut(file) {
             *count = last;
@@ -136,7 +138,7 @@ impl Leader {
         self.commit()
     }
 
-    /// Publishes which records are committed.
+    /// Publishes which records are committed, to clients of the leader and to followers.
     fn commit(&self) -> io::Result<()> {
         let mut counts = self.counts.lock();
         let majority = counts.majority();
@@ -215,7 +217,7 @@ mod tests {
             passes_on.put(&[7; 10]);
             assert_eq!(passes_on.put(&[7; 10]), 2);
             passes_on.flush().unwrap();
-            // Meanwhile a majority has acknowledged more records.
+            // A majority has already acknowledged records with higher numbers.
             assert_eq!(committed.next().unwrap().1, 2);
             leader.or_fail(Err(BenchError::Stalled(1)));
             assert!(committed.next().is_err());

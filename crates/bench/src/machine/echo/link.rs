@@ -9,12 +9,13 @@ use parking_lot::Mutex;
 
 use crate::error::{BenchError, Result};
 
-/// Length of the header of a group: its size in bytes, and the number of its last record.
+/// Length of a group's header, which contains the size of the records in bytes and the number of
+/// the last record.
 const HEAD_BYTES: usize = 16;
 /// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// Sending end.
+/// Sending end of a connection.
 #[derive(Debug)]
 pub(super) struct RecordSender {
     stream: TcpStream,
@@ -39,12 +40,12 @@ impl RecordSender {
         waiting.last
     }
 
-    /// Queues only a number, as for a record without bytes.
+    /// Queues a number without a record, for an acknowledgement or a commit.
     pub(super) fn put_number(&self, last: u64) {
         self.waiting.lock().last = last;
     }
 
-    /// Sends the queued records.
+    /// Sends the queued records, unless another thread is already sending.
     pub(super) fn flush(&self) -> io::Result<()> {
         let (mut records, mut group) = (Vec::new(), Vec::new());
         let mut waiting = self.waiting.lock();
@@ -76,13 +77,13 @@ impl RecordSender {
     }
 }
 
-/// Receiving end.
+/// Receiving end of a connection.
 #[derive(Debug)]
 pub(super) struct RecordReader {
     stream: TcpStream,
     part: Vec<u8>,
     bytes: Vec<u8>,
-    /// Number of received bytes that have already been returned.
+    /// Number of bytes at the beginning of `bytes` that have already been returned.
     taken: usize,
 }
 
@@ -107,7 +108,8 @@ impl RecordReader {
     }
 }
 
-/// Returns the end of the last complete group, and the number of its last record.
+/// Returns the end of the last complete group and the number of its last record, or `None` if no
+/// group is complete.
 fn complete(groups: &[u8]) -> Option<(usize, u64)> {
     let mut complete = None;
     let mut at = 0;

@@ -16,7 +16,7 @@ use crate::args::Preallocate;
 use crate::error::{BenchError, Result};
 use crate::rounds::threads::spawn;
 
-/// Log to which connections append records that must be on disk before they are answered.
+/// Log to which connections append records. A request is answered only when its record is durable.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     way: LogRole,
@@ -33,7 +33,7 @@ enum LogRole {
 impl Log {
     /// Creates an unnamed file in `dir`, and a further file for each follower. Connects the
     /// followers over loopback. Starts the threads that write the files until the process ends.
-    /// Returns the log of the leader, and the logs of followers with clients.
+    /// Returns the log for clients of the leader, and the log for clients of each follower.
     pub(crate) fn open(dir: &Path, followers: usize) -> Result<(Self, Vec<Self>)> {
         let (mut ends, mut proposals, mut commits, mut logs) = (vec![], vec![], vec![], vec![]);
         for _ in 0..followers {
@@ -83,7 +83,7 @@ impl Log {
         }
     }
 
-    /// Makes the file threads write the appended records.
+    /// Passes the appended records to the threads that write the files, or to the leader.
     pub(super) fn flush(&self) -> io::Result<()> {
         match &self.way {
             LogRole::Leader(leader) => leader.flush(),

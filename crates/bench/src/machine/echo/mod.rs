@@ -80,7 +80,7 @@ impl Serving {
         }
     }
 
-    /// Returns the state for another member of the ensemble.
+    /// Returns the state for a member of the ensemble with this log. All members share the queues.
     pub(crate) fn with_log(&self, log: Option<Log>) -> Self {
         let serving = self.clone();
         Self { log, ..serving }
@@ -154,7 +154,8 @@ impl Answers {
         }
     }
 
-    /// Appends the answer to the request in `frame`. Returns whether this answer is the last one.
+    /// Appends the answer to the request in `frame`. Returns whether this answer is the last one,
+    /// or `None` if the frame is too short.
     #[inline]
     fn put(&self, frame: &[u8], out: &mut Vec<u8>) -> Option<bool> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
@@ -179,7 +180,7 @@ async fn serve_client(stream: TcpStream, peer: SocketAddr, mut serving: Serving)
     }
 }
 
-/// Entries of a session in the queues. They are removed with the session.
+/// Entries of a session in the queues, which are removed when this value is dropped.
 struct Queueing {
     queues: Queues,
     events: Arc<ConnectionEvents>,
@@ -253,7 +254,7 @@ async fn serve_session(
         if is_told {
             events.take(wire.outbound());
         }
-        // Meanwhile, answers that do not have to wait are sent.
+        // While held answers wait, answers that do not have to wait are sent.
         tokio::select! {
             biased;
             synced = wait_for_first(&deferred, serving.log.as_mut()) => synced?,
@@ -263,7 +264,7 @@ async fn serve_session(
     }
 }
 
-/// Waits until the first held answer may be sent.
+/// Waits until the first held answer may be sent. Does not return if no answer is held.
 async fn wait_for_first(deferred: &DeferredAnswers, log: Option<&mut Log>) -> io::Result<()> {
     match log.zip(deferred.first()) {
         Some((log, number)) => log.synced(number).await,

@@ -1,8 +1,8 @@
 //! Minimum implementation of locks and watches: queues of sequential znodes, and the watchers of a
 //! change.
 //!
-//! As in every server, a change is executed and reported once it is on disk. Nothing is checked,
-//! and data is not stored.
+//! With a log, a change is executed and reported once it is on disk, as in every server. Requests
+//! are not validated, and data is not stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -44,7 +44,8 @@ struct Queue {
     names: BTreeMap<String, Arc<ConnectionEvents>>,
 }
 
-/// Events for a connection.
+/// Watch events that wait to be sent on a connection. The address of this value identifies the
+/// connection.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionEvents {
     frames: Mutex<Vec<u8>>,
@@ -69,7 +70,7 @@ enum QueueOperation {
 }
 
 impl ConnectionEvents {
-    /// Appends the waiting events to `out`.
+    /// Moves the waiting events to the end of `out`.
     pub(super) fn take(&self, out: &mut Vec<u8>) {
         out.append(&mut self.frames.lock());
     }
@@ -81,13 +82,13 @@ impl QueueRequest {
     }
 }
 
-/// Decodes a record.
+/// Decodes a record. Returns `None` if it is invalid.
 fn read<T: Decode>(record: &[u8]) -> Option<T> {
     T::decode(&mut Reader::new(Bytes::copy_from_slice(record))).ok()
 }
 
 impl Queues {
-    /// Parses a request. Returns `None` if it does not concern queues or watches.
+    /// Parses a request. Returns `None` if it is invalid or does not concern queues or watches.
     pub(super) fn parse_request(&self, frame: &[u8]) -> Option<QueueRequest> {
         let (xid, rest) = frame.split_first_chunk::<4>()?;
         let (op, record) = rest.split_first_chunk::<4>()?;
@@ -171,7 +172,7 @@ impl Queues {
         }
     }
 
-    /// Ends a session, and removes its entries from the queues.
+    /// Removes the entries of an ended session from the queues, and notifies their watchers.
     pub(super) fn end(&self, of: &Arc<ConnectionEvents>) {
         if !self.0.are_used.load(Ordering::Relaxed) {
             return;
@@ -185,7 +186,7 @@ impl Queues {
 }
 
 impl Znodes {
-    /// Adds a znode to the queue, and returns its path.
+    /// Adds a znode to the queue, and returns the znode's path.
     fn join(&mut self, path: &str, by: &Arc<ConnectionEvents>) -> String {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.entry(directory.to_owned()).or_default();
@@ -196,7 +197,7 @@ impl Znodes {
         path
     }
 
-    /// Returns the paths of an owner.
+    /// Returns the paths of all znodes that belong to an owner.
     fn of(&self, owner: &Arc<ConnectionEvents>) -> Vec<String> {
         let queues = self.queues.iter();
         let paths = queues.flat_map(|(directory, queue)| {
@@ -214,7 +215,7 @@ impl Znodes {
         queue.is_some_and(|queue| queue.names.remove(name).is_some())
     }
 
-    /// Removes a znode. Returns whether it was in a queue.
+    /// Returns whether the znode's queue exists but no longer contains the znode.
     fn has_left(&self, path: &str) -> bool {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.get(directory);
@@ -254,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends a request, and returns the header and record of each frame in the answer.
+    /// Executes a request, and returns the xid, error code and record of each frame in the answer.
     fn ask(
         queues: &Queues,
         by: &Arc<ConnectionEvents>,
@@ -340,7 +341,7 @@ mod tests {
         let late = ask(&queues, &by, OpCode::GetData, &watch_request(first, true)).unwrap();
         assert_eq!(late[0].1, ErrorCode::NoNode.code());
 
-        // A session that waits for another session's znode receives an event when that session
+        // A session that watches another session's znode receives an event when the other session
         // ends.
         let second = "/q/lock-0000000001";
         let waiting = Arc::<ConnectionEvents>::default();

@@ -14,8 +14,8 @@ pub(in crate::suite) enum EventKind {
 }
 
 impl EventKind {
-    /// All kinds in the order of execution. The processes of Java servers stay warm until the first
-    /// restart.
+    /// All kinds in the order of execution. Snapshots are measured before the first restart, while
+    /// the processes of Java servers are still warm.
     pub(in crate::suite) const ALL: [Self; 3] = [Self::Snapshot, Self::Restart, Self::LeaderKilled];
 
     pub(in crate::suite) fn name(self) -> &'static str {

@@ -18,8 +18,8 @@ use crate::target::{self, Target};
 
 /// Time limit for each step of a trial.
 const TRIAL_MAX: Duration = Duration::from_secs(120);
-/// Time for which writes continue once there is a leader. A session that has not lost its
-/// connection yet would otherwise contribute no writes.
+/// Time for which writes continue after the election. A session that has not lost its connection by
+/// then would otherwise not contribute writes under the new leader.
 const GO_ON: Duration = Duration::from_secs(1);
 /// Time limit for the answer to a four-letter word.
 const WORD_MAX: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ fn poll_until<T>(what: &str, mut poll: impl FnMut() -> Result<Option<T>>) -> Res
     }
 }
 
-/// Returns the running member that leads.
+/// Returns the index of the running member that leads, if there is one.
 fn leader(side: &Members, runtime: &Runtime) -> Result<Option<usize>> {
     for (index, member) in side.members.iter().enumerate() {
         if member.pid().is_none() {

@@ -80,7 +80,7 @@ pub(super) struct Events {
     pub(super) filled: Option<Row>,
     pub(super) happened: Vec<Event>,
     pub(super) left_out: Vec<EventKind>,
-    /// Further failures.
+    /// Failures that do not belong to an event, such as a failed clean-up.
     pub(super) complaints: Vec<String>,
 }
 

@@ -11,8 +11,7 @@ use crate::rounds::snapshots::SNAPSHOT;
 use crate::suite::args::SuiteArgs;
 use crate::suite::fleet::{Fleet, Members};
 
-/// Time after which a started server that has not begun a snapshot will not write one because of
-/// its start.
+/// Time after a start within which a server begins a snapshot, if the start causes a snapshot.
 const NO_SNAPSHOT_AFTER: Duration = Duration::from_secs(1);
 /// Time limit for the snapshot that follows a start.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(300);

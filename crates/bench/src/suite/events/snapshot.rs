@@ -15,7 +15,7 @@ use crate::suite::args::SuiteArgs;
 use crate::suite::rows::{BREADTH, SET, once};
 use crate::target::Target;
 
-/// Sets leaves of the tree below `root`, on each side whose processes are known.
+/// Measures sets of leaves of the tree below `root`, on each side whose processes are known.
 pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<EventFigures> {
     let load = Load {
         keys: args.znodes,
@@ -33,7 +33,7 @@ pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<EventFigures> {
     let progress = Progress::within(EventKind::Snapshot.name());
     let measured: Vec<Target> = targets.iter().filter(watched).cloned().collect();
     let mut measured = compare::run(&job, &measured, schedule, &progress)?.into_iter();
-    // Restores the order of the targets.
+    // Restores the order of the targets, with `None` for each target that was not measured.
     let sides: Vec<Option<Side>> = targets
         .iter()
         .map(|target| watched(&target).then(|| measured.next()).flatten())

@@ -26,7 +26,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
 const ANSWER_MAX: Duration = Duration::from_secs(8);
 /// Pause before the next server is tried.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Time before the kill from which on writes also count, so that the gap has a beginning.
+/// Time before the kill in which writes also count, so that the gap begins with a write.
 const BEFORE: Duration = Duration::from_secs(1);
 
 /// Writers in a separate thread.
@@ -83,7 +83,7 @@ impl Writers {
         all.all(|times| times.lock().last().is_some_and(|last| *last > time))
     }
 
-    /// Stops the writers, and returns the acknowledged writes.
+    /// Stops the writers, and returns the times of all acknowledged writes.
     pub(super) fn stop(mut self) -> Acknowledged {
         self.end();
         let all = self.shared.acknowledged.iter();
@@ -108,7 +108,8 @@ impl Drop for Writers {
 }
 
 impl Acknowledged {
-    /// Returns the longest time between two acknowledged writes around or after `killed`.
+    /// Returns the longest time between two successive acknowledged writes, from shortly before
+    /// `killed` until the end.
     pub(super) fn longest_gap(&self, killed: Instant) -> Duration {
         let is_counted = |time: &&Instant| **time + BEFORE >= killed;
         let counted: Vec<&Instant> = self.0.iter().filter(is_counted).collect();
@@ -152,7 +153,7 @@ impl Writer {
                     }
                 }
                 Err(Error::SessionExpired { .. }) => session = None,
-                // The server is down or has no leader.
+                // The server is down or does not have a leader.
                 Err(_) => {}
             }
             sleep(PAUSE).await;

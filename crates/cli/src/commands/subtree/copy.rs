@@ -30,7 +30,7 @@ struct CopyCounts {
 /// Result for one znode.
 #[derive(Debug)]
 enum CopyResult {
-    /// The znode was created. Contains its number of bytes.
+    /// The znode was created. Contains the length of its data in bytes.
     Created(usize),
     Replaced(usize),
     Ephemeral,
@@ -228,7 +228,7 @@ impl CopyResult {
 }
 
 impl CopyCounts {
-    /// Counts a znode, and reports it if the target differs from its source.
+    /// Counts a znode, and reports it if it could not be read.
     fn note(&mut self, shell: &mut Shell, source: &Subtree, path: &str, done: &CopyResult) {
         let shown = || plain(&source.shown(path));
         match done {

@@ -80,7 +80,7 @@ async fn compare(
     compared
 }
 
-/// Compares the subtrees level by level. The children of a znode are known from both places.
+/// Compares the subtrees level by level. A level contains the children from both subtrees.
 async fn compare_places(
     shell: &mut Shell,
     given: &Arguments,

@@ -18,8 +18,8 @@ use crate::parse::options::Arguments;
 use crate::parse::path;
 use crate::shell::Shell;
 
-/// Maximum length of a line that `import` reads, in bytes. It fits a znode of the maximum size in
-/// base64.
+/// Maximum length of a line that `import` reads, in bytes. It suffices for a znode of the maximum
+/// size in base64.
 const LINE_BYTES_MAX: u64 = 512 << 20;
 
 /// Parsed line of an export.
@@ -131,9 +131,9 @@ async fn import_lines(
     }
 }
 
-/// Returns whether the result of `line` depends on the result of `earlier`. A request to create a
-/// znode is sent directly after the request to create its parent. An existing znode receives its
-/// ACL only after the parent's result is known.
+/// Returns whether `line` must wait for the result of `earlier`, because both have the same path or
+/// `earlier` is the parent. An existing parent receives its new ACL only after the request to
+/// create it has failed, and the ACL may affect requests for its children.
 fn must_follow(earlier: &ImportLine, line: &ImportLine) -> bool {
     let parent = line.path.rsplit_once('/').map_or("", |(parent, _)| parent);
     earlier.path == line.path || earlier.path == parent

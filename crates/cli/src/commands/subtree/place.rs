@@ -73,7 +73,7 @@ impl Subtree {
     /// identities, because a server sees the credentials that it receives.
     ///
     /// # Errors
-    /// If the place is invalid, the connection fails, or the identity is refused.
+    /// If the word is invalid, the connection fails, or the identity is refused.
     async fn open(shell: &mut Shell, word: &str, given: &Arguments) -> Result<Arc<Self>, Failure> {
         if word.starts_with('/') {
             path::validate(word)?;
@@ -114,7 +114,7 @@ impl Subtree {
         }))
     }
 
-    /// Opens two places.
+    /// Opens two subtrees.
     ///
     /// # Errors
     /// If [`Subtree::open`] fails for one of them.
@@ -150,7 +150,8 @@ impl Subtree {
         join(&self.shown, below)
     }
 
-    /// Returns whether the path belongs to the znodes of the ensemble itself.
+    /// Returns whether the path is at or below `/zookeeper`, which contains the ensemble's own
+    /// znodes.
     pub(crate) fn is_of_the_ensemble(&self, below: &str) -> bool {
         let outside = self.with_chroot(below);
         outside == "/zookeeper" || outside.starts_with("/zookeeper/")
@@ -160,7 +161,8 @@ impl Subtree {
         Failure::of(error, &self.shown(below))
     }
 
-    /// Separates read results from failures.
+    /// Converts a missing znode or permission into a [`ReadResult`], and other errors into
+    /// failures.
     fn judge<T>(
         &self,
         answer: client::Result<T>,
@@ -239,7 +241,7 @@ impl Subtree {
         Ok(answer.map_err(|error| self.fail(&error, below))?.is_some())
     }
 
-    /// Returns the parent of the root, as a path of the user, if this parent does not exist.
+    /// Returns the path of the root's parent, as the user knows it, if this parent does not exist.
     ///
     /// # Errors
     /// If there is no answer.

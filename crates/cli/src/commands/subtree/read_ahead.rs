@@ -37,7 +37,8 @@ struct QueuedRequest<Q, A> {
 /// Requests in the order of their turns.
 pub(crate) struct ReadAhead<Q, A> {
     waiting: VecDeque<QueuedRequest<Q, A>>,
-    /// Number of requests at the front that have been sent. Later requests may have been sent, too.
+    /// Length of the prefix of `waiting` that is known to be sent. Requests after the prefix may
+    /// also have been sent.
     sent: usize,
     /// Moving average of the received data lengths, in which the latest lengths have the greatest
     /// weight.
@@ -65,7 +66,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
         self.waiting.iter().any(|next| is_such(&next.question))
     }
 
-    /// Returns whether another question at the end would not be sent yet.
+    /// Returns whether a question that is added at the end would have to wait before it is sent.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= self.window()
     }
@@ -107,7 +108,7 @@ impl<Q, A: Send + 'static> ReadAhead<Q, A> {
     /// Sends as many requests as the limits permit, and waits for the answer to the first request.
     ///
     /// # Errors
-    /// If this program has a bug.
+    /// If the task of the request panics.
     pub(crate) async fn next<F>(&mut self, ask: impl Fn(&Q) -> F) -> Result<Option<(Q, A)>, Failure>
     where
         F: Future<Output = A> + Send + 'static,

@@ -152,7 +152,8 @@ pub(crate) async fn find(
     Ok(())
 }
 
-/// The match takes time proportional to the product of both lengths, for any pattern.
+/// Returns whether the pattern matches the whole name. The time is at most proportional to the
+/// product of both lengths.
 fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     let (mut at, mut name_at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -180,8 +181,8 @@ fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     pattern[at..].iter().all(|c| *c == '*')
 }
 
-/// Prints paths whose data contains a string, with the matching line, or only the paths with `-l`.
-/// The exit code is 1 without a match, as in grep.
+/// Prints the paths of znodes whose data contains a string, with each matching line. With `-l`,
+/// prints only the paths. The exit code is 1 without a match, as in grep.
 pub(crate) async fn grep(
     shell: &mut Shell,
     command: &Command,
@@ -244,9 +245,9 @@ async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, 
     }
 }
 
-/// Prints a JSON object per line for each znode, parents first: `path`, `data` (base64, or null for
-/// null data), `acl`, and the properties of special znodes. Ephemerals are reported and skipped,
-/// because they belong to their sessions.
+/// Prints a JSON object per line for each znode, parents first, with `path`, `data` (base64, or
+/// null for null data) and `acl`. Ephemerals are only counted, because they belong to their
+/// sessions.
 pub(crate) async fn export(
     shell: &mut Shell,
     command: &Command,
@@ -298,8 +299,8 @@ pub(crate) async fn export(
     Ok(())
 }
 
-/// Returns whether the znode belongs to a session. Servers describe containers and TTL znodes to
-/// clients like any other znode. Source: DataNode.copyStat.
+/// Returns whether the znode belongs to a session. For containers and TTL znodes, servers report
+/// the owner 0, as for persistent znodes. Source: DataNode.copyStat.
 pub(crate) fn is_ephemeral(stat: &Stat) -> bool {
     stat.ephemeral_owner != 0 && is_session(stat.ephemeral_owner)
 }

@@ -147,7 +147,7 @@ async fn request_znode(
     }
     let (read, acl) = tokio::join!(client.get_data(&path), client.get_acl(&path));
     let ((data, stat), (acl, _)) = (read?, acl?);
-    // Most znodes have no children, so the names of children are not requested.
+    // The names of children are requested only if there are any. Most znodes do not have children.
     let names = match stat.num_children {
         0 => Vec::new(),
         _ => client.get_children(&path).await?,

@@ -20,7 +20,7 @@ use sample::{AdminPorts, Sample, SampledMembers};
 
 /// Default interval between two samples.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// Time before the first figures are available, because rates require two samples.
+/// Maximum interval between the first two samples, so that the first rates are soon available.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Samples repeatedly until the requested number is reached, the user interrupts the command, or

@@ -86,8 +86,8 @@ impl SampledMembers {
         }
     }
 
-    /// Returns the client addresses of the members, and of the named servers if a member's address is
-    /// unknown.
+    /// Returns the client addresses of the members, and of the named servers if a member's address
+    /// is unknown.
     fn addresses(&self) -> Vec<String> {
         let members = self.members.iter();
         let mut addresses: Vec<String> = members.filter_map(|one| one.client.clone()).collect();
@@ -99,7 +99,7 @@ impl SampledMembers {
         addresses
     }
 
-    /// Returns the admin ports and the clients for them.
+    /// Returns the name of each admin port in messages, with a client for the port.
     fn admin_clients(&self) -> Vec<(String, AdminClient)> {
         let client = |address: &String, credential_rule: CredentialRule| {
             AdminClient::new([address])
@@ -109,7 +109,8 @@ impl SampledMembers {
         };
         let first: Vec<&String> = match &self.admins.named {
             Some(named) => named.iter().collect(),
-            // The default port of a host may belong to another server.
+            // The default port of a host may belong to another server, so only the located ports
+            // are used.
             None => self.located.first.keys().collect(),
         };
         let first = first
@@ -186,7 +187,7 @@ impl SampledMembers {
 /// Answer from an admin server about clients and slow requests.
 struct AdminAnswer {
     clients: Value,
-    /// Null if the user has no permission to see them.
+    /// Null if they cannot be queried, for example without permission.
     slow: Value,
 }
 

@@ -120,7 +120,8 @@ fn busiest(by: &str, before: &Clients, now: &Clients, seconds: f64, out: &mut St
     }
 }
 
-/// Sorts clients by their requests between the samples, and then by their earlier requests.
+/// Returns clients in descending order of their requests between the samples, and then of all their
+/// requests.
 fn ranked<'a>(before: &Clients, now: &'a Clients) -> Vec<(&'a String, &'a Client)> {
     let requests = |client: &Client| client.get("requests").copied().unwrap_or(0);
     let mut all: Vec<(&String, &Client)> = now.iter().collect();

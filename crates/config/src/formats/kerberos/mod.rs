@@ -29,8 +29,8 @@ pub struct KerberosName<'a> {
     pub realm: Option<&'a str>,
 }
 
-/// Rules that map Kerberos names to user names. The default contains no rules, so names with a
-/// realm have no user names.
+/// Rules that map Kerberos names to user names. `KerberosNames::default()` does not contain rules,
+/// so it does not map names with a realm.
 #[derive(Debug, Clone, Default)]
 pub struct KerberosNames {
     rules: Vec<Rule>,
@@ -47,7 +47,7 @@ pub enum NoUserName {
     NoRule,
     /// The result of a matching rule contains a slash or an `@`.
     NotSimple,
-    /// A matching rule refers to a part that the name lacks.
+    /// A rule for this number of parts refers to a part that the name lacks.
     NoPart,
 }
 

@@ -143,8 +143,8 @@ fn pieces(format: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Splits a replacement. `$n` refers to a group with one digit, and `\` escapes a character.
-/// Source: java.util.regex.Matcher.appendReplacement.
+/// Splits a replacement, or returns `None` if it is invalid. `$n` with one digit refers to a group,
+/// and `\` escapes a character. Source: java.util.regex.Matcher.appendReplacement.
 fn replacement(text: &str) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut plain = String::new();

@@ -9,7 +9,7 @@
 //! logical lines --first unescaped '=', ':' or blank--> key, value --escapes--> entry
 //! ```
 //!
-//! A test compares the parser with java.util.Properties of JDK 17, with the recorded cases in
+//! A test compares the parser with results of java.util.Properties of JDK 17, which are recorded in
 //! `tests/golden/properties.txt`.
 
 use std::fmt::Write;

@@ -113,7 +113,8 @@ fn hex_bytes(hex: &str) -> Vec<u8> {
 fn java_dump(parsed: &Properties) -> Vec<String> {
     let hex = |text: &str| match text {
         "" => "-".to_owned(),
-        // Java preserves an unpaired surrogate. The recording contains only this surrogate.
+        // Java preserves an unpaired surrogate. The only such surrogate in the recorded cases is
+        // U+D800.
         "\u{fffd}" => "d800".to_owned(),
         _ => text
             .encode_utf16()

@@ -19,7 +19,7 @@ fn shown(mode: Mode) -> BTreeSet<String> {
     keys(&ask(Word::Mntr, &fake(Some(mode))))
 }
 
-/// Returns the keys of a metric, without the keys of a set.
+/// Returns the keys that `mntr` shows for a metric; empty for a metric with one value per key.
 fn expected(name: &str, kind: Kind) -> Vec<String> {
     let figures: &[&str] = match kind {
         Kind::Gauge | Kind::Counter => &[""],

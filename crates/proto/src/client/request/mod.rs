@@ -73,7 +73,7 @@ impl Request {
     /// Appends the record that follows the request's header.
     ///
     /// # Errors
-    /// If there is no such record. Nothing is then appended.
+    /// If the request cannot be encoded (see [`NotEncodable`]). Nothing is then appended.
     ///
     /// # Panics
     /// If a multi contains an operation that [`crate::multi::encode_request`] does not accept.

@@ -11,7 +11,7 @@ use crate::client::multi::{self, MultiHeader, MultiRead};
 /// A read request, which is answered from this server's own tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadRequest {
-    /// Request exists.
+    /// Request of the operation exists.
     Exists(PathWatchRequest),
     /// Request getData.
     GetData(PathWatchRequest),
@@ -42,7 +42,8 @@ pub enum ReadRequest {
 }
 
 impl ReadRequest {
-    /// Returns the path of the znode; `None` if the request has no path or has several.
+    /// Returns the path of the znode; `None` if the path is null, or if the request has no path or
+    /// several.
     pub fn path(&self) -> Option<&Str> {
         match self {
             Self::Exists(request)
@@ -168,8 +169,8 @@ impl SetWatchesRequest {
         }
     }
 
-    /// Returns setWatches without persistent watches, because servers of all releases understand
-    /// it.
+    /// Returns setWatches if there are no persistent watches, because servers of all releases
+    /// understand setWatches. Otherwise, returns setWatches2.
     pub fn op(&self) -> OpCode {
         let is_empty = |list: &Option<Vec<_>>| list.as_ref().is_some_and(Vec::is_empty);
         if is_empty(&self.persistent) && is_empty(&self.persistent_recursive) {

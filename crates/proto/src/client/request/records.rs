@@ -29,7 +29,7 @@ pub mod flags {
     pub const PERSISTENT_SEQUENTIAL: i32 = 2;
     /// Ephemeral znode with a sequence number.
     pub const EPHEMERAL_SEQUENTIAL: i32 = 3;
-    /// Container, which is deleted after its last child.
+    /// Container, which is deleted after its last child has been deleted.
     pub const CONTAINER: i32 = 4;
     /// TTL znode, which is deleted after it has been unchanged and childless for its TTL.
     pub const TTL: i32 = 5;
@@ -75,7 +75,7 @@ pub struct ReconfigRequest {
     pub joining: Option<Str>,
     /// Members to remove, separated by commas.
     pub leaving: Option<Str>,
-    /// Complete new list, instead of the other two.
+    /// Complete new member list, used instead of `joining` and `leaving`.
     pub new_members: Option<Str>,
     /// Expected config version; -1 for any.
     pub config_version: i64,
@@ -107,7 +107,8 @@ pub struct PathModeRequest {
 }
 
 /// Record of setWatches and setWatches2: the watches of a previous connection. The lists and their
-/// entries may be null. A null fails the request only when it is reached.
+/// entries may be null. A null causes an error only when it is reached, after earlier watches are
+/// set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetWatchesRequest {
     /// Last zxid that the client had seen.

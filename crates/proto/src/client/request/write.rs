@@ -14,7 +14,7 @@ use crate::{OpCode, OpKind};
 pub enum WriteRequest {
     /// Request create, create2, createContainer or createTTL.
     Create {
-        /// Opcode, one of the four.
+        /// Opcode of one of these four operations.
         op: OpCode,
         /// Record of the request.
         request: CreateRequest,
@@ -36,7 +36,7 @@ pub enum WriteRequest {
     },
     /// Request reconfig.
     Reconfig(ReconfigRequest),
-    /// Request multi. A fault refuses it as a whole but still uses a zxid.
+    /// Request multi. A fault refuses the whole multi, which still uses a zxid.
     Multi(Result<Vec<WriteRequest>, MultiFault>),
     /// A new session, created by the server from a handshake.
     CreateSession {

@@ -1,5 +1,5 @@
-//! Tests of growth from three servers to five by means of member lists, in the wrong order and in
-//! the right one.
+//! Tests of growth from three servers to five by restarts with a new member list, in the wrong
+//! order and in the right order.
 
 use super::*;
 use proto::notification::PeerState::{Following, Leading};

@@ -8,7 +8,7 @@ use super::super::limits::GREETINGS_MAX;
 use super::*;
 use proto::notification::PeerState::{Following, Leading, Looking};
 
-/// Starts one of three servers alone, and a port on which the test acts as another server.
+/// Starts only server 1 of three servers. The test acts as the other servers.
 fn alone() -> (TestEnsemble, Peer) {
     let ensemble = TestEnsemble::new(1..=3);
     let list = ensemble.list(&[1, 2, 3], &[], 0);
@@ -55,7 +55,8 @@ async fn invalid_bytes_close_the_connection_and_log_few_lines() {
             seed ^= seed << 17;
             noise.extend(seed.to_be_bytes());
         }
-        // This must not be a sid of a version before 3.5, and any positive number would be one.
+        // A positive number would be a valid hello of a version before 3.5, which contains only the
+        // sid.
         noise[0] |= 0x80;
         noise.truncate(8 + round);
         // The server may close before all bytes are written.
@@ -192,7 +193,7 @@ async fn a_malformed_message_is_dropped_and_the_connection_stays() {
     assert!(!log.lines("malformed notification").is_empty());
 }
 
-/// This is the longest permitted message, and it comes from many unknown servers.
+/// Several servers that are not in the member list send messages of the maximum length.
 #[tokio::test]
 async fn unlisted_servers_are_answered() {
     let (ensemble, _peer) = alone();
@@ -216,7 +217,7 @@ async fn two_servers_with_one_myid_are_reported_and_do_not_storm() {
     let (log, _guard) = Log::capture();
     let ensemble = TestEnsemble::new([1, 2, 3]);
     let list = ensemble.list(&[1, 2, 3], &[], 0);
-    // This server on another machine was configured with the id 3 of its neighbour.
+    // A server on another machine was configured with the id 3 of its neighbour.
     let elsewhere = TestEnsemble {
         election_ports: BTreeMap::from([
             (1, ensemble.port(1)),

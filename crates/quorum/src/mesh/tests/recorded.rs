@@ -1,7 +1,7 @@
 //! Tests against recorded bytes of Apache ZooKeeper 3.9.5 servers (`vectors/ensemble`). In place of
 //! one of these servers, this implementation sends the same bytes.
 //!
-//! Free ports with as many digits replace the recorded ports.
+//! Free ports with the same number of digits replace the recorded ports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use config::members::MemberRole;
 use proto::ConfigVersion;
 use proto::notification::PeerState::{Following, Leading};
 
-/// Ordered messages from one server to another. `None` if the recordings are missing.
+/// Recorded messages between servers, in order.
 struct Recording {
     records: Vec<Value>,
     /// Recorded ports and their replacements.
@@ -152,7 +152,7 @@ async fn answers_of_leader_and_followers() {
             .write(&recording.sent("HANDSHAKE", "probe-5", &java)[0])
             .await;
         let answers = recording.sent("NOTIFICATION", &java, "probe-5");
-        // This vote could not be sent during the election.
+        // The server now sends its vote, which it could not send to the probe during the election.
         assert_eq!(probe.frame().await, answers[0], "{java}");
         probe
             .write(&recording.sent("NOTIFICATION", "probe-5", &java)[0])

@@ -41,7 +41,8 @@ impl Port {
         }
     }
 
-    /// Performs the learner's login, if required, before the core is informed of the learner.
+    /// Performs the learner's login, if logins are configured, before the core is informed of the
+    /// learner.
     async fn authenticate(self: &Arc<Self>, mut stream: Stream, peer: SocketAddr, term: u64) {
         let auth = &self.settings.auth;
         if !auth.is_on() {
@@ -62,7 +63,8 @@ impl Port {
         }
     }
 
-    /// Adds a connection. `ahead` has already been read from the stream.
+    /// Adds a connection, unless the term `number` is over or there are too many connections.
+    /// `ahead` has already been read from the stream.
     fn admit(self: &Arc<Self>, stream: Stream, ahead: Vec<u8>, peer: SocketAddr, number: u64) {
         let link = {
             let mut term = self.term.lock();

@@ -75,7 +75,7 @@ impl Link {
         parts
     }
 
-    /// Runs `work` unless the link starts closing first.
+    /// Returns the result of `work`, or `None` if the link starts closing first.
     pub(super) async fn while_open<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut closing = self.closing.subscribe();
         tokio::select! {
@@ -85,7 +85,7 @@ impl Link {
         }
     }
 
-    /// Runs `work` unless the link is closed first. The phase after
+    /// Returns the result of `work`, or `None` if the link is closed first. The phase after
     /// [`close_after_flush`](Self::close_after_flush) takes at most `stall`.
     pub(super) async fn unless_closed<T>(
         &self,

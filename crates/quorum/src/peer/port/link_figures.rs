@@ -47,7 +47,7 @@ impl LinkFigures {
         }
     }
 
-    /// Counts received packets. Returns whether the learner requests something.
+    /// Counts received packets. Returns whether there is a request among them.
     pub(super) fn received(&self, packets: &[LearnerPacket]) -> bool {
         let mut asks = false;
         self.received.fetch_add(packets.len() as u64, Relaxed);
@@ -73,7 +73,7 @@ impl LinkFigures {
         asks
     }
 
-    /// Counts queued packets. The last one has the zxid `last`.
+    /// Counts queued packets. `last` is the last zxid among them, if there is one.
     pub(super) fn sent(&self, packets: u64, last: Option<Zxid>) {
         self.sent.fetch_add(packets, Relaxed);
         if let Some(last) = last {

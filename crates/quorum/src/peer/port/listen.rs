@@ -20,14 +20,15 @@ use crate::limits;
 pub(crate) struct ListenSettings {
     /// This member's quorum addresses, as configured.
     pub(crate) addresses: Vec<HostPort>,
-    /// Whether only the ports of these addresses are used (`quorumListenOnAllIPs`).
+    /// Whether the ports of these addresses are bound on all addresses of this machine
+    /// (`quorumListenOnAllIPs`).
     pub(crate) on_all_ips: bool,
 }
 
 /// Maximum number of connections that the kernel keeps for the accepting task.
 const BACKLOG: i32 = 1024;
 
-/// Resolved addresses of names. Numeric addresses are not included.
+/// Results of the name resolution, by host.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedAddresses(HashMap<String, io::Result<IpAddr>>);
 
@@ -52,8 +53,8 @@ impl ListenSettings {
 /// Opens the sockets.
 ///
 /// # Errors
-/// If none of the addresses can be used. Returns the error of the first address. Errors of the
-/// others are logged.
+/// If none of the addresses can be used. Returns the error of the first address. All errors are
+/// logged.
 pub(super) fn open(
     runtime: &Handle,
     settings: &ListenSettings,

@@ -69,8 +69,8 @@ pub(crate) struct PortSettings {
 /// Port on which learners reach their leader.
 ///
 /// It is open for one term at a time. Packets are sent no later than at the next
-/// [`flush`](Self::flush). Orders for a closed link are ignored. Either the link's `LearnerClosed`
-/// event is in transit, or the core has closed the link itself and the link's events have ended.
+/// [`flush`](Self::flush). Orders for a closed link are ignored. Either the link's `Closed` event
+/// is in transit, or the core has closed the link itself and the link's events have ended.
 ///
 /// Except where noted, its methods hold locks only briefly and never wait otherwise.
 pub(crate) struct LearnerPort(Arc<Port>);
@@ -86,7 +86,7 @@ struct Port {
     latest_requester: AtomicU64,
     /// Read-ahead of all connections, if they share it.
     read_ahead: Option<ReadAhead>,
-    /// Permits of learners that are logging in.
+    /// Permits for learners that are logging in.
     logging_in: Arc<Semaphore>,
     /// Packets that were sent since the last flush.
     staged: Mutex<Staging>,
@@ -211,8 +211,8 @@ impl LearnerPort {
         }
     }
 
-    /// Passes the packets that were sent to the connections, in the order of the schedule. Also
-    /// called before any other operation on the connections.
+    /// Writes or queues the packets since the last flush, in the order of the schedule. Also called
+    /// before any other operation on the connections.
     pub(crate) fn flush(&self) {
         let latest_requester = LinkId(self.0.latest_requester.load(Ordering::Relaxed));
         let mut links = self.0.staged.lock().take(latest_requester);

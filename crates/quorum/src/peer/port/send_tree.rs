@@ -19,7 +19,7 @@ pub(super) struct TreeWriter<'a> {
     state: &'a ServerState,
     writer: LinkWriter,
     buffer: Vec<u8>,
-    /// Time at which the tree started, and the number of its bytes so far.
+    /// Time at which the current tree was begun, and the number of its bytes so far.
     begun: Instant,
     sent: usize,
 }

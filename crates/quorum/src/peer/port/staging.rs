@@ -12,14 +12,16 @@ use crate::peer::outbox::PacketBatch;
 #[derive(Default)]
 pub(super) struct Staging {
     links: Vec<(Arc<Link>, PacketBatch)>,
-    /// Index after the link of the last packet. Packets for all links are sent in a fixed order.
+    /// Index after the link of the last packet. The next packet is usually for the link at this
+    /// index, because packets for all links are sent in a fixed order.
     next: usize,
     /// Empty batches, kept for reuse.
     spare: Vec<PacketBatch>,
 }
 
 impl Staging {
-    /// Returns the batch of a link. `find` returns the link if it has no batch yet.
+    /// Returns a link and its batch. `find` looks up the link if it does not have a batch yet, and
+    /// returns `None` if the link is closed.
     pub(super) fn of(
         &mut self,
         link: LinkId,

@@ -19,7 +19,7 @@ const KERNEL_BYTES: usize = 24 << 20;
 
 const FLOOD_BYTES: usize = 64 << 20;
 
-/// Large transaction.
+/// Size of a large transaction.
 const TXN_BYTES: usize = 1 << 20;
 
 /// Writes `packet` repeatedly until the stream accepts no bytes for a while, or `most` bytes have

@@ -116,7 +116,7 @@ fn a_java_leader_s_snapshot_loads_and_its_transactions_follow() {
     for recording in recordings() {
         let name = &recording.name;
         if name.starts_with("reactions-follower") {
-            // This recording deliberately has no znodes and a wrong end.
+            // This recording deliberately lacks znodes and has a wrong end.
             let error = replay(&site, &recording).map(|_| ()).unwrap_err();
             assert!(error.contains("the root znode is missing"), "{error}");
             continue;

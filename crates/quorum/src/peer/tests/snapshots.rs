@@ -76,7 +76,7 @@ fn a_tree_arrives_equal_and_in_packet_order() {
     assert_eq!(Content::of_tree(&tree), Content::of_tree(&sent));
 }
 
-/// Returns a change to a tree that [`grown_tree`] made, with its zxid.
+/// Returns a transaction that changes a tree from [`grown_tree`]. `number` determines its zxid.
 fn change(number: i64) -> TxnRecord {
     let znode = |at: i64| jute::Str::from(format!("/top-{:06}/n-{at}", at - at % 10));
     let txn = match number % 3 {
@@ -257,7 +257,7 @@ fn a_corrupt_snapshot_is_reported() {
         assert!(reason.contains("signature"), "{reason}");
     }
     let mut twice = body.clone();
-    // The end marker is changed back to the root.
+    // A second root znode replaces the end marker.
     twice.truncate(body.len() - 5);
     twice.extend_from_slice(&[0; 4 + 4 + 8 + 60]);
     let reason = receive(&site, 4, &twice);

@@ -124,7 +124,7 @@ impl TestMember {
     fn sink(&self, events: &Sender<PeerEvent>) -> PeerSink {
         let (events, teller) = (events.clone(), self.tellers.clone());
         Arc::new(move |event| {
-            // Keeps the teller alive.
+            // Holds the token until the sink is dropped.
             let _ = &teller;
             // Fails if the test is over.
             let _ = events.send(event);

@@ -1,8 +1,8 @@
 //! Requests that a learner has forwarded to its leader and whose commit has not arrived yet.
 //!
-//! A leader handles the requests of one connection in order, and answers each by a transaction with
-//! the session and cxid of the request, possibly an error. Each session therefore has a queue, and
-//! an arriving answer belongs to its head.
+//! A leader handles the requests of one connection in order, and answers each with a transaction
+//! that has the session and cxid of the request and may be an error. Each session therefore has a
+//! queue, and an arriving answer belongs to its head.
 //!
 //! Two connections of one session at two members may use equal cxids. The older connection must
 //! then not treat the newer one's transaction as its answer. Its own answer, a refusal, arrives
@@ -38,7 +38,7 @@ pub(crate) struct ForwardedRequests {
     large_bytes: LargeBytes,
 }
 
-/// Requests that a committed transaction answers.
+/// Result of matching a committed transaction with the forwarded requests.
 #[derive(Debug)]
 pub(crate) struct Matched {
     /// Answered request, if this server forwarded it.

@@ -2,10 +2,11 @@
 //! above it.
 //!
 //! A leader keeps several copies of a transaction until it is committed and on disk, for its log
-//! and for each learner. Its host bounds its own clients, and other members of Zoarium bound
-//! theirs. A learner of another kind forwards every request of its clients. A leader therefore does
-//! not order a long request before earlier ones are confirmed. It continues to read packets of its
-//! learners, because acknowledgements must not wait after requests that wait for acknowledgements.
+//! and for each learner. Its host bounds its own clients, and Zoarium learners bound theirs. An
+//! Apache ZooKeeper learner forwards every request of its clients. A leader therefore limits the
+//! total size of long requests that are ordered and not confirmed. It continues to read packets of
+//! its learners, because acknowledgements must not wait after requests that wait for
+//! acknowledgements.
 //!
 //! ```text
 //!   a request --> [waiting: long ones, and later ones of their sessions] --> ordered
@@ -139,7 +140,8 @@ impl UnconfirmedRequests {
         }
     }
 
-    /// Returns whether a request fits. A single request always does, whatever its size.
+    /// Returns whether a request of this size fits. It always fits if no other request is
+    /// unconfirmed.
     fn has_room(&self, bytes: usize) -> bool {
         self.bytes == 0 || self.bytes.saturating_add(bytes) <= self.bytes_max
     }
@@ -159,7 +161,7 @@ impl UnconfirmedRequests {
     }
 }
 
-/// Items of a learner's connection that wait.
+/// Numbers and size of the waiting items of a learner's connection.
 #[derive(Debug, Default)]
 struct LinkQueue {
     requests: usize,
@@ -266,7 +268,7 @@ impl LongRequests {
         }
     }
 
-    /// Ends the role. Returns the waiting items.
+    /// Clears the state at the end of the role. Returns the waiting items.
     pub(crate) fn end(&mut self) -> VecDeque<OrderItem> {
         std::mem::take(self).waiting
     }

@@ -41,7 +41,7 @@ pub struct Expired {
 }
 
 impl Sessions {
-    /// Creates the sessions of a learner, none of them active.
+    /// Creates an empty table for the sessions of a learner.
     pub fn reporting(tick_ms: i64) -> Self {
         Self::LearnerSessions(LearnerSessions {
             touched: HashMap::new(),
@@ -125,7 +125,7 @@ impl Sessions {
     }
 
     /// Begins the upgrade of a local session to a global one. Returns the timeout for its
-    /// createSession; `None` for every other session.
+    /// createSession in ms; `None` for every other session.
     pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let timeout_ms = self.tracker_mut().upgrade(id)?;
         if let Self::LearnerSessions(known) = self {
@@ -202,7 +202,8 @@ impl Sessions {
         }
     }
 
-    /// Removes and returns the expired sessions about which this server decides.
+    /// Returns the expired sessions about which this server decides. Removes the local ones, and
+    /// marks the global ones as closing.
     pub fn expire(&mut self, now_ms: i64) -> Expired {
         let tracker = self.tracker_mut();
         let mut expired = Expired::default();
@@ -225,8 +226,8 @@ impl Sessions {
         self.tracker().next_deadline()
     }
 
-    /// Returns the live local sessions, or the global sessions about which this server decides,
-    /// grouped by expiry.
+    /// Returns the live sessions about which this server decides, grouped by the time of their
+    /// expiry in ms: the local sessions if `local` is set, otherwise the others.
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         self.tracker().by_deadline(local)
     }

@@ -141,8 +141,8 @@ impl SessionTracker {
     }
 
     /// Touches the session, which then lives for `timeout_ms` from `now_ms` and up to a tick
-    /// longer. Returns `false` if the session is unknown or closing. Its request must then be
-    /// dropped.
+    /// longer. Returns `false` if the session is unknown or closing. The request that touches it
+    /// must then be dropped.
     pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         self.touch_if(id, timeout_ms, now_ms, |_| true)
     }
@@ -168,7 +168,7 @@ impl SessionTracker {
         };
         session.timeout_ms = timeout_ms;
         session.deadline_ms = self.buckets.deadline(timeout_ms, now_ms);
-        // Only a shortened timeout moves a deadline forward.
+        // Only a shortened timeout makes the deadline earlier.
         if let Some(place) = session
             .place
             .filter(|p| p.deadline_ms > session.deadline_ms)
@@ -224,14 +224,14 @@ impl SessionTracker {
 
     /// Checks whether a request that `owner` forwarded for the session may continue. Returns which
     /// servers know the session, or `None` if it is unknown here and may be local to another
-    /// server. The first owner that asks becomes the session's owner.
+    /// server. A session without an owner is then owned by `owner`.
     ///
     /// Only a global session may own ephemerals.
     ///
     /// # Errors
     /// * `SessionExpired`: it is closing; or it is unknown to a leader, and cannot be a local
-    ///   session of another server. An ended global session cannot be one: its late requests would
-    ///   follow its end. (Apache ZooKeeper executes them.)
+    ///   session of another server. An ended global session is never taken for a local one, so its
+    ///   late requests are refused. (Apache ZooKeeper executes them.)
     /// * `SessionMoved`: another owner holds its connection.
     /// * `UnknownSession`: it is unknown to a standalone server.
     ///
@@ -286,7 +286,7 @@ impl SessionTracker {
         }
     }
 
-    /// Begins the upgrade of a local session. Returns the timeout for its createSession.
+    /// Begins the upgrade of a local session. Returns the timeout for its createSession, ms.
     ///
     /// `None` for every other session, including one whose upgrade has begun: only the first
     /// request that needs it sends a createSession. [`add`](Self::add) ends the upgrade. Source:
@@ -368,8 +368,9 @@ impl SessionTracker {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }
 
-    /// Returns the live local sessions, or the live global sessions, grouped by expiry, with sorted
-    /// ids, for the output of `dump`. Visits every session.
+    /// Returns the live sessions, grouped by the time of their expiry in ms, with sorted ids, for
+    /// the output of `dump`: the local sessions if `local` is set, otherwise the others. Visits
+    /// every session.
     pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         let mut sets = BTreeMap::<i64, Vec<SessionId>>::new();
         for (id, session) in self.iter().filter(|(_, session)| !session.is_closing) {

@@ -22,8 +22,7 @@ use tree::{EphemeralOwners, Tree, WatchSummary, WatchedPaths, Watchers};
 
 use crate::disk::SnapshotRequests;
 
-/// Prefixes of properties that are not set in zoo.cfg, because Java's own properties begin with
-/// them.
+/// Prefixes of the environment's entries that are reported as system properties, as in Java.
 const ENVIRONMENT: [&str; 3] = ["java.", "os.", "user."];
 
 pub(super) struct LiveAdminView {

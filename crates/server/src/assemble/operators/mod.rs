@@ -42,7 +42,7 @@ pub(super) struct Operators {
     workers: Workers,
 }
 
-/// A server whose data has been loaded.
+/// Parts of a running server that operators use.
 pub(super) struct Running {
     pub(super) context: Arc<ConnectionContext>,
     pub(super) view: Arc<LiveView>,
@@ -50,9 +50,9 @@ pub(super) struct Running {
     pub(super) snapshots: SnapshotRequests,
     pub(super) core: CoreHandle,
     pub(super) dirs: DataDirs,
-    /// End of the readable log.
+    /// Last transaction of the log that is on disk.
     pub(super) log_end: Arc<LogEnd>,
-    /// Ports of this server to which observers may be connected.
+    /// Learners that are connected to this server, by port.
     pub(super) links: Vec<LearnerLinks>,
     /// Connector to the admin ports of other members.
     pub(super) to_admin: Connector,
@@ -145,7 +145,7 @@ fn send_traces(
     Some(tokio::spawn(sending).abort_handle())
 }
 
-/// Does nothing: the start refuses a configuration with traces.
+/// Does nothing, because a server with this configuration does not start.
 #[cfg(not(feature = "traces"))]
 fn send_traces(_: &Config, _: Option<Arc<Traces>>, _: Arc<RoleCell>) -> Option<AbortHandle> {
     None

@@ -30,7 +30,7 @@ use config::properties::MAX_BYTES;
 use replica::MemberFile;
 use replica::members::MemberFiles;
 
-/// Files of one server.
+/// Files of one server's member lists.
 #[derive(Debug)]
 pub(crate) struct MembershipFiles {
     /// Path of zoo.cfg; `None` for a server that was configured without a file. Such a server
@@ -136,13 +136,13 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     read().map_err(|error| named("read", path, &error))
 }
 
-/// Replaces the contents of the file atomically and syncs it. After an error, the file is
-/// unchanged.
+/// Replaces the file atomically and syncs it. The new file has the owner and mode in `like`, if
+/// given. After an error, the file has its old or its new contents.
 fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     blocking::mark("write a member list");
     let temporary = with_suffix(path, ".tmp");
     let write = || {
-        // A file that an earlier process left behind may have another owner or be a link.
+        // A file of an earlier process may have another owner or be a link.
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -156,7 +156,7 @@ fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()>
         let mut file = options.write(true).create_new(true).open(&temporary)?;
         file.write_all(bytes)?;
         if let Some(like) = like {
-            // Only root may change the owner. Otherwise the owner stays the same.
+            // Only root may change the owner. Otherwise this process's user owns the new file.
             let _ = chown(&temporary, Some(like.uid()), Some(like.gid()));
             file.set_permissions(fs::Permissions::from_mode(like.mode()))?;
         }

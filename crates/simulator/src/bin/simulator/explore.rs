@@ -7,23 +7,23 @@ use std::time::Instant;
 use clap::Args;
 use simulator::{Bounds, Explored, Explorer, Trace, replay};
 
-/// Bounds of the explorer, and where it stops.
+/// Bounds, limit and progress file of the explorer.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of --explore")]
 pub(crate) struct ExploreArguments {
-    /// Number of transactions in a schedule.
+    /// Maximum number of transactions in a schedule.
     #[arg(long, default_value_t = 2, requires = "explore")]
     transactions: u8,
-    /// Number of kills and power failures.
+    /// Maximum number of kills and power failures.
     #[arg(long, default_value_t = 1, requires = "explore")]
     crashes: u8,
-    /// Number of roles that end because a server waits in vain.
+    /// Maximum number of roles that end because a server waits in vain.
     #[arg(long, default_value_t = 0, requires = "explore")]
     timeouts: u8,
-    /// Number of elections after the first one.
+    /// Maximum number of elections after the first one.
     #[arg(long, default_value_t = 1, requires = "explore")]
     elections: u8,
-    /// Number of snapshots.
+    /// Maximum number of snapshots that operators request.
     #[arg(long, default_value_t = 1, requires = "explore")]
     snapshots: u8,
     /// Number of schedules after which the search stops.
@@ -45,7 +45,7 @@ impl ExploreArguments {
         }
     }
 
-    /// Returns the saved search with these bounds, or a new one.
+    /// Returns the search that is saved in `file` if the search has these bounds, or a new search.
     fn search(&self, file: Option<&Path>) -> Explorer {
         let saved = file.and_then(|file| std::fs::read_to_string(file).ok());
         let saved = saved.and_then(|text| Explorer::of_text(&text));
@@ -53,8 +53,8 @@ impl ExploreArguments {
         saved.unwrap_or_else(|| Explorer::new(self.bounds()))
     }
 
-    /// Explores, and prints the results. `trace` is the form of the steps of a schedule that
-    /// violates an invariant.
+    /// Explores, and prints the results. If a schedule violates an invariant, prints the steps of
+    /// the schedule in the form that `trace` specifies.
     pub(crate) fn run(&self, trace: Trace) -> ExitCode {
         let begun = Instant::now();
         let mut search = self.search(self.progress.as_deref());

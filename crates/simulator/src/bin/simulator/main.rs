@@ -1,4 +1,4 @@
-//! Runs one seed with every step printed, or any number of seeds.
+//! Command line of the simulator, which runs seeds, scripts or the explorer.
 
 mod explore;
 
@@ -165,7 +165,8 @@ fn play(script: &str, trace: Trace) -> ExitCode {
     ExitCode::from(u8::from(played.iter().any(Option::is_some)))
 }
 
-/// Writes the traces of the seeds. The trace of a seed with a violation ends there.
+/// Writes the traces of the seeds, or of a script, to a file. A trace with a violation ends at the
+/// violation.
 fn write_traces(file: &Path, arguments: &Arguments) -> ExitCode {
     let from = arguments.from.unwrap_or_else(fresh);
     let (mut texts, mut events) = (Vec::new(), 0);
@@ -205,7 +206,8 @@ fn write_traces(file: &Path, arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns unused seeds, which are the time in ms shifted to leave room for more seeds after it.
+/// Returns the first of 65,536 seeds that were never used. It is the time since 1970 in ms, shifted
+/// left by 16 bits.
 fn fresh() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since.map_or(0, |since| since.as_millis());

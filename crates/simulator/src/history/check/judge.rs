@@ -8,8 +8,8 @@ use super::store::{Era, Recorded};
 use crate::history::{Entry, History};
 use crate::invariants::CheckResult;
 
-/// Checks that each era has exactly the transactions after its snapshot, and that the snapshot
-/// matches the tree. Between two eras there must be a known gap.
+/// Checks that each era has exactly the transactions after its snapshot, that the snapshot matches
+/// the tree, and that a gap separates successive eras. Returns the numbers of transactions.
 pub(super) fn judge(sid: Sid, recorded: &Recorded, committed: &History) -> Result<Counts, String> {
     let mut counts = Counts::default();
     let mut head = Zxid::ZERO;
@@ -67,7 +67,8 @@ fn is_complete(sid: Sid, era: &Era, committed: &History) -> CheckResult {
     }
 }
 
-/// Checks that the snapshot contains every znode that did not change while the snapshot was taken.
+/// Checks that the snapshot and the model agree on every znode that did not change while the
+/// snapshot was taken.
 fn is_the_tree(era: &Era, committed: &History) -> CheckResult {
     let at = era.at.zxid;
     let known_from = at

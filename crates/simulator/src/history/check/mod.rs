@@ -3,9 +3,9 @@
 //!
 //! [`host::Recorder`] decides which records a history receives, which parts it reads from log and
 //! snapshots, and where it has a hole. The history is stored in the memory of this simulation
-//! (`store`). Its faults are a late thread, a short queue, a life without a history, and a lost
-//! directory. They are drawn from a separate random sequence, so the rest of a seed does not depend
-//! on them.
+//! (`store`). The simulated faults are a late thread, a short queue, a process without a history,
+//! and a lost directory. They are drawn from a separate random sequence, so the rest of a seed does
+//! not depend on them.
 
 mod judge;
 mod store;
@@ -28,8 +28,8 @@ use store::{Memory, Recorded};
 
 /// Name of this check in violations.
 pub(crate) const NAME: &str = "the change history contains the committed transactions";
-/// Maximum number of transactions queued for the thread. Transactions that do not fit are read from
-/// the log.
+/// Maximum number of transactions queued for the recorder's thread. Transactions that do not fit
+/// are read from the log.
 const QUEUE_MAX: usize = 12;
 /// Number of turns after which a history must be complete.
 const TURNS_AT_THE_END: usize = 20;
@@ -52,7 +52,7 @@ pub(crate) struct Counts {
 
 #[derive(Debug, Default)]
 struct Member {
-    /// The stored history while the member does not have it open.
+    /// The stored history, which may lack the latest records while `open` is set.
     memory: Memory,
     open: Option<Recorded>,
     life: Option<Life>,
@@ -128,7 +128,8 @@ impl Histories {
         }
     }
 
-    /// Lets the thread of the recorder run for a turn, if one is due.
+    /// Lets the recorder's thread run for a turn in about one of ten calls. After the faults, a
+    /// stopped recorder continues.
     pub(crate) fn may_turn(&mut self, server: usize, is_healed: bool) {
         let Some(member) = self.members.get_mut(server) else {
             return;
@@ -154,8 +155,10 @@ impl Histories {
         }
     }
 
-    /// Checks, in a quiet ensemble, that each running server has all committed transactions except
-    /// those in its holes. A log that may be corrupt is not read to its end.
+    /// Checks, in a quiet ensemble, that the history of each running server has all committed
+    /// transactions except those in its holes. `running` contains each server, and whether its disk
+    /// is damaged. For a damaged disk, the end of the history is not checked, because a damaged log
+    /// is not read to its end.
     pub(crate) fn judge(
         &mut self,
         running: &[(usize, bool)],
@@ -198,7 +201,7 @@ impl Member {
         let Err(error) = done else { return };
         self.close();
         if matches!(&error, FillError::History(error) if error.is_unusable()) {
-            // Like the server, this moves an unusable history aside and rebuilds it from the files.
+            // The server would move the unusable history aside and rebuild it from the files.
             self.memory = Memory::default();
         }
     }
@@ -230,8 +233,7 @@ impl Member {
         Ok(())
     }
 
-    /// Checks that only transactions in holes are missing, and that the history does not end with a
-    /// hole.
+    /// Checks that the history ends with the last transaction that the member has applied.
     fn is_up_to_date(&self, committed: &History) -> CheckResult {
         let applied = self.life.as_ref().map_or(Zxid::ZERO, |life| life.committed);
         let head = self.open.as_ref().map(Recorded::last);

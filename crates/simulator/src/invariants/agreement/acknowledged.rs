@@ -15,7 +15,8 @@ pub(crate) struct Acknowledged(BTreeMap<Zxid, (SessionId, i32)>);
 impl Acknowledged {
     pub(crate) const NAME: &str = "acknowledged writes are not lost";
 
-    /// Records that a request was acknowledged to a client as `zxid`.
+    /// Records that a request was acknowledged to a client as `zxid`, and checks that the
+    /// transaction belongs to this request.
     pub(crate) fn acknowledge(
         &mut self,
         zxid: Zxid,

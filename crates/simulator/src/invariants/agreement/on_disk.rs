@@ -15,7 +15,8 @@ use crate::invariants::digest::Digests;
 pub(crate) const NAME: &str = "snapshots contain only established transactions";
 
 /// Returns the end and the digest of each tree on this disk, which is each loadable snapshot with
-/// the log replayed on it. Omits snapshots that another history has replaced.
+/// the log replayed on it. Omits the last snapshot that was received from a leader, and all older
+/// snapshots.
 ///
 /// # Errors
 /// If the log does not contain all changes that a snapshot may partly contain. An older snapshot
@@ -77,7 +78,8 @@ pub(crate) fn compare(
             continue;
         }
         let last = history.end_of_tree(last);
-        // No other server has an uncommitted tail of the log.
+        // Uncommitted transactions may exist only on this server, so a tree with them is not
+        // compared.
         if history.at(last).is_some() {
             let held = digests.compare(sid, last, digest);
             held.map_err(|text| format!("on disk: {text}"))?;
@@ -86,8 +88,8 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// Checks the snapshot `zxid` that a server has written of its own history when its tree ended at
-/// `last`.
+/// Checks that a snapshot of a server's own tree contains only committed transactions. The snapshot
+/// is named after `zxid`, and the server's tree ended at `last` when the snapshot was complete.
 pub(crate) fn written(sid: Sid, zxid: Zxid, last: Zxid, history: &History) -> CheckResult {
     let end = history.end();
     let newest = history.end_of_tree(zxid).max(history.end_of_tree(last));

@@ -60,7 +60,8 @@ impl Syncs {
         ))
     }
 
-    /// Returns whether the newest leader of that time answered the sync.
+    /// Returns whether the sync was answered in the epoch that was the newest when the sync was
+    /// sent, or in a later epoch.
     pub(crate) fn is_current(&self, by: RequestId) -> bool {
         self.0.get(&by).is_some_and(|asked| asked.is_current)
     }

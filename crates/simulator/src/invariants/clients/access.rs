@@ -53,7 +53,7 @@ pub(crate) fn private() -> Acl {
     Acl::new(perms::ALL, "digest", &Identity::User.id())
 }
 
-/// Identity of each request.
+/// Identity with which each request was sent.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
     asked: BTreeMap<(SessionId, i32), Option<Identity>>,
@@ -130,7 +130,8 @@ fn permits(acl: &[Acl], wanted: i32, identity: Option<Identity>) -> bool {
         .any(|entry| Some(&*entry.id.id) == id.as_deref())
 }
 
-/// Checks a reply about an existing znode, which is its content or the refusal to read it.
+/// Checks that a read of an existing znode was refused if, and only if, the client may not read the
+/// znode.
 pub(crate) fn reads(
     path: &str,
     told: ReadReply<'_>,

@@ -28,7 +28,8 @@ const STEPS_MAX: usize = 100_000;
 /// Calls on each checked znode.
 #[derive(Debug, Default)]
 pub(crate) struct Linearizable {
-    /// `None` marks a call that was not executed.
+    /// `None` marks a call that is not checked, because it did nothing or its result is not
+    /// current.
     calls: BTreeMap<&'static str, Vec<Option<Call<Question, Answer>>>>,
     /// Pending requests, with their calls.
     open: BTreeMap<RequestId, PendingCalls>,
@@ -36,7 +37,7 @@ pub(crate) struct Linearizable {
     synced: BTreeMap<SessionId, (i32, Micros)>,
     /// Number of each written value.
     values: BTreeMap<Bytes, Value>,
-    /// Number of abandoned searches.
+    /// Number of searches that reached the maximum number of steps.
     pub(crate) undecided: usize,
 }
 
@@ -225,6 +226,7 @@ fn heard(
 fn heard_of_multi(result: &Result<Bytes, ErrorCode>) -> Option<Answer> {
     let body = result.as_ref().ok()?;
     let first = MultiHeader::decode(&mut Reader::new(body.clone())).ok()?;
-    // The operations before the failed one have errors with code 0.
+    // In the reply to a failed multi, the operations before the failed one also have the type
+    // `Error`, with code 0.
     (first.op != OpCode::Error.number()).then_some(Answer::Done)
 }

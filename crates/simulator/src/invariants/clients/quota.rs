@@ -5,7 +5,7 @@
 //! with the usage in the tree of the leader that prepares it. Proposals that the leader has not
 //! applied do not count. Earlier operations of the same multi do not count either. Therefore, all
 //! znodes that are pending simultaneously can exceed a quota together. The usage then stays above
-//! the quota, and no znode is added.
+//! the quota, and no further znode can be added.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use proto::txn::{Txn, TxnRecord};
 use crate::history::{History, has_failed};
 use crate::invariants::CheckResult;
 
-/// Znode that has the quota, and the znodes that store the quota.
+/// Znode that has the quota, and the znodes that contain its limits and its usage.
 const ROOT: &str = "/b";
 const LIMITS: &str = "/zookeeper/quota/b/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/b/zookeeper_stats";

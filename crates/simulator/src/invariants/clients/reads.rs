@@ -19,7 +19,7 @@ pub(crate) const NAME: &str = "reads return committed data";
 /// Subtree in which servers write without a client.
 pub(crate) const SYSTEM: &str = "/zookeeper";
 
-/// A read and its reply.
+/// Reply to a read, and the client that sent the read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadReply<'a> {
     pub(crate) session: SessionId,

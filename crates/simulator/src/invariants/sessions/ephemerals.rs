@@ -41,7 +41,8 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> CheckResult {
     Ok(())
 }
 
-/// Checks, in a quiet ensemble, that the owner of each ephemeral znode exists.
+/// Checks, in a quiet ensemble, that the owner of each ephemeral znode exists, and that the server
+/// has all ephemeral znodes.
 pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> CheckResult {
     for (owner, mut paths) in tree.ephemerals() {
         if !history.sessions.contains_key(&owner) {

@@ -19,8 +19,8 @@ pub(crate) const NAME: &str = "expired sessions have ended";
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     /// Sessions whose end was proposed. From then on a leader refuses them, as Apache ZooKeeper's
-    /// leader does (SessionTrackerImpl.setSessionClosing). Another check covers the commit of the
-    /// end.
+    /// leader does (SessionTrackerImpl.setSessionClosing). [`at_the_end`] finds sessions whose end
+    /// was never committed.
     proposed: BTreeSet<SessionId>,
     /// Epoch in which each server serves clients, or last served them.
     epochs: BTreeMap<Sid, Epoch>,

@@ -19,7 +19,8 @@ impl Fifo {
 
     pub(crate) fn committed(&mut self, txn: &TxnRecord) -> CheckResult {
         let (session, cxid) = (txn.header.session, txn.header.cxid);
-        // Such a request may have been in flight for a long time.
+        // The order does not apply to transactions without an ordinary request (`cxid <= 0`), to
+        // failed transactions, or to those that any session may request at any time.
         if cxid <= 0 || has_failed(&txn.txn) || needs_no_session(&txn.txn) {
             return Ok(());
         }

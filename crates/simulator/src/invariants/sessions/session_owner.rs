@@ -19,7 +19,7 @@ pub(crate) struct SessionOwner {
 impl SessionOwner {
     pub(crate) const NAME: &str = "a session has one owner";
 
-    /// Records, for a request, that its connection is the nth of its session.
+    /// Records a request. `connection` is the number of its connection within the session.
     pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, connection: u64) {
         self.asked.insert((session, cxid), connection);
     }

@@ -9,9 +9,9 @@ use crate::invariants::CheckResult;
 
 pub(crate) const NAME: &str = "containers and TTL znodes are deleted in time";
 
-/// Maximum time for which a deletion may be in flight. The deletion is executed even if the path
-/// changes meanwhile, provided that the znode is of a suitable kind. Apache ZooKeeper does the same
-/// (PrepRequestProcessor).
+/// Maximum time for which a deletion may be in flight. The deletion is executed even if the znode
+/// at its path changes meanwhile, provided that the znode is a container or a TTL znode. Apache
+/// ZooKeeper does the same (PrepRequestProcessor).
 const IN_FLIGHT_MS: i64 = 3000;
 
 /// Checks the last transaction of the history. A server may delete a znode on its own initiative
@@ -59,8 +59,8 @@ fn had_children(path: &str, history: &History) -> bool {
     last.is_some_and(|last| last > since)
 }
 
-/// Checks the tree after a quiet time. `now_ms` is the time, and `delay_ms` the maximum duration of
-/// a deletion.
+/// Checks the tree after a quiet time. `now_ms` is the time, and `delay_ms` the maximum time after
+/// which a due znode must be deleted.
 pub(crate) fn at_the_end(now_ms: i64, delay_ms: i64, history: &History) -> CheckResult {
     for (path, node) in history.paths() {
         if !history.children(path, history.end()).is_empty() {

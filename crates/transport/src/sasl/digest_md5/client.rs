@@ -22,7 +22,7 @@ enum ClientState {
     Begun { cnonce: Vec<u8> },
     /// The server must prove that it knows the password.
     Answered { expected: [u8; 32] },
-    /// The server has proven its knowledge, or the exchange has failed.
+    /// The server has proven that it knows the password, or the exchange has failed.
     Over,
 }
 
@@ -36,7 +36,7 @@ pub enum ClientStep {
 }
 
 impl ClientExchange {
-    /// Begins a login with unpredictable random bytes.
+    /// Begins a login. The bytes of `random` must be unpredictable.
     pub fn new(names: Names, random: [u8; NONCE_BYTES]) -> Self {
         let cnonce = nonce_text(random);
         Self {
@@ -111,7 +111,7 @@ fn respond(
         Some(_) => return Err(Refusal::Unacceptable("realm")),
     };
     let uri = names.uri();
-    // Java's client also sends the user as the authorization identity.
+    // As in Java, the user is sent as the authorization identity, too.
     let authzid = login.user.as_bytes();
     let proof = Proof {
         user: &login.user,

@@ -44,7 +44,7 @@ pub enum ServerStep {
 }
 
 impl ServerExchange {
-    /// Begins a login with unpredictable random bytes.
+    /// Begins a login. The bytes of `random` must be unpredictable.
     pub fn new(names: Names, random: [u8; NONCE_BYTES]) -> Self {
         let nonce = nonce_text(random);
         Self {
@@ -136,7 +136,7 @@ fn judge(
     let proof = Proof {
         user: &user,
         realm: names.server,
-        // An unknown user costs the same amount of work.
+        // The work is the same for an unknown user, so its duration does not reveal this.
         password: known.map_or("", |password| password.expose()),
         nonce,
         cnonce,

@@ -109,7 +109,7 @@ fn a_token_is_invalid_in_another_exchange() {
     let mut second = ServerExchange::new(CLIENTS, [8; 30]);
     challenge(&mut second, &users);
     assert_eq!(second.step(&response, &users), Err(Refusal::OtherNonce));
-    // A service with a different name also refuses it.
+    // A service with a different name also refuses the token.
     let mut member = ServerExchange::new(MEMBERS, [7; 30]);
     challenge(&mut member, &users);
     let refused = member.step(&response, &users);

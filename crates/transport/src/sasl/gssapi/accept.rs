@@ -18,7 +18,7 @@ pub struct AcceptingExchange(Exchange<Accepting>);
 pub enum Accepted {
     /// Challenge that the client must answer.
     Challenge(Vec<u8>),
-    /// The client is authenticated. The server sends no last token.
+    /// The client is authenticated. The server does not send a further token.
     Done {
         /// Full Kerberos name of the client.
         name: String,
@@ -56,7 +56,8 @@ pub(super) struct Exchange<C> {
 enum AcceptorState<C> {
     /// The context is being established.
     Begun(C),
-    /// The context is established, and the client must request the offered layers.
+    /// The context is established. The client must send an empty token to receive the offered
+    /// security layers.
     Established(C, String),
     /// The client has received the offered layers.
     Offered(C, String),

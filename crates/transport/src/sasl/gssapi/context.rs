@@ -5,10 +5,10 @@ use super::refusal::GssapiRefusal;
 /// Security context of one side (RFC 2743).
 pub(super) trait Context {
     /// Handles a token from the other side; `None` for the first step of a client. Returns the
-    /// token to send.
+    /// token to send, if there is one.
     fn step(&mut self, token: Option<&[u8]>) -> Result<Option<Vec<u8>>, GssapiRefusal>;
 
-    /// Returns whether both sides know the key.
+    /// Returns whether the context is complete, so that messages can be signed.
     fn is_established(&self) -> bool;
 
     /// Signs a message.

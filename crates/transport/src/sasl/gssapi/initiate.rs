@@ -18,7 +18,8 @@ pub struct InitiatingExchange(Exchange<Initiating>);
 pub struct Response {
     /// Bytes of the token.
     pub token: Vec<u8>,
-    /// Whether the server's only remaining answer is that the client is authenticated.
+    /// Whether this is the client's last token, which the server answers with the result of the
+    /// login.
     pub is_last: bool,
 }
 
@@ -62,7 +63,7 @@ enum InitiatorState<C> {
     New(C),
     /// The context is being established or is established.
     Begun(C),
-    /// The choice has been sent, or the exchange has failed.
+    /// The client's choice of a security layer has been sent, or the exchange has failed.
     Over,
 }
 

@@ -1,4 +1,4 @@
-//! The last two tokens: the offered security layers and the chosen one.
+//! The last two tokens: the offered security layers and the chosen layer.
 //!
 //! ```text
 //! layers u8 (1 none, 2 signed, 4 encrypted), size u24
@@ -7,7 +7,7 @@
 
 use super::refusal::GssapiRefusal;
 
-/// Value for no security layer after the login.
+/// Bit for no security layer after the login.
 const NO_LAYER: u8 = 1;
 
 /// Offer of the server. Without a layer, the size is meaningless; the JDK sends this value. Source:

@@ -38,7 +38,7 @@ impl Acceptor {
     /// Looks up the key. Blocks, because it reads a file.
     ///
     /// # Errors
-    /// If the file is missing or contains no key for that name.
+    /// If the file is missing or does not contain a key for that name.
     pub fn acquire(principal: &str) -> Result<Self, GssapiRefusal> {
         let doing = "use the key tab";
         let name = name(principal).map_err(|error| refusal_of(doing, error))?;
@@ -56,8 +56,8 @@ impl Acceptor {
 }
 
 impl Initiator {
-    /// Requests a ticket unless one exists. Without a principal, the ticket cache selects it.
-    /// Blocks, because it may query the KDC.
+    /// Requests a ticket unless one exists. Without a `principal`, the default principal of the
+    /// ticket cache is used. Blocks, because it may query the KDC.
     ///
     /// # Errors
     /// If no ticket is available.
@@ -77,8 +77,8 @@ impl Initiator {
         })
     }
 
-    /// Begins a login to a service, given by its full name. A name without a realm belongs to this
-    /// host's realm.
+    /// Begins a login to a service, given by its full name. The realm of this side's principal is
+    /// appended to a name without a realm.
     ///
     /// # Errors
     /// If the name is invalid.

@@ -13,8 +13,9 @@
 //! the key of the ticket, so changes on the network are detected. Steps read files, and a client's
 //! steps may query the KDC. They must therefore run on a thread that may block.
 //!
-//! The library is the system's (`libgssapi_krb5`). Only builds with the feature `gssapi` link it.
-//! [`environment`] sets the locations of the keys for it. Without the feature, logins fail.
+//! The library is `libgssapi_krb5` of the system. Only builds with the feature `gssapi` link it.
+//! The variables of [`environment`] contain the locations of its keys. Without the feature, logins
+//! fail.
 //!
 //! Source: RFC 4752; GssKrb5Server and GssKrb5Client of the JDK.
 

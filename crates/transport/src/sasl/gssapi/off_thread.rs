@@ -10,8 +10,8 @@ use super::refusal::GssapiRefusal;
 /// waits for a disk or, in a login by this process, for the KDC.
 const STEPS_AT_A_TIME: usize = 16;
 
-/// Limit on concurrent steps. A client's step keeps its thread until the KDC answers, even if the
-/// client has disconnected.
+/// Limit on concurrent steps. A step keeps its thread and its permit until it ends, even if the
+/// connection has ended.
 static STEPS: LazyLock<Arc<Semaphore>> =
     LazyLock::new(|| Arc::new(Semaphore::new(STEPS_AT_A_TIME)));
 

@@ -30,7 +30,7 @@ pub enum GssapiRefusal {
         /// Message from the library.
         reason: String,
     },
-    /// The wrapped message is too short, or the authorization identity is not valid text.
+    /// A wrapped message has a wrong length, or the authorization identity is not UTF-8.
     Malformed,
     /// The client chooses a security layer that is not offered.
     OtherLayer(u8),

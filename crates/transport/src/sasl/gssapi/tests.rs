@@ -6,7 +6,8 @@ use super::context::Context;
 use super::initiate::Exchange as Initiating;
 use super::{GssapiRefusal, TOKEN_BYTES_MAX, environment};
 
-/// `?` begins a context, `!` ends it, and wrapped messages begin with `w`.
+/// Context that only adds letters. The client's first token is `?`, the server proves itself with
+/// `!`, and wrapped messages begin with `w`.
 struct FakeContext {
     is_client: bool,
     proves_itself: bool,

@@ -53,7 +53,8 @@ pub(crate) fn check(
 }
 
 impl Names {
-    /// Returns no names if the certificate cannot be parsed, so it matches no host.
+    /// Returns the names in a certificate. If the certificate cannot be parsed, the result is empty
+    /// and does not match any host.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Self {
         let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
             return Self::default();
@@ -89,7 +90,7 @@ impl Names {
             .is_some_and(|common| fits(common, name))
     }
 
-    /// Returns all names, the addresses and the common name as text.
+    /// Returns the addresses, the DNS names and the common name, as text.
     pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
         let ips = self.ips.iter().map(IpAddr::to_string);
         ips.chain(self.dns.iter().chain(&self.common).cloned())
@@ -126,7 +127,8 @@ fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
 fn fits(pattern: &str, name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     match pattern.strip_prefix("*.") {
-        // `*` matches one label, but never a top-level domain alone.
+        // `*` matches one label. At least two labels must follow, so `*.example` does not match any
+        // name.
         Some(parent) => name
             .split_once('.')
             .is_some_and(|(_, rest)| rest.contains('.') && rest.eq_ignore_ascii_case(parent)),

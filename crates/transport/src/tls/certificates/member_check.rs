@@ -14,7 +14,7 @@ use super::hosts::Names;
 use super::subject;
 use log_limiter::LogLimiter;
 
-/// Name of the setting that selects the reaction.
+/// Name of the setting that selects the reaction to certificates that do not belong to a member.
 const KEY: &str = "zoarium.ssl.quorum.memberCheck";
 
 /// A certificate that does not belong to a member.

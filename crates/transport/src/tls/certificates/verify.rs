@@ -1,8 +1,9 @@
 //! Verification that a certificate is trusted.
 //!
-//! The library checks chains. In addition, Java trusts a certificate that is in the trust store
-//! itself, regardless of its permitted uses. Most guides create such a self-signed server
-//! certificate. Here it must not have expired; Java does not check that. Source: PKIXValidator.
+//! The library checks chains. In addition, as in Java, a certificate that is in the trust store
+//! itself is trusted, regardless of its permitted uses. Most guides create such a self-signed
+//! server certificate. Unlike in Java, the current time must be within its validity. Source:
+//! PKIXValidator.
 //!
 //! With revocation lists, each certificate of a chain except its root must be covered by a list
 //! that is still valid, and must not be on any list. Java's PKIXRevocationChecker requires this
@@ -38,7 +39,7 @@ pub(crate) struct Trusted {
 }
 
 impl Trusted {
-    /// Returns `None` if the library cannot use any of the certificates.
+    /// Ignores revoked certificates. Returns `None` if the library cannot use any of the others.
     pub(crate) fn new(
         mut certificates: Vec<CertificateDer<'static>>,
         revoked: Vec<CertificateRevocationListDer<'static>>,
@@ -89,7 +90,7 @@ impl Trusted {
         self.version1.is_some() && version1::is_version1(certificate)
     }
 
-    /// Returns whether the certificate itself is in the trust store.
+    /// Returns whether the certificate itself is in the trust store. Fails if it is not valid now.
     fn holds(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> Result<bool, Error> {
         if !self.certificates.iter().any(|held| held == certificate) {
             return Ok(false);
@@ -108,8 +109,8 @@ impl Trusted {
     }
 }
 
-/// Returns whether a certificate from the trust store is on a revocation list. Only the store makes
-/// it trusted, so other checks do not cover it.
+/// Returns whether a certificate from the trust store is on a revocation list. Such a certificate
+/// is trusted without a chain, so the library does not check whether it is revoked.
 fn is_revoked(
     certificate: &CertificateDer<'_>,
     lists: &[CertificateRevocationListDer<'_>],

@@ -36,7 +36,7 @@ struct Version1<'a> {
     signed: SignedData<'a>,
     /// Content of the serial number.
     serial: &'a [u8],
-    /// Name of the issuer, without its tag.
+    /// Name of the issuer in DER, without tag and length.
     issuer: &'a [u8],
     /// Start and end of the validity, in seconds since 1970.
     not_before_s: i64,
@@ -130,8 +130,8 @@ impl<'a> Version1<'a> {
         }
         let mut error = CertificateError::UnknownIssuer;
         let named = authorities.roots.iter().filter(|authority| {
-            // This verifier does not support name constraints, so it accepts no certificates from
-            // an authority that has some.
+            // This verifier does not support name constraints, so it does not accept certificates
+            // from an authority that has name constraints.
             *authority.subject == *self.issuer && authority.name_constraints.is_none()
         });
         for authority in named {
@@ -210,8 +210,8 @@ pub(crate) fn add_authority(authorities: &mut RootCertStore, root: &CertificateD
 ///
 /// # Errors
 /// If the certificate is not of version 1, is not valid now, was not signed by one of the
-/// authorities, or is revoked. If revocation lists are configured and no valid list covers the
-/// certificate.
+/// authorities, or is revoked. Also if revocation lists are configured, but no valid list covers
+/// the certificate.
 pub(crate) fn verify(
     certificate: &CertificateDer<'_>,
     authorities: &RootCertStore,

@@ -10,9 +10,9 @@
 //! certificate: in version 2 a text ("X.509"); u32 length, DER      chain: u32 number, certificates
 //! ```
 //!
-//! The encrypted key is DER: an algorithm (1.3.6.1.4.1.42.2.17.1.1) and a string of a salt (20
-//! bytes), the key combined with a stream of SHA-1 blocks, and a check (20 bytes). Source:
-//! JavaKeyStore, KeyProtector.
+//! The encrypted key is DER: an algorithm (1.3.6.1.4.1.42.2.17.1.1) and a string. The string
+//! consists of a salt (20 bytes), the key XORed with a stream of SHA-1 blocks, and a check (20
+//! bytes). Source: JavaKeyStore, KeyProtector.
 
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use sha1::{Digest, Sha1};

@@ -150,7 +150,7 @@ impl Content {
             StoreFormat::Jks | StoreFormat::Pkcs12 if bytes.starts_with(&jks::MAGIC) => {
                 Ok(Self::Jks)
             }
-            // The bytes begin with an ASN.1 sequence.
+            // A PKCS #12 store begins with an ASN.1 sequence.
             StoreFormat::Jks if bytes.first() != Some(&0x30) => Err(StoreFault::malformed(
                 "JKS",
                 "the header of a key store is missing",

@@ -52,7 +52,8 @@ fn malformed(error: &Error) -> StoreFault {
     StoreFault::malformed(KIND, reason)
 }
 
-/// Returns the first section whose label the library does not know.
+/// Returns the decoded content of the first section with this label, which the library does not
+/// know.
 fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
     let text = String::from_utf8_lossy(bytes);
     let begin = format!("-----BEGIN {label}-----");

@@ -9,7 +9,8 @@ use crate::tls::error::StoreFault;
 
 const KIND: &str = "PKCS12";
 
-/// Java does not trust other certificates. openssl does not write this mark.
+/// Hint for a store without trusted certificates. Java requires the mark, which openssl does not
+/// write.
 const UNMARKED: &str = ": certificates in a PKCS12 store are trusted only if they are marked as \
                         trusted, for example with keytool -importcert";
 

@@ -14,7 +14,7 @@ pub(super) fn lists(
     bytes: &[u8],
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, StoreFault> {
     let fault = |reason: &'static str| StoreFault::NoRevocations { reason };
-    // The bytes begin with an ASN.1 sequence.
+    // A list in DER begins with an ASN.1 sequence.
     let lists = match bytes.first() {
         Some(0x30) => vec![CertificateRevocationListDer::from(bytes.to_vec())],
         _ => CertificateRevocationListDer::pem_slice_iter(bytes)

@@ -53,8 +53,8 @@ impl TlsSource {
         }))
     }
 
-    /// Returns the end of validity of the first certificate in this process's chain, in seconds
-    /// since 1970.
+    /// Returns the earliest end of validity in this process's certificate chain, in seconds since
+    /// 1970.
     pub fn certificate_ends_s(&self) -> Option<i64> {
         self.current().ends_s
     }
@@ -75,8 +75,9 @@ impl TlsSource {
         !self.fips_mode && self.tls.hostname_verification
     }
 
-    /// Returns whether a client's certificate must contain the client's host. The client ports
-    /// check it if configured, even in FIPS mode, in which Java's TLS library does so. Source:
+    /// Returns whether a client's certificate must contain the client's host. The admin port never
+    /// requires this. In FIPS mode, the ensemble's ports do not, but the client ports do if
+    /// configured, because Java's TLS library then checks the host. Source:
     /// ClientX509Util.createNettySslContextForServer.
     pub(in crate::tls) fn checks_client_hosts(&self) -> bool {
         let is_left_alone = match self.endpoint {
@@ -87,7 +88,7 @@ impl TlsSource {
         !is_left_alone && self.tls.hostname_verification && self.tls.client_hostname_verification
     }
 
-    /// Returns whether the name may be looked up from the address to check a client's host.
+    /// Returns whether a client's name may be looked up from its address to check its host.
     pub(in crate::tls) fn allows_reverse_lookup(&self) -> bool {
         !self.fips_mode && self.tls.allow_reverse_dns_lookup
     }

@@ -5,18 +5,18 @@
 //! znode is read only if its half hash matches. (A table with separate control bytes and entries
 //! costs one more miss.)
 //!
-//! Slots are ordered by hash. The home of a hash is the upper half of its product with the length
-//! of the table. Inserting into an occupied slot moves the greater hashes to the right. An
-//! unsuccessful lookup therefore ends as early as a successful one, a full table stays fast, and
-//! growing copies sequentially. Any length is possible, so the table grows by a seventh to a
-//! quarter. If its length doubled, half of it could be empty. Deleting moves the following slots
-//! back, so tombstones are not needed.
+//! Slots are ordered by hash. The home of a hash is the upper half of its product with the number
+//! of homes. Inserting into an occupied slot moves the greater hashes to the right. An unsuccessful
+//! lookup therefore ends as early as a successful one, a full table stays fast, and growing copies
+//! sequentially. Any length is possible, so the table grows by a seventh to a quarter. If its
+//! length doubled, half of it could be empty. Deleting moves the following slots back, so
+//! tombstones are not needed.
 //!
 //! The table is divided into shards that grow separately, using the hashes in the slots. Growing
-//! the whole table would hold the lock for tens of milliseconds in a tree of millions. Each shard
-//! grows at a slightly higher load than the previous one. Therefore the shards do not all grow at
-//! about the same time, and the memory freed by one is reused by the next. Otherwise freed memory
-//! of the table's size would remain unused.
+//! the whole table would hold the lock for tens of milliseconds in a tree of millions of znodes.
+//! Each shard grows at a slightly higher load than the previous one. Therefore the shards do not
+//! all grow at about the same time, and the memory freed by one is reused by the next. Otherwise
+//! freed memory of the table's size would remain unused.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -30,7 +30,7 @@ pub(crate) use pending::{Duplicate, Pending};
 
 const SHARD_BITS: u32 = u8::BITS;
 /// Maximum load of the first shard in 256ths, which corresponds to 0.72. The maximum load of the
-/// last shard is 0.86. The ratio of the two is the ratio of two consecutive lengths.
+/// last shard is 0.86. The ratio of the two is about the ratio of two consecutive lengths.
 const LIMIT_MIN: u8 = 184;
 /// Initial number of slots of a non-empty shard, a power of two.
 const SLOTS_MIN: usize = 16;
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Returns colliding hashes at both ends of the range, or hashes anywhere in it.
+    /// Returns one of `spread` different hashes. One of them is the maximum.
     fn hash_of(id: u32, spread: u32) -> u32 {
         match id % spread {
             0 => u32::MAX,
@@ -254,8 +254,8 @@ mod tests {
     }
 
     proptest! {
-        /// Few hashes, so that all collide, or many. Shards have 8, 12, 16, 20, 24, 32, 40 and more
-        /// homes.
+        /// The entries have few different hashes, so that they collide, or many. Shards have 8, 12,
+        /// 16, 20, 24, 32, 40 and more homes.
         #[test]
         fn a_shard_behaves_like_a_map(
             number in any::<u8>(),

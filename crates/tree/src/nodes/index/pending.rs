@@ -1,7 +1,7 @@
 //! Insertion of millions of znodes while a snapshot is loaded.
 //!
-//! If added one by one, each znode causes a cache miss in a table of a hundred megabytes. If
-//! collected by shard, a few thousand znodes share half a megabyte of the table.
+//! If znodes are added one by one, each causes a cache miss in a table of a hundred megabytes. If
+//! they are collected by shard, a few thousand of them access the same half megabyte of the table.
 
 use super::{Index, SHARD_BITS, Slot};
 use crate::nodes::arena::{Arena, NodeId};
@@ -15,7 +15,7 @@ pub(crate) struct Pending {
     shards: Box<[Vec<Slot>]>,
 }
 
-/// A znode whose parent already has a child with that name.
+/// A znode whose parent already has a child with the same name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Duplicate(pub(crate) NodeId);
 
@@ -25,7 +25,8 @@ impl Pending {
         Self { shards }
     }
 
-    /// Adds a znode, either immediately or later.
+    /// Adds a znode to the waiting znodes of its shard. When the shard has [`WAITING_MAX`] of them,
+    /// adds them to the table.
     ///
     /// # Errors
     /// If this znode or a waiting one is a duplicate.

@@ -18,8 +18,8 @@ use crate::Tree;
 /// after them.
 ///
 /// A host reports every applied transaction with [`Self::applied`], after the tree has applied it.
-/// An entry that is kept too long equals the tree's state, but an entry that is removed too early
-/// is a lost change.
+/// A late report is harmless, because an entry then equals the tree's state. An early report would
+/// lose a change.
 #[derive(Debug)]
 pub struct Overlay {
     hasher: DefaultHashBuilder,
@@ -32,7 +32,7 @@ pub struct Overlay {
     digest: u64,
     /// Undo information, while a multi is prepared.
     undo: Option<Undo>,
-    /// Last ACL list, because most creates by a client use the same list.
+    /// Last ACL list. It is shared, because most creates by a client use the same list.
     last_acl: Arc<[Acl]>,
 }
 
@@ -59,7 +59,7 @@ struct PendingChange {
 
 #[derive(Debug)]
 struct Undo {
-    /// Previous entries; `None` if the path was not in flight.
+    /// Changed paths with their previous entries; `None` if there was no entry.
     replaced: Vec<(Str, Option<Replaced>)>,
     changes_len: usize,
     digest: u64,
@@ -84,8 +84,8 @@ impl Overlay {
         while let Some(change) = self.changes.front()
             && change.zxid <= zxid
         {
-            // All older entries have been applied, so two paths with the same hash need not be
-            // distinguished.
+            // All entries up to `zxid` have been applied, so two paths with the same hash need not
+            // be distinguished.
             let is_applied = |pending: &Pending| pending.zxid <= zxid;
             if let Ok(entry) = self.nodes.find_entry(change.hash, is_applied) {
                 entry.remove();
@@ -107,7 +107,8 @@ impl Overlay {
         self.digest
     }
 
-    /// Returns a znode in flight; `Some(None)` if it will be deleted.
+    /// Returns the pending state of a znode: `Some(None)` if it will be deleted, `None` if it is
+    /// not in flight.
     pub(super) fn get(&self, path: &str) -> Option<Option<&PendingNode>> {
         if self.nodes.is_empty() {
             return None;
@@ -118,8 +119,8 @@ impl Overlay {
         found.map(|pending| pending.node.as_ref())
     }
 
-    /// Records that `path` becomes `node` or is deleted. `old_digest` is its previous part in the
-    /// digest.
+    /// Records that the znode at `path` becomes `node`, or is deleted if `node` is `None`.
+    /// `old_digest` is the znode's previous part in the digest.
     pub(super) fn put(
         &mut self,
         path: &Str,
@@ -155,7 +156,7 @@ impl Overlay {
         });
     }
 
-    /// Records that the last znode, at `path`, is an ephemeral znode of `owner`.
+    /// Records that the last change creates an ephemeral znode of `owner` at `path`.
     pub(super) fn note_ephemeral(&mut self, owner: SessionId, path: &Str) {
         if let Some(change) = self.changes.back_mut() {
             change.owner = Some(owner);

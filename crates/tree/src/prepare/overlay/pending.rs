@@ -1,4 +1,4 @@
-//! A znode in the state in which transactions in flight will leave it.
+//! State of a znode after the transactions in flight.
 
 use std::sync::Arc;
 

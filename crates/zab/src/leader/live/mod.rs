@@ -39,12 +39,12 @@ impl Leader {
         self.last_proposed().next()
     }
 
-    /// Returns the newest proposal, or the start of the epoch without a proposal.
+    /// Returns the zxid of the newest proposal, or of the epoch's start before the first proposal.
     pub fn last_proposed(&self) -> Zxid {
         self.proposals.last_proposed()
     }
 
-    /// Orders a transaction. It goes to the log and to the learners at the same time.
+    /// Orders a transaction. It is sent to the log and to the followers at the same time.
     ///
     /// # Errors
     /// If this server does not lead, or if the counter of the epoch is exhausted.
@@ -84,7 +84,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Orders a transaction of a standalone server. It produces no action, because the caller
+    /// Orders a transaction of a standalone server. Does not request actions, because the caller
     /// itself appends the transaction to its log.
     ///
     /// # Errors
@@ -102,8 +102,8 @@ impl Leader {
         Ok(())
     }
 
-    /// Orders a reconfiguration. It needs a quorum of both configurations. So do later proposals,
-    /// until the new configuration is in force and decides alone.
+    /// Orders a reconfiguration. It and later proposals need a quorum of the old and of the new
+    /// configuration, until the new configuration is in force and decides alone.
     ///
     /// # Errors
     /// If [`Leader::propose`] would fail, or if another reconfiguration is not committed yet.
@@ -318,7 +318,7 @@ impl Leader {
     /// Returns the number of proposals that learners' syncs wait for. Source:
     /// Leader.getNumPendingSyncs.
     pub fn pending_syncs(&self) -> usize {
-        // The zxids increase.
+        // The zxids never decrease, so equal ones are adjacent.
         let mut waits_for = self.syncs.iter().map(|(zxid, _)| *zxid);
         let first = waits_for.next();
         let steps = waits_for.scan(first, |before, zxid| {

@@ -100,7 +100,8 @@ async fn download(
     Ok((zxid, server))
 }
 
-/// Adds advice to the reply of a server that does not support backups.
+/// Replaces the error of a server that does not support downloads of its log with advice. Returns
+/// other errors unchanged.
 pub(super) fn explained(error: ToolError) -> ToolError {
     match error {
         ToolError::Admin(AdminError::Refused { server, text, .. })

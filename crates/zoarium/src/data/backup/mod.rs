@@ -43,7 +43,8 @@ pub(crate) struct BackupArgs {
     limits: LimitArgs,
 }
 
-/// Runs the command. The exit code is 1 without a new backup, or if a backup is corrupt.
+/// Runs the command. The exit code is 0 if the backup is good or the server has no new
+/// transactions, and the code of the error otherwise.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
     let done = if args.verify {
         verify(args)

@@ -104,7 +104,7 @@ pub(super) fn write(args: &CompareArgs, out: &mut dyn Write) -> Result<(), ToolE
     Ok(())
 }
 
-/// Reads a snapshot, and prints its size.
+/// Reads a snapshot. If the output is a table, also prints the numbers of znodes and bytes.
 fn read(args: &CompareArgs, path: &Path, out: &mut dyn Write) -> Result<Vec<Subtree>, ToolError> {
     let path = snapshot::newest_of(&RealDisk, path)?;
     let begun = Instant::now();

@@ -52,8 +52,8 @@ struct PrintArgs {
     limits: LimitArgs,
 }
 
-/// Runs the command. The exit code is 0 if the snapshot is good, and 1 if it is corrupt or the
-/// command fails.
+/// Runs the command. The exit code is 0 if the snapshot is good, 1 if it is corrupt, and the code
+/// of the error after another failure.
 pub(crate) fn run(args: &SnapshotArgs) -> ExitCode {
     let done = write_stdout(|out| match &args.command {
         Some(SnapshotCommand::Compare(args)) => compare::write(args, out),

@@ -14,13 +14,14 @@ use crate::tool::ToolError;
 const MULTI_BYTES_MAX: usize = client::limits::REQUEST_BYTES_MAX / 2;
 /// Maximum number of steps in a multi. A multi is one transaction, which delays all others.
 const MULTI_STEPS_MAX: usize = 500;
-/// Size of a step without its path, data and ACL, bytes.
+/// Estimated size of a step without its path, data and ACL, or of an ACL entry without its text,
+/// bytes.
 const STEP_BYTES: usize = 64;
 
 /// Executes the steps. Returns their number.
 ///
 /// # Errors
-/// If a step is refused. The error contains the number of completed steps.
+/// If a step fails. The error contains the number of completed steps.
 pub(super) async fn carry_out(
     client: &Client,
     plan: &Plan,

@@ -17,19 +17,19 @@ pub(super) struct CurrentZnode {
     pub(super) data: Option<Bytes>,
     pub(super) acl: Vec<Acl>,
     pub(super) stat: Stat,
-    /// Kind of the znode. A Stat only identifies ephemeral znodes, so the kind comes from the
+    /// Kind of the znode. A Stat only identifies ephemeral znodes, so the other kinds come from the
     /// history.
     pub(super) kind: Kind,
     pub(super) ttl_ms: i64,
 }
 
-/// Kinds of znodes according to the history, by path, each with the transaction that created the
-/// znode.
+/// Containers and TTL znodes in the history, by path. Each value contains the zxid of the creation,
+/// the kind, and the TTL in ms.
 #[derive(Debug, Default)]
 pub(super) struct Kinds(HashMap<String, (i64, Kind, i64)>);
 
 impl Kinds {
-    /// Adds a znode from an answer.
+    /// Adds a znode from an answer if it is a container or a TTL znode.
     pub(super) fn take(&mut self, znode: &Value) {
         let kind = Kind::from_str_name(znode["kind"].as_str().unwrap_or_default());
         let czxid = znode["czxid"]

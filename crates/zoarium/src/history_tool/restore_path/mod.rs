@@ -49,7 +49,7 @@ pub(crate) struct RestorePathArgs {
     yes: bool,
 }
 
-/// Runs the command. The exit code is 1 if the subtree was not restored.
+/// Runs the command. Returns the exit code of the error if the subtree cannot be restored.
 pub(crate) fn run(args: &RestorePathArgs) -> ExitCode {
     match restore(args) {
         Ok(()) => ExitCode::SUCCESS,

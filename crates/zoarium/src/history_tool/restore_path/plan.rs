@@ -135,7 +135,7 @@ struct Planner<'a> {
     force: bool,
     /// Znodes that remain although they did not exist in the past.
     kept: BTreeSet<&'a str>,
-    /// Roots of subtrees that are deleted because a znode of another kind existed there.
+    /// Tops of subtrees that are deleted because the top was a znode of another kind.
     replaced: Vec<&'a str>,
     plan: Plan,
 }
@@ -199,8 +199,8 @@ impl Planner<'_> {
         self.plan.notes.push(note);
     }
 
-    /// Finds the znodes that are not changed: ephemeral znodes, unrecorded znodes, znodes that
-    /// servers manage, and the ancestors of all these.
+    /// Finds the znodes that are not deleted: ephemeral znodes without `--force`, unrecorded
+    /// znodes, znodes that servers manage, and the ancestors of all these.
     fn find_kept(&mut self, top: &str) {
         let is_within_system = is_below(SYSTEM, top);
         for (path, current) in self.current {
@@ -232,7 +232,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Deletes each znode whose past kind differs, including all its descendants.
+    /// Adds steps that delete each znode whose past kind differs, with its descendants.
     fn replace(&mut self) {
         let mut tops: Vec<&str> = Vec::new();
         for (path, current) in self.current {
@@ -344,7 +344,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Deletes znodes that did not exist in the past, children first.
+    /// Adds steps that delete znodes that did not exist in the past, children first.
     fn delete(&mut self) {
         for (path, current) in self.current.iter().rev() {
             let was_there = match self.past.znodes.get(path) {

@@ -92,7 +92,7 @@ impl Layout {
         addresses.join(",")
     }
 
-    /// Returns a sentence about what happens to the files at the end.
+    /// Returns a sentence that names the directory and states whether it will be removed.
     pub(super) fn files_after_stop(&self) -> String {
         match self.scratch {
             Some(_) => format!(
@@ -148,7 +148,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Returns the absolute path of a directory that contains nothing.
+/// Returns the absolute path of an empty directory. Creates the directory if it does not exist.
 fn empty_directory(directory: &Path) -> Result<PathBuf, String> {
     let shown = directory.display();
     files::create_dir_all(directory).map_err(|error| format!("cannot create {shown}: {error}"))?;

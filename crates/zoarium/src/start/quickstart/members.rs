@@ -190,7 +190,7 @@ fn terminate(pid: u32) {
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
-        // A process that has ended needs no signal.
+        // This fails only if the process has already ended.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }

@@ -1,4 +1,4 @@
-//! Commands of tests, which inject faults into the members and repair them.
+//! Commands of tests, which inject faults into the members and end the faults.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -110,7 +110,7 @@ impl Command {
     /// Executes the command. Returns the fields of the answer.
     ///
     /// # Errors
-    /// If the command fails, or if the ensemble lacks a member that it names.
+    /// If the command fails, or names a member that does not exist.
     pub(super) async fn execute(self, ensemble: &mut TestEnsemble) -> Result<Value, ServerError> {
         match self {
             Self::Kill(members) => {
@@ -160,7 +160,7 @@ impl Members {
     }
 }
 
-/// Checks that each member is on one side of a partition.
+/// Checks that the named members exist and, with `others`, that each member is on exactly one side.
 fn check_sides(
     ensemble: &TestEnsemble,
     members: &[u32],

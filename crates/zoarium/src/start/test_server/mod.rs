@@ -23,11 +23,11 @@ use crate::testing::{TestEnsemble, TestEnsembleBuilder};
 /// Number of commands that may wait.
 const ORDERS_MAX: usize = 16;
 
-/// Default log levels. They suppress the admin servers' warning about the open ACL of `/`, which
-/// suits a test.
+/// Default log levels. They suppress the admin servers' warning about the open ACL of `/`, because
+/// an open ACL suits a test.
 const LOG_LEVELS: &str = "warn,zoarium_admin::server=error";
 
-/// Keys that the command sets itself, each with the option to use instead.
+/// Keys that the command sets itself, each with the reason or with the option to use instead.
 const OWN_KEYS: &[(&str, &str)] = &[
     ("dataDir", "it is a temporary directory"),
     ("clientPort", "use --port"),
@@ -144,7 +144,7 @@ async fn serve(builder: TestEnsembleBuilder) -> Result<(), ServerError> {
     });
     let mut stdout = terminal::stdout();
     let written = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
-    // A reader that has closed the output has ended.
+    // If the output is closed, its reader has ended and sends no commands.
     if written.is_ok() {
         orders::read_stdin(sender).map_err(ServerError::Threads)?;
         follow(&mut ensemble, &mut stop_signals, &mut orders).await;
@@ -152,7 +152,7 @@ async fn serve(builder: TestEnsembleBuilder) -> Result<(), ServerError> {
     ensemble.stop().await
 }
 
-/// Executes commands until there is a reason to stop.
+/// Executes commands until a signal arrives, standard input is closed, or the parent process ends.
 async fn follow(
     ensemble: &mut TestEnsemble,
     stop_signals: &mut StopSignals,

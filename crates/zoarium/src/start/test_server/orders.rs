@@ -30,7 +30,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Creates the answer to a line, which contains the fields of the result or the error.
+    /// Creates the answer to a line. The answer contains the fields of the result, or the error.
     pub(super) fn new(line: &str, result: Result<Value, String>) -> Self {
         let is_ok = result.is_ok();
         let mut json = json!({ "command": line, "ok": is_ok });
@@ -66,7 +66,7 @@ pub(super) fn read_stdin(orders: Orders) -> io::Result<()> {
     let name = "commands".to_owned();
     let thread = std::thread::Builder::new().name(name);
     thread.spawn(move || {
-        // A reader that has failed sends no further commands, like a reader that was closed.
+        // After a failed read, no further commands arrive, as after the end of the input.
         let _ = send_lines(&mut BufReader::new(io::stdin()), &orders);
         if !is_null(&io::stdin()).unwrap_or(false) {
             let _ = orders.blocking_send(Order::InputClosed);
@@ -108,7 +108,7 @@ fn send_lines(input: &mut impl BufRead, orders: &Orders) -> io::Result<()> {
     }
 }
 
-/// Returns whether the input is `/dev/null`. It always ends immediately, so its end means nothing.
+/// Returns whether the input is `/dev/null`, whose immediate end does not stop the servers.
 fn is_null(input: &impl AsFd) -> io::Result<bool> {
     let input = std::fs::File::from(input.as_fd().try_clone_to_owned()?).metadata()?;
     let null = std::fs::metadata("/dev/null")?;

@@ -7,8 +7,8 @@ use rustix::process::{Pid, getppid};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Interval, interval};
 
-/// Time between two checks of the parent process. Linux's signal for its death is not used, because
-/// it is sent as soon as the thread ends that started this process.
+/// Time between two checks of the parent process. Linux's signal for the death of a parent is not
+/// used, because it is sent as soon as the thread that started this process ends.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reasons to stop the servers.

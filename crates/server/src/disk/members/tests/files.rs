@@ -80,7 +80,7 @@ fn an_abandoned_proposal_leaves_no_file() {
 fn a_newer_list_removes_an_old_proposal() {
     let server = Server::of_three(1, "");
     server.start().install(three("100000000")).unwrap();
-    // The crash of a server that had installed this list, but not removed its proposal.
+    // The server has crashed after it installed this list and before it removed the proposal.
     let text = three("100000000").file_text(true);
     fs::write(server.path("zoo.cfg.dynamic.next"), text).unwrap();
     let mut keeper = server.start();

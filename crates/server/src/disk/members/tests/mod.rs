@@ -133,7 +133,7 @@ impl Server {
     }
 }
 
-/// Creates a server of [`THREE`] with these lines, without files.
+/// Returns the lists of a server of [`THREE`] with these lines, which does not write files.
 fn keeper(my_id: i64, lines: &str) -> MembershipKeeper {
     let mut config = Server::of_three(my_id, lines).config();
     config.source = None;

@@ -126,7 +126,7 @@ fn a_quorum_of_the_new_list_is_in_sync() {
     let four = joining("server.4=a:1:2;3");
     assert_eq!(plan(&four, &[1, 2]), Ok(()));
     assert_eq!(plan(&four, &[1]), refused);
-    // Followers that are not listed yet count as soon as they are voters.
+    // Synced followers that are not in the current list count if the new list makes them voters.
     assert_eq!(plan(&four, &[1, 4]), Ok(()));
     let more = joining("server.4=a:1:2;3,server.5=b:1:2;3,server.6=c:1:2;3");
     assert_eq!(plan(&more, &[1, 2]), refused);

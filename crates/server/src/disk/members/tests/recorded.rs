@@ -23,8 +23,8 @@ fn recorded(step: &str, sid: i64, name: &str) -> String {
     fs::read_to_string(format!("{RECORDED}/{step}/{sid}/{name}")).unwrap()
 }
 
-/// Lines except the one that names the directory, unordered, because Java writes them in the order
-/// of a hash table.
+/// Returns the lines of a zoo.cfg, except the line with the path of the member list. They are not
+/// ordered, because Java writes them in the order of a hash table.
 fn settings(zoo_cfg: &str) -> BTreeSet<String> {
     let lines = zoo_cfg.lines().map(str::to_owned);
     lines

@@ -1,6 +1,6 @@
-//! The recipes for which processes compete.
+//! The recipes that contenders run.
 
-/// Recipe for which processes compete.
+/// Recipe that contenders run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recipe {
     /// Exclusive lock.
@@ -23,13 +23,13 @@ pub enum Recipe {
     Revoker,
     /// Election with observers.
     Election,
-    /// Set that its members divide.
+    /// Set that contenders divide among themselves.
     SetPartitioner,
     /// Barrier that one process opens.
     Barrier,
     /// Barrier that two processes enter and leave together.
     DoubleBarrier,
-    /// Counter, also as a shared value.
+    /// Counter that is also changed as a shared value.
     Counter,
     /// Leases for one holder and for two holders.
     Lease,
@@ -45,7 +45,7 @@ pub enum Recipe {
     SimpleQueue,
     /// Copy of a subtree.
     TreeCache,
-    /// Instances of a service, and their choice.
+    /// Registration of a service's instances, and choice among them.
     ServiceProvider,
     /// Znode that is created again after each deletion.
     PersistentNode,
@@ -69,7 +69,8 @@ impl Recipe {
         Self::Queue,
     ];
 
-    /// Recipes that have runs of their own, so that the runs of a seed do not change.
+    /// Recipes that are never drawn, so that the drawn recipes of each seed stay the same. Each of
+    /// them has separate runs.
     pub const ALONE: [Self; 19] = [
         Self::MultiLock,
         Self::Revoker,

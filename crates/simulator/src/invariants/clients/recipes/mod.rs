@@ -41,12 +41,12 @@ pub(crate) struct Grant {
     pub(crate) token: i64,
 }
 
-/// Number of grants, puts and takes so far.
+/// Reports of the contenders so far, reduced to the facts that the checks need.
 #[derive(Debug, Default)]
 pub(crate) struct Recipes {
     /// Current grants by contender, as reported by the contenders.
     held: BTreeMap<usize, Vec<Grant>>,
-    /// Grants that are not known to have ended.
+    /// Grants whose znode is not known to be deleted, each with the number of its contender.
     granted: Vec<(usize, Grant)>,
     /// Latest token of an exclusive holder, for each directory.
     tokens: BTreeMap<String, i64>,
@@ -158,7 +158,7 @@ impl Recipes {
         self.tally.confirmed(item)
     }
 
-    /// Records the end of a call without a result, by an error or the end of the process.
+    /// Records a call that ended without a result, because it failed or because the process ended.
     pub(crate) fn unknown(&mut self, recipe: Recipe) {
         self.tally.unknown(recipe);
     }
@@ -236,8 +236,8 @@ fn judge(entry: &Entry, history: &History) -> CheckResult {
     Ok(())
 }
 
-/// Checks that a double barrier opens only after enough members have entered: since its opener has
-/// entered, there was a moment with enough members.
+/// Checks that a double barrier opens only after enough members have entered. There must have been
+/// a moment with enough members since the contender that opens the barrier has entered.
 fn enough_have_entered(entry: &Entry, history: &History) -> CheckResult {
     let directory = Recipe::DoubleBarrier.path();
     let before = Zxid(entry.zxid.0 - 1);

@@ -13,8 +13,8 @@ use crate::invariants::CheckResult;
 /// Name of the znode of a double barrier that lets its members enter.
 pub(super) const READY: &str = "ready";
 
-/// Moment at which a contender begins to look. It then waits until its server knows all
-/// transactions up to this moment.
+/// A moment of the run. A contender whose observation begins at a moment waits until its server
+/// knows all transactions up to this moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Moment {
     pub(crate) zxid: Zxid,
@@ -27,7 +27,7 @@ pub(crate) struct Moment {
 pub(crate) enum Seen {
     /// The znode at this path does not exist.
     Missing(String),
-    /// All other members of the double barrier, which do not belong to this session, have left.
+    /// All members of the double barrier that do not belong to this session have left.
     Alone { session: SessionId },
     /// The znode exists with this data and, unless it may outlive its session, with this owner.
     Present {
@@ -41,7 +41,7 @@ pub(crate) enum Seen {
         ids: Vec<String>,
         identifiers: Identifiers,
     },
-    /// The id of the leader.
+    /// The id of the leader, or `None` without a leader.
     Leader(Option<String>),
     /// The taken item is the first free item of its queue.
     First { recipe: Recipe, path: String },
@@ -214,7 +214,8 @@ fn order_of(recipe: Recipe, name: &str) -> Option<Order> {
     Some((first, number))
 }
 
-/// Checks that no earlier item was free all the time.
+/// Checks that the taken item was due, and that no earlier item was free during the whole
+/// observation.
 fn is_first(
     recipe: Recipe,
     path: &str,

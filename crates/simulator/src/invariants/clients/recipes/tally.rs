@@ -1,4 +1,4 @@
-//! Items of queues, numbers and leases, which contenders count.
+//! Items, increments and leases that contenders report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(super) struct Tally {
     confirmed: BTreeSet<String>,
     /// Number of items that processes may have deleted without processing them.
     may_be_lost: usize,
-    /// Number of increments that were certainly executed, and of others.
+    /// Number of increments that were certainly executed, and number of those that may have been.
     increments: (usize, usize),
     leases: Vec<(usize, LeaseTime)>,
 }
@@ -46,7 +46,7 @@ impl Tally {
         }
     }
 
-    /// Records the end of a call without a result, by an error or the end of the process.
+    /// Records a call that ended without a result, because it failed or because the process ended.
     pub(super) fn unknown(&mut self, recipe: Recipe) {
         match recipe {
             Recipe::SimpleQueue => self.may_be_lost += 1,
