@@ -15,6 +15,7 @@ mod clock;
 mod deposed;
 mod disk;
 pub mod growth;
+mod links;
 mod members;
 mod partition;
 mod processes;
@@ -118,11 +119,11 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "links",
-        what: "links that are slow, or that lose, repeat or reorder packets",
+        what: "links between members that delay, lose, repeat, reorder or throttle packets in some directions",
         needs: &[Need::Network, Need::LinkShaping],
         lasts_ms: 1000..10_000,
         rests_ms: 0,
-        make: || Box::<partition::Links>::default(),
+        make: || Box::<links::Links>::default(),
     },
     Kind {
         name: "clock",

@@ -54,7 +54,9 @@ pub enum Kind {
 /// An authority, and a directory with its signed certificates. `authority.pem` is its own
 /// certificate.
 pub struct Certificates {
-    dir: TempDir,
+    dir: PathBuf,
+    /// The directory, if it is removed with this value.
+    _temporary: Option<TempDir>,
     authority: Authority,
 }
 
@@ -67,21 +69,34 @@ impl Default for Certificates {
 impl Certificates {
     /// Creates an authority that has not signed any certificate yet.
     pub fn new() -> Certificates {
+        let temporary = tempfile::tempdir().expect("a directory for certificates");
+        let certificates = Certificates::kept_in(temporary.path());
+        Certificates {
+            _temporary: Some(temporary),
+            ..certificates
+        }
+    }
+
+    /// Creates an authority whose certificates stay in this directory.
+    pub fn kept_in(dir: &Path) -> Certificates {
         let authority = Authority::new("Authority");
-        let dir = tempfile::tempdir().expect("a directory for certificates");
-        let own = dir.path().join("authority.pem");
-        fs::write(own, authority.pem()).expect("write a certificate");
-        Certificates { dir, authority }
+        fs::create_dir_all(dir).expect("a directory for certificates");
+        fs::write(dir.join("authority.pem"), authority.pem()).expect("write a certificate");
+        Certificates {
+            dir: dir.to_path_buf(),
+            _temporary: None,
+            authority,
+        }
     }
 
     /// Returns the directory of the files.
     pub fn dir(&self) -> &Path {
-        self.dir.path()
+        &self.dir
     }
 
     /// Returns the path of a file in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.dir.join(name)
     }
 
     /// Creates `<name>.pem`, a key and a certificate for the loopback address:

@@ -57,6 +57,18 @@ impl Launcher {
         Ok(launcher.behind(find_tool("sh")?, ["-c".to_owned(), script]))
     }
 
+    /// Returns the launcher of another program.
+    #[cfg(test)]
+    pub(crate) fn of_program(
+        program: PathBuf,
+        arguments: impl IntoIterator<Item = String>,
+    ) -> Launcher {
+        Launcher {
+            program,
+            arguments: arguments.into_iter().collect(),
+        }
+    }
+
     /// Returns a launcher that starts this one through another program with these leading
     /// arguments.
     pub(crate) fn behind(

@@ -65,7 +65,8 @@ pub use modes::assert_modes;
 pub use port::Port;
 pub use process::Process;
 pub use programs::{
-    c_program, chart_renderer, go_program, java_program, kazoo_program, rust_program, told,
+    RegisterClient, c_program, chart_renderer, go_module, go_program, java_program, kazoo_program,
+    register_program, rust_program, told,
 };
 pub use raw_session::{Answer, Lost, RawSession, handshake};
 pub use server::{Server, ServerBuilder, StartFailure};

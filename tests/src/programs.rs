@@ -119,7 +119,42 @@ pub fn c_program() -> Result<Vec<PathBuf>, Missing> {
 /// If the machine lacks a requirement.
 pub fn go_program() -> Result<Vec<PathBuf>, Missing> {
     let files = ["go.mod", "go.sum", "main.go", "secured.go", "talk.go"];
-    Ok(vec![built_with_go("go", &files)?])
+    Ok(vec![built_with_go(&source_dir("go"), &files)?])
+}
+
+/// Client library of a program that reads and writes registers under faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegisterClient {
+    /// kazoo.
+    Kazoo,
+    /// The client of Apache ZooKeeper.
+    Java,
+    /// go-zookeeper/zk.
+    Go,
+}
+
+/// Returns the program that reads and writes registers: `tests/foreign/python/registers.py` and its
+/// versions for other clients.
+///
+/// # Errors
+/// If the machine lacks a requirement.
+pub fn register_program(client: RegisterClient) -> Result<Vec<PathBuf>, Missing> {
+    match client {
+        RegisterClient::Kazoo => Ok(vec![
+            python_with_kazoo()?,
+            source_dir("python").join("registers.py"),
+        ]),
+        RegisterClient::Java => java_program("Registers", &["Talk"], &[]),
+        RegisterClient::Go => Ok(vec![go_module(&source_dir("registers"))?]),
+    }
+}
+
+/// Builds the program of a folder with the files `go.mod`, `go.sum` and `main.go`.
+///
+/// # Errors
+/// If the machine lacks a requirement.
+pub fn go_module(source: &Path) -> Result<PathBuf, Missing> {
+    built_with_go(source, &["go.mod", "go.sum", "main.go"])
 }
 
 /// Builds the program that renders and checks the chart of `conf/helm` as `helm` does.
@@ -127,21 +162,19 @@ pub fn go_program() -> Result<Vec<PathBuf>, Missing> {
 /// # Errors
 /// If the machine lacks a requirement.
 pub fn chart_renderer() -> Result<PathBuf, Missing> {
-    built_with_go("helm", &["go.mod", "go.sum", "main.go"])
+    go_module(&source_dir("helm"))
 }
 
 /// Builds the program of a folder, which is a Go module with a separate list of dependencies.
-fn built_with_go(name: &str, files: &[&str]) -> Result<PathBuf, Missing> {
+fn built_with_go(source: &Path, files: &[&str]) -> Result<PathBuf, Missing> {
     let go = find_tool("go")?;
-    let sources: Vec<PathBuf> = files
-        .iter()
-        .map(|file| source_dir(name).join(file))
-        .collect();
-    let dir = prepare(name, &sources, |dir| {
+    let name = source.file_name().unwrap_or_default().to_string_lossy();
+    let sources: Vec<PathBuf> = files.iter().map(|file| source.join(file)).collect();
+    let dir = prepare(&name, &sources, |dir| {
         let go = |arguments: &[&str]| {
             let mut command = Command::new(&go);
             command
-                .current_dir(source_dir(name))
+                .current_dir(source)
                 .env("GOMODCACHE", dir.join("modules"))
                 .env("GOCACHE", dir.join("cache"))
                 // No other toolchain is downloaded, and the downloads can be removed again.

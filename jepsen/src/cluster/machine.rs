@@ -1,6 +1,6 @@
 //! The capabilities of this machine.
 
-use tests::ensemble::Network;
+use tests::ensemble::{Network, OUTSIDE, Shape};
 use tests::{Faults, apache_class_path, find_tool};
 
 /// A capability that a fault may need.
@@ -8,7 +8,7 @@ use tests::{Faults, apache_class_path, find_tool};
 pub enum Need {
     /// Network namespaces, which need root.
     Network,
-    /// `tc` with `netem`.
+    /// TUN devices, and a C compiler for the program that carries packets.
     LinkShaping,
     /// A C compiler for the library that intercepts system calls.
     Preload,
@@ -36,7 +36,7 @@ impl Machine {
         let wanted = |need| needs.contains(&need);
         let (network, link_shaping) = match Network::new(1) {
             Ok(mut network) if wanted(Need::LinkShaping) => {
-                let shaped = network.shape(1, "delay 1ms");
+                let shaped = network.shape(1, OUTSIDE, Shape::default());
                 (None, shaped.err().map(|missing| missing.0))
             }
             Ok(_) => (None, None),

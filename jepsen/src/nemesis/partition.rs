@@ -1,4 +1,4 @@
-//! Links between members that are cut, slow or lossy. Clients still reach every member.
+//! Links between members that are cut. Clients still reach every member.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -93,48 +93,6 @@ fn one_way(ids: &[u64], rng: &mut Rng) -> Cuts {
     let is_mute = rng.bool();
     let pair = |&other: &u64| if is_mute { (one, other) } else { (other, one) };
     others.iter().map(pair).collect()
-}
-
-/// Bad links.
-#[derive(Debug, Default)]
-pub(super) struct Links;
-
-/// In the syntax of `tc-netem(8)`.
-const SHAPES: &[&str] = &[
-    "delay 50ms 20ms",
-    "delay 300ms 200ms",
-    "loss 10%",
-    "loss 30% 25%",
-    "duplicate 10% delay 5ms",
-    "delay 20ms reorder 25% 50%",
-    "rate 256kbit",
-];
-
-impl Nemesis for Links {
-    fn begin(
-        &mut self,
-        cluster: &mut Cluster,
-        rng: &mut Rng,
-    ) -> Result<Option<Facts>, ClusterError> {
-        let ids = cluster.ids();
-        let count = rng.usize(1..=ids.len());
-        let members = rng.choose_multiple(ids, count);
-        let shape = SHAPES[rng.usize(..SHAPES.len())];
-        for &id in &members {
-            let shaped = cluster.ensemble().network().shape(id, shape);
-            shaped.map_err(|missing| ClusterError::Change(missing.0))?;
-        }
-        Ok(Some(facts([
-            ("members", json!(members)),
-            ("shape", json!(shape)),
-        ])))
-    }
-
-    fn end(&mut self, cluster: &mut Cluster) -> Result<Facts, ClusterError> {
-        let ended = cluster.ensemble().network().end_shapes();
-        ended.map_err(|missing| ClusterError::Change(missing.0))?;
-        Ok(Facts::new())
-    }
 }
 
 #[cfg(test)]

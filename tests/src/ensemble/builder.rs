@@ -1,9 +1,10 @@
 //! The settings of an ensemble.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use super::Ensemble;
-use super::member::{Duty, Member, Place};
+use super::member::{Duty, Home, Member, Place};
 use super::network::Network;
 use crate::launcher::{Flavour, Launcher};
 use crate::secrets::SUPER_DIGEST;
@@ -19,6 +20,8 @@ pub struct EnsembleBuilder {
     template: Option<String>,
     pub(super) is_dynamic: bool,
     places_in_network: Option<u8>,
+    network_number: Option<u8>,
+    kept_in: Option<PathBuf>,
 }
 
 impl EnsembleBuilder {
@@ -34,6 +37,8 @@ impl EnsembleBuilder {
             template: None,
             is_dynamic: false,
             places_in_network: None,
+            network_number: None,
+            kept_in: None,
         };
         builder
             .setting("tickTime", "300")
@@ -102,6 +107,25 @@ impl EnsembleBuilder {
         self
     }
 
+    /// Uses the network with this number, and therefore its addresses.
+    #[must_use]
+    pub fn with_network_number(mut self, number: u8) -> EnsembleBuilder {
+        self.network_number = Some(number);
+        self
+    }
+
+    /// Keeps the members' directories in this directory. Members whose directories exist there
+    /// continue with their files, including zoo.cfg.
+    #[must_use]
+    pub fn kept_in(mut self, dir: &Path) -> EnsembleBuilder {
+        self.kept_in = Some(dir.to_path_buf());
+        self
+    }
+
+    pub(super) fn home(&self, id: u64) -> Home {
+        Home::new(self.kept_in.as_deref(), id)
+    }
+
     /// Creates the members with their files, without starting any.
     ///
     /// # Errors
@@ -110,7 +134,8 @@ impl EnsembleBuilder {
         for &flavour in self.voters.iter().chain(&self.observers) {
             self.launcher(flavour, None)?;
         }
-        let network = self.places_in_network.map(Network::new).transpose()?;
+        let network = |places| Network::with_number(places, self.network_number);
+        let network = self.places_in_network.map(network).transpose()?;
         let mut ensemble = Ensemble {
             builder: self.clone(),
             members: Vec::new(),
@@ -130,7 +155,9 @@ impl EnsembleBuilder {
             .map(|member| (member.id, member.duty))
             .collect();
         for id in ensemble.ids() {
-            ensemble.configure(id, &servers);
+            if !ensemble.member(id).config_file().exists() {
+                ensemble.configure(id, &servers);
+            }
         }
         Ok(ensemble)
     }

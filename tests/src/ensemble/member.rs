@@ -76,6 +76,35 @@ impl Place {
     }
 }
 
+/// Directory of a member.
+#[derive(Debug)]
+pub(crate) enum Home {
+    /// It is removed with the member.
+    Temporary(TempDir),
+    /// It stays, and a later ensemble may continue with it.
+    Kept(PathBuf),
+}
+
+impl Home {
+    /// Creates a temporary directory, or one with the member's id in a directory that stays.
+    pub(crate) fn new(kept_in: Option<&Path>, id: u64) -> Home {
+        let Some(dir) = kept_in else {
+            let dir = tempfile::Builder::new().prefix("zoarium-member-").tempdir();
+            return Home::Temporary(dir.expect("make a directory for a member"));
+        };
+        let home = dir.join(id.to_string());
+        std::fs::create_dir_all(&home).expect("make a directory for a member");
+        Home::Kept(home)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Home::Temporary(dir) => dir.path(),
+            Home::Kept(dir) => dir,
+        }
+    }
+}
+
 /// One server with its files, its addresses, and its process while it runs.
 #[derive(Debug)]
 pub struct Member {
@@ -83,17 +112,13 @@ pub struct Member {
     pub(crate) flavour: Flavour,
     pub(crate) duty: Duty,
     pub(crate) place: Place,
-    pub(crate) home: TempDir,
+    pub(crate) home: Home,
     pub(crate) process: Option<Process>,
     pub(crate) is_paused: bool,
 }
 
 impl Member {
-    pub(crate) fn new(id: u64, flavour: Flavour, duty: Duty, place: Place) -> Member {
-        let home = tempfile::Builder::new()
-            .prefix("zoarium-member-")
-            .tempdir()
-            .expect("make a directory for a member");
+    pub(crate) fn new(id: u64, flavour: Flavour, duty: Duty, place: Place, home: Home) -> Member {
         let member = Member {
             id,
             flavour,
@@ -116,6 +141,11 @@ impl Member {
     /// Returns its current implementation.
     pub fn flavour(&self) -> Flavour {
         self.flavour
+    }
+
+    /// Returns its voting right at the start.
+    pub fn duty(&self) -> Duty {
+        self.duty
     }
 
     /// Returns whether its process runs and is not paused.

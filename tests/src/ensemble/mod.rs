@@ -22,6 +22,7 @@
 mod builder;
 pub mod check;
 mod holders;
+mod links;
 mod load;
 mod member;
 mod network;
@@ -32,6 +33,7 @@ use std::time::{Duration, Instant};
 
 pub use builder::EnsembleBuilder;
 pub use holders::Holders;
+pub use links::{Carried, Shape};
 pub use load::{Load, LoadReport, LoadSettings};
 pub use member::{Duty, Member, Role};
 pub use network::{Network, OUTSIDE};
@@ -90,6 +92,11 @@ impl Ensemble {
         let voters = self.members.iter();
         let voters = voters.filter(|member| member.duty == Duty::Participant);
         voters.map(|member| member.id).collect()
+    }
+
+    /// Returns the number of the network, if the members have one.
+    pub fn network_number(&self) -> Option<u8> {
+        self.network.as_ref().map(Network::number)
     }
 
     /// Returns the network between the members. Panics if they use the loopback address.
@@ -169,7 +176,9 @@ impl Ensemble {
     pub fn add(&mut self, flavour: Flavour, duty: Duty) -> u64 {
         let id = self.members.last().map_or(1, |member| member.id + 1);
         let place = self.builder.place(id, self.network.as_ref());
-        self.members.push(Member::new(id, flavour, duty, place));
+        let home = self.builder.home(id);
+        self.members
+            .push(Member::new(id, flavour, duty, place, home));
         id
     }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::links::{Carried, DEVICE, Links, Shape};
 use crate::command::{find_tool, run};
 use crate::launcher::Launcher;
 use crate::skip::Missing;
@@ -31,6 +32,8 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(20);
 const NETWORKS: u8 = 200;
 /// First address of members, after the addresses of the hub and of this process.
 const FIRST_MEMBER: u8 = 10;
+/// Routing table of shaped directions in the hub.
+const TABLE: u8 = 100;
 /// Member id that represents this process.
 pub const OUTSIDE: u64 = 0;
 
@@ -42,7 +45,9 @@ pub struct Network {
     hub: Namespace,
     members: Vec<Namespace>,
     cuts: BTreeSet<(u64, u64)>,
-    shaped: BTreeSet<u64>,
+    /// The program that carries packets of shaped directions, from the first shape on.
+    links: Option<Links>,
+    shaped: BTreeSet<(u64, u64)>,
     _lock: File,
 }
 
@@ -140,8 +145,19 @@ impl Network {
     /// # Errors
     /// [`Missing`] if the tools are not installed, or namespaces are not permitted.
     pub fn new(members: u8) -> Result<Network, Missing> {
+        Network::with_number(members, None)
+    }
+
+    /// Creates a network with this number, or with any free number.
+    ///
+    /// # Errors
+    /// Under the conditions of [`new`](Self::new), and if the number is in use.
+    pub fn with_number(members: u8, number: Option<u8>) -> Result<Network, Missing> {
         let tools = Tools::find()?;
-        let (number, lock) = take_number()?;
+        let (number, lock) = match number {
+            Some(number) => (number, take_this_number(number)?),
+            None => take_number()?,
+        };
         let hub = Namespace::new(&tools)?;
         for setting in [
             "net.ipv4.ip_forward=1",
@@ -158,6 +174,7 @@ impl Network {
             hub,
             members: Vec::new(),
             cuts: BTreeSet::new(),
+            links: None,
             shaped: BTreeSet::new(),
             _lock: lock,
         };
@@ -168,14 +185,14 @@ impl Network {
         Ok(network)
     }
 
+    /// Returns its number, which is a part of all its addresses.
+    pub fn number(&self) -> u8 {
+        self.number
+    }
+
     /// Returns the address of a member.
     pub fn address(&self, id: u64) -> Ipv4Addr {
-        let last = match u8::try_from(id) {
-            Ok(0) => 2,
-            Ok(id) => FIRST_MEMBER + id,
-            Err(_) => panic!("member {id} has no address"),
-        };
-        Ipv4Addr::new(10, 213, self.number, last)
+        Ipv4Addr::new(10, 213, self.number, last_byte(id))
     }
 
     fn hub_address(&self) -> Ipv4Addr {
@@ -278,32 +295,59 @@ impl Network {
         }
     }
 
-    /// Shapes the traffic to a member from now on, according to the words of `tc ... netem`.
+    /// Shapes the packets from `from` to `to` from now on. Returns the numbers of earlier packets.
     ///
     /// # Errors
-    /// [`Missing`] if there is no `tc`, or the kernel does not support it.
-    pub fn shape(&mut self, id: u64, netem: &str) -> Result<(), Missing> {
-        self.shaped.insert(id);
-        self.tc(&format!("qdisc replace dev member{id} root netem {netem}"))
-    }
-
-    /// Ends all shaping.
-    ///
-    /// # Errors
-    /// Under the conditions of [`shape`](Self::shape).
-    pub fn end_shapes(&mut self) -> Result<(), Missing> {
-        for id in std::mem::take(&mut self.shaped) {
-            self.tc(&format!("qdisc delete dev member{id} root"))?;
+    /// [`Missing`] if there is no C compiler, or the kernel does not support TUN devices.
+    pub fn shape(&mut self, from: u64, to: u64, shape: Shape) -> Result<Carried, Missing> {
+        if self.links.is_none() {
+            self.links = Some(Links::start(self.enter_hub())?);
+            self.hub_ip(&format!("link set {DEVICE} up"))?;
+            self.hub_ip(&format!("route add default dev {DEVICE} table {TABLE}"))?;
         }
-        Ok(())
+        let carried = match &mut self.links {
+            Some(links) => links.shape(last_byte(from), last_byte(to), shape)?,
+            None => Carried::default(),
+        };
+        if self.shaped.insert((from, to)) {
+            self.through_links("add", from, to)?;
+        }
+        Ok(carried)
     }
 
-    /// Runs `tc` with these words in the hub.
-    fn tc(&self, words: &str) -> Result<(), Missing> {
+    /// Ends all shapes.
+    ///
+    /// # Errors
+    /// [`Missing`] if the program that carries packets has ended.
+    pub fn end_shapes(&mut self) -> Result<Carried, Missing> {
+        for (from, to) in std::mem::take(&mut self.shaped) {
+            self.through_links("del", from, to)?;
+        }
+        let ended = self.links.as_mut().map(Links::end);
+        if let Some(Err(_)) = &ended {
+            // The next shape starts the program again.
+            self.links = None;
+        }
+        ended.unwrap_or_else(|| Ok(Carried::default()))
+    }
+
+    /// Sends packets of this direction through the program, or no longer.
+    fn through_links(&self, verb: &str, from: u64, to: u64) -> Result<(), Missing> {
+        // Packets that come from the program arrive at another device, and continue.
+        let device = match from {
+            OUTSIDE => "outside".to_owned(),
+            id => format!("member{id}"),
+        };
+        let (from, to) = (self.address(from), self.address(to));
+        self.hub_ip(&format!(
+            "rule {verb} iif {device} from {from} to {to} lookup {TABLE}"
+        ))
+    }
+
+    fn enter_hub(&self) -> Command {
         let mut command = Command::new(&self.tools.nsenter);
         command.arg(format!("--net={}", self.hub.file())).arg("--");
-        command.arg(find_tool("tc")?).args(words.split_whitespace());
-        run(&mut command, COMMAND_LIMIT).map(drop).map_err(Missing)
+        command
     }
 
     fn rule(&self, verb: &str, from: u64, to: u64) {
@@ -323,6 +367,15 @@ impl Drop for Network {
     }
 }
 
+/// Returns the last byte of the address of a member.
+fn last_byte(id: u64) -> u8 {
+    match u8::try_from(id) {
+        Ok(0) => 2,
+        Ok(id) => FIRST_MEMBER + id,
+        Err(_) => panic!("member {id} has no address"),
+    }
+}
+
 /// Returns the name of this process's end of the link to the hub.
 fn outside_name(number: u8) -> String {
     format!("zoarium{number}")
@@ -330,23 +383,35 @@ fn outside_name(number: u8) -> String {
 
 /// Takes a network number that no other test of this machine uses.
 fn take_number() -> Result<(u8, File), Missing> {
-    let dir = std::env::temp_dir().join("zoarium-test-networks");
-    let failed = |error| Missing(format!("{}: {error}", dir.display()));
-    std::fs::create_dir_all(&dir).map_err(failed)?;
     for number in 0..NETWORKS {
-        // The link of a killed process disappears a moment after the process.
-        if PathBuf::from(format!("/sys/class/net/{}", outside_name(number))).exists() {
-            continue;
-        }
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(dir.join(number.to_string()))
-            .map_err(failed)?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if let Some(lock) = try_take(number)? {
             return Ok((number, lock));
         }
     }
     Err(Missing(format!("all {NETWORKS} networks are in use")))
+}
+
+/// Takes this number.
+fn take_this_number(number: u8) -> Result<File, Missing> {
+    let taken = wait_until(COMMAND_LIMIT, || try_take(number).transpose());
+    taken.unwrap_or_else(|| Err(Missing(format!("the network {number} is in use"))))
+}
+
+/// Takes this number unless another test uses it.
+fn try_take(number: u8) -> Result<Option<File>, Missing> {
+    let dir = std::env::temp_dir().join("zoarium-test-networks");
+    let failed = |error| Missing(format!("{}: {error}", dir.display()));
+    // The link of a killed process disappears a moment after the process.
+    if PathBuf::from(format!("/sys/class/net/{}", outside_name(number))).exists() {
+        return Ok(None);
+    }
+    std::fs::create_dir_all(&dir).map_err(failed)?;
+    let lock = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(dir.join(number.to_string()))
+        .map_err(failed)?;
+    let is_ours = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+    Ok(is_ours.then_some(lock))
 }
