@@ -5,15 +5,18 @@
 
 mod machine;
 mod registered;
+mod security;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tests::ensemble::{Duty, Ensemble, EnsembleBuilder, Role};
+use tests::ensemble::{Ensemble, EnsembleBuilder, Role};
 use tests::{Faults, Flavour, wait_until};
 
 pub use machine::{Machine, Need};
 pub use registered::{Registered, kill_all};
+use security::Secured;
+pub use security::{Access, Security};
 
 /// Time until all members serve, at the begin and at the end of a run. The limit is sufficient for
 /// five members with a busy disk on two processors, some of which receive all data.
@@ -58,7 +61,7 @@ pub enum ClusterError {
     Change(String),
 }
 
-/// Returns the server for a letter of `--members`.
+/// Returns the server for a small letter of `--members`.
 pub fn flavour(letter: char) -> Option<Flavour> {
     match letter {
         'z' => Some(Flavour::Zoarium),
@@ -72,8 +75,14 @@ pub fn flavour(letter: char) -> Option<Flavour> {
 pub struct Plan {
     /// Servers of the voters.
     pub members: Vec<Flavour>,
+    /// Servers of the observers.
+    pub observers: Vec<Flavour>,
+    /// Protection of the connections.
+    pub security: Security,
     /// Keys of zoo.cfg in addition to those of every run.
     pub settings: Vec<(String, String)>,
+    /// System properties of all members.
+    pub properties: Vec<(String, String)>,
     /// Whether unsynced writes are recorded, for power cuts.
     pub notes_unsynced: bool,
     /// Whether syncs report success without doing anything. Then no guarantee can hold over a power
@@ -82,6 +91,10 @@ pub struct Plan {
     /// Whether the first three members have a list of only themselves, and the others a list of
     /// all.
     pub grows: bool,
+    /// Directory in which the members' directories stay.
+    pub kept_in: Option<PathBuf>,
+    /// Number of the members' network in earlier legs.
+    pub network: Option<u8>,
 }
 
 /// Number of members before a growth, with ids from 1.
@@ -97,6 +110,7 @@ pub struct Cluster {
     has_network: bool,
     dies_with_us: bool,
     registered: Registered,
+    secured: Secured,
 }
 
 impl Cluster {
@@ -111,6 +125,7 @@ impl Cluster {
         registered: Registered,
     ) -> Result<Cluster, ClusterError> {
         let mut builder = EnsembleBuilder::new(&plan.members)
+            .observers(&plan.observers)
             // Small, so that there are old logs and snapshots, and members receive whole snapshots.
             .setting("snapCount", "1000")
             .setting("preAllocSize", "1024");
@@ -120,11 +135,30 @@ impl Cluster {
         for (key, value) in &plan.settings {
             builder = builder.setting(key, value);
         }
+        for (key, value) in &plan.properties {
+            builder = builder.property(key, value);
+        }
         let has_network = machine.lack(Need::Network).is_none();
         if has_network {
-            let places = u8::try_from(plan.members.len() + SPARE_PLACES);
+            let members = plan.members.len() + plan.observers.len();
+            let places = u8::try_from(members + SPARE_PLACES);
             builder = builder.in_network(places.unwrap_or(u8::MAX));
         }
+        if let Some(number) = plan.network {
+            builder = builder.with_network_number(number);
+        }
+        if let Some(dir) = &plan.kept_in {
+            // The addresses on the loopback interface would change with each leg.
+            if !has_network {
+                let text = "legs require a separate network for each member".to_owned();
+                return Err(ClusterError::Missing(text));
+            }
+            let with_purge = builder
+                .setting("autopurge.snapRetainCount", "3")
+                .setting("autopurge.purgeInterval", "1");
+            builder = with_purge.kept_in(dir);
+        }
+        let (secured, builder) = Secured::new(plan, builder, has_network)?;
         let ensemble = builder
             .prepare()
             .map_err(|missing| ClusterError::Missing(missing.0))?;
@@ -134,6 +168,7 @@ impl Cluster {
             faults: machine.into_faults(),
             has_network,
             registered,
+            secured,
         };
         for id in cluster.ids() {
             if plan.notes_unsynced {
@@ -181,6 +216,11 @@ impl Cluster {
         self.ensemble.ids()
     }
 
+    /// Returns the ids of the voters at the start.
+    pub fn voters(&self) -> Vec<u64> {
+        self.ensemble.voters()
+    }
+
     /// Returns the members whose processes run and are not paused.
     pub fn up(&self) -> Vec<u64> {
         self.ensemble.up()
@@ -198,7 +238,20 @@ impl Cluster {
 
     /// Returns the client addresses, in the order of ids.
     pub fn addresses(&self) -> Vec<String> {
-        self.ensemble.addresses(&self.ids())
+        let ids = self.ids().into_iter();
+        let addresses = ids.map(|id| self.ensemble.member(id).client_address());
+        let addresses = addresses.map(|address| self.secured.client_address(address));
+        addresses.map(|address| address.to_string()).collect()
+    }
+
+    /// Returns the protection of clients' connections.
+    pub fn access(&self) -> Access {
+        self.secured.access()
+    }
+
+    /// Returns the members that report this role.
+    pub fn in_role(&self, role: Role) -> Vec<u64> {
+        self.ensemble.in_role(role)
     }
 
     /// Returns the admin servers of the Zoarium members, at their default port.
@@ -391,9 +444,9 @@ impl Cluster {
         self.ensemble.replace(id, flavour);
     }
 
-    /// Returns a member's line in the list of servers, as a voter.
+    /// Returns a member's line in the list of servers.
     pub fn line(&self, id: u64) -> String {
-        self.ensemble.member(id).line_as(Duty::Participant, true)
+        self.ensemble.member(id).line(true)
     }
 
     /// Rewrites the member's zoo.cfg with all members.
@@ -402,8 +455,9 @@ impl Cluster {
     }
 
     fn list(&self, id: u64, ids: Vec<u64>) {
-        let voters = ids.into_iter().map(|id| (id, Duty::Participant));
-        self.ensemble.configure(id, &voters.collect::<Vec<_>>());
+        let members = ids.into_iter();
+        let members = members.map(|id| (id, self.ensemble.member(id).duty()));
+        self.ensemble.configure(id, &members.collect::<Vec<_>>());
     }
 
     fn end_of_log(&self, id: u64) -> String {

@@ -12,8 +12,8 @@
 //! that the outcome is unknown. A process with an `info` never calls again: its client continues
 //! under another number.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -152,9 +152,22 @@ pub fn read_within(path: &Path, bytes_max: u64) -> io::Result<Held> {
 #[derive(Debug, Clone)]
 pub struct Recorder(Arc<Shared>);
 
+/// A place in a history, after an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Number of bytes before it.
+    pub bytes: u64,
+    /// Number of events before it.
+    pub events: u64,
+    /// Time, by the clock of the history.
+    pub time_ns: u64,
+}
+
 #[derive(Debug)]
 struct Shared {
     start: Instant,
+    /// Time of the history when the recorder started.
+    offset_ns: u64,
     written: Mutex<Written>,
 }
 
@@ -165,21 +178,59 @@ struct Written {
     failure: Option<io::Error>,
 }
 
+impl Shared {
+    fn now_ns(&self) -> u64 {
+        let elapsed_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.offset_ns.saturating_add(elapsed_ns)
+    }
+}
+
 impl Recorder {
     /// Creates the file.
     ///
     /// # Errors
     /// If it cannot be created.
     pub fn create(path: &Path) -> io::Result<Recorder> {
+        File::create(path)?;
+        Recorder::resume(path, End::default())
+    }
+
+    /// Continues a history after this place. Later events are removed.
+    ///
+    /// # Errors
+    /// If the file does not exist, or cannot be written.
+    pub fn resume(path: &Path, end: End) -> io::Result<Recorder> {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        file.set_len(end.bytes)?;
+        file.seek(SeekFrom::End(0))?;
         let written = Written {
-            file: BufWriter::new(File::create(path)?),
-            next: 0,
+            file: BufWriter::new(file),
+            next: end.events,
             failure: None,
         };
         Ok(Recorder(Arc::new(Shared {
             start: Instant::now(),
+            offset_ns: end.time_ns,
             written: Mutex::new(written),
         })))
+    }
+
+    /// Flushes all events, and returns the end of the history.
+    ///
+    /// # Errors
+    /// Under the conditions of [`flush`](Self::flush).
+    pub fn end(&self) -> io::Result<End> {
+        self.flush()?;
+        let mut written = self
+            .0
+            .written
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Ok(End {
+            bytes: written.file.get_mut().stream_position()?,
+            events: written.next,
+            time_ns: self.0.now_ns(),
+        })
     }
 
     /// Writes one event and returns its index.
@@ -198,7 +249,7 @@ impl Recorder {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         // The clock is read under the lock, so that times and indexes have one order.
-        let time_ns = u64::try_from(self.0.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let time_ns = self.0.now_ns();
         let event = Event {
             index: written.next,
             time_ns,
@@ -306,6 +357,31 @@ mod tests {
         assert_eq!((events[0].process, events[2].process), (client, nemesis));
         assert_eq!(events[1].error.as_deref(), Some("lost"));
         assert!(events.is_sorted_by_key(|event| event.time_ns));
+    }
+
+    #[test]
+    fn a_resumed_history_has_no_gap_and_nothing_after_its_end() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("history.jsonl");
+        let add = |recorder: &Recorder, f| {
+            let client = Process::Client(1);
+            recorder.record(client, Kind::Invoke, f, None, Value::Null, None);
+        };
+        let recorder = Recorder::create(&path).expect("create");
+        add(&recorder, "first");
+        let end = recorder.end().expect("an end");
+        add(&recorder, "lost");
+        recorder.flush().expect("flush");
+        let recorder = Recorder::resume(&path, end).expect("resume");
+        add(&recorder, "second");
+        recorder.flush().expect("flush");
+        let events = read(&path)
+            .expect("open")
+            .map(|event| event.expect("event"));
+        let events: Vec<_> = events.collect();
+        let names = events.iter().map(|event| (event.index, event.f.as_str()));
+        assert_eq!(names.collect::<Vec<_>>(), [(0, "first"), (1, "second")]);
+        assert!(events[1].time_ns >= end.time_ns);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use jepsen::check::{Budget, check_file};
+use jepsen::cluster::Security;
 use jepsen::list;
 use jepsen::matrix;
 use jepsen::nemesis::{self, Kind};
@@ -15,6 +16,7 @@ use jepsen::report;
 use jepsen::run::{
     EXIT_CANNOT_RUN, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, HISTORY, Options, Record, run,
 };
+use jepsen::run::{legs, porcupine};
 use jepsen::switches;
 use jepsen::verdict::{Validity, Verdict};
 use jepsen::workload::{self, Workload};
@@ -43,6 +45,9 @@ enum Command {
         /// Workload of the history. The default is the workload in `run.json` in the same directory
         #[arg(long)]
         workload: Option<String>,
+        /// Also let porcupine judge the history. Only for registers; requires Go
+        #[arg(long)]
+        porcupine: bool,
         #[command(flatten)]
         budget: BudgetArguments,
     },
@@ -65,6 +70,11 @@ enum Command {
         /// List the duties, and run nothing
         #[arg(long)]
         list: bool,
+    },
+    /// Print a table of the legs in these directories
+    Legs {
+        /// Directories of runs with `--leg`
+        dirs: Vec<PathBuf>,
     },
     /// List all workloads and faults
     List,
@@ -104,9 +114,13 @@ struct RunArguments {
     /// Faults, separated by commas, or `all`
     #[arg(long, value_delimiter = ',')]
     nemesis: Vec<String>,
-    /// One letter for each member: z for Zoarium, j for Apache ZooKeeper 3.9.5
+    /// One letter for each member: z for Zoarium, j for Apache ZooKeeper 3.9.5. Capital letters
+    /// after them are observers
     #[arg(long, default_value = "zzz")]
     members: String,
+    /// Protection of all connections: tls, sasl, or both with a comma
+    #[arg(long, value_delimiter = ',')]
+    secure: Vec<String>,
     /// Time for which clients send requests, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=7 * 86_400))]
     seconds: u64,
@@ -122,9 +136,13 @@ struct RunArguments {
     /// Duty that the Zoarium members skip. `switches --list` prints the duties
     #[arg(long)]
     switch: Option<String>,
-    /// Directory for the files. It must be new or empty
+    /// Directory for the files. It must be new or empty, except for a leg
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Make the run a leg of at most 150 minutes. If the directory contains earlier legs, the leg
+    /// continues with their data directories and their history, on the same commit
+    #[arg(long, requires = "out")]
+    leg: bool,
     /// Line KEY=VALUE for the zoo.cfg of every member
     #[arg(long, value_parser = setting)]
     setting: Vec<(String, String)>,
@@ -132,6 +150,9 @@ struct RunArguments {
     /// lost writes
     #[arg(long)]
     fake_syncs: bool,
+    /// Also let porcupine judge the history. Only for registers; requires Go
+    #[arg(long)]
+    porcupine: bool,
     #[command(flatten)]
     budget: BudgetArguments,
 }
@@ -194,10 +215,15 @@ fn main() -> ExitCode {
         Command::Check {
             history,
             workload,
+            porcupine,
             budget,
-        } => check(&history, workload.as_deref(), budget.budget()),
+        } => check(&history, workload.as_deref(), porcupine, budget.budget()),
         Command::Report { dir } => report(&dir),
         Command::Matrix(arguments) => matrix(arguments),
+        Command::Legs { dirs } => legs::table(&dirs).map(|table| {
+            print!("{table}");
+            EXIT_VALID
+        }),
         Command::Switches { names, dir, list } => switches(&names, &dir, list),
         Command::List => {
             print!("{}", list::all());
@@ -220,6 +246,11 @@ fn run_one(arguments: RunArguments) -> Result<i32, String> {
     }
     let workload = workload_by_name(&arguments.workload)?;
     let nemeses = kinds(&arguments.nemesis)?;
+    let length = Duration::from_secs(arguments.seconds);
+    if arguments.leg && length > legs::LENGTH_MAX {
+        let most = legs::LENGTH_MAX.as_secs();
+        return Err(format!("a leg has at most {most} seconds"));
+    }
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
     let out = arguments.out.unwrap_or_else(|| {
         let name = format!("{}-{}-{seed}", workload.name(), arguments.members);
@@ -229,13 +260,16 @@ fn run_one(arguments: RunArguments) -> Result<i32, String> {
         workload,
         nemeses,
         members: arguments.members,
-        length: Duration::from_secs(arguments.seconds),
+        security: Security::of(&arguments.secure)?,
+        length,
         seed,
         clients: arguments.clients,
         pace: Duration::from_millis(arguments.pace),
         switch: arguments.switch,
         settings: arguments.setting,
         fakes_syncs: arguments.fake_syncs,
+        is_leg: arguments.leg,
+        porcupine: arguments.porcupine,
         out,
         budget: arguments.budget.budget(),
     };
@@ -321,7 +355,12 @@ fn kinds(names: &[String]) -> Result<Vec<&'static Kind>, String> {
     Ok(kinds)
 }
 
-fn check(history: &Path, workload: Option<&str>, budget: Budget) -> Result<i32, String> {
+fn check(
+    history: &Path,
+    workload: Option<&str>,
+    asks_porcupine: bool,
+    budget: Budget,
+) -> Result<i32, String> {
     let name = match workload {
         Some(name) => name.to_owned(),
         None => {
@@ -337,7 +376,12 @@ fn check(history: &Path, workload: Option<&str>, budget: Budget) -> Result<i32, 
     };
     let workload = workload_by_name(&name)?;
     let verdict = check_file(history, workload, budget);
-    let verdict = verdict.map_err(|error| format!("{}: {error}", history.display()))?;
+    let mut verdict = verdict.map_err(|error| format!("{}: {error}", history.display()))?;
+    if asks_porcupine {
+        let line = porcupine::judge(history)?;
+        println!("porcupine: {line}");
+        porcupine::add(&line, &mut verdict);
+    }
     show_verdict(&verdict);
     Ok(code(verdict.validity))
 }
@@ -362,6 +406,9 @@ fn show(record: &Record) {
     println!("faults: {}", counts(&record.faults));
     for note in &record.notes {
         println!("note: {note}");
+    }
+    if let Some(line) = &record.porcupine {
+        println!("porcupine: {line}");
     }
     if let Some(verdict) = &record.verdict {
         show_verdict(verdict);

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::nemesis;
 use crate::run::Record;
+use crate::run::legs::commit;
 use crate::verdict::Validity;
 
 /// Faults that are combined, in addition to each fault alone.
@@ -335,16 +336,6 @@ pub(crate) fn to_its_end(command: &mut Command, log: &Path) -> Result<(), String
     let errors = out.try_clone().map_err(failed)?;
     let status = command.stdout(out).stderr(errors).status();
     status.map(drop).map_err(failed)
-}
-
-/// Returns the commit of the sources in the current directory, if they are a repository.
-fn commit() -> String {
-    let mut git = Command::new("git");
-    git.args(["rev-parse", "--short", "HEAD"])
-        .stderr(Stdio::null());
-    let printed = git.output().ok().filter(|output| output.status.success());
-    let commit = printed.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    commit.unwrap_or_else(|| "unknown".to_owned())
 }
 
 #[cfg(test)]

@@ -102,6 +102,14 @@ pub const ALL: &[Kind] = &[
         make: || Box::<processes::Pause>::default(),
     },
     Kind {
+        name: "restart",
+        what: "SIGKILL of one follower, and its restart while the others continue",
+        needs: &[],
+        lasts_ms: 500..3000,
+        rests_ms: 1000,
+        make: || Box::<processes::Restart>::default(),
+    },
+    Kind {
         name: "partition",
         what: "network cuts: halves, a bridge, a ring, one direction, the leader or another member alone",
         needs: &[Need::Network],
@@ -140,6 +148,14 @@ pub const ALL: &[Kind] = &[
         lasts_ms: 500..5000,
         rests_ms: 0,
         make: || Box::<disk::Fsync>::default(),
+    },
+    Kind {
+        name: "hold",
+        what: "the disk of one member blocks every sync: of a leader, a follower and an observer, in turn",
+        needs: &[Need::Preload],
+        lasts_ms: 1000..10_000,
+        rests_ms: 0,
+        make: || Box::<disk::Hold>::default(),
     },
     Kind {
         name: "power",

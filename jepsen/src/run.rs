@@ -9,6 +9,9 @@
 
 mod cleanup;
 mod faults;
+pub mod legs;
+mod options;
+pub mod porcupine;
 mod record;
 
 use std::collections::BTreeMap;
@@ -23,16 +26,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::check::{Budget, check_file};
-use crate::cluster::{
-    AFTER_GROWTH, Cluster, ClusterError, Machine, Need, Plan, SERVE_LIMIT, flavour,
-};
+use crate::check::check_file;
+use crate::cluster::{AFTER_GROWTH, Cluster, ClusterError, Machine, Need, Plan, SERVE_LIMIT};
 use crate::history::{self, Event, Kind as EventKind, Process, Recorder};
 use crate::nemesis::Kind;
-use crate::verdict::{Finding, Validity};
+use crate::verdict::{Finding, Validity, Verdict};
 use crate::workload::{Context, Phase, Workload};
 use cleanup::Remains;
 use faults::Faults;
+use legs::{Earlier, Leg};
+pub use options::Options;
 pub use record::{FILE, Record};
 
 /// The history keeps its guarantees.
@@ -48,17 +51,13 @@ pub const EXIT_CANNOT_RUN: i32 = 3;
 pub const HISTORY: &str = "history.jsonl";
 /// Time limit for each part before and after the load.
 const PART_LIMIT: Duration = Duration::from_secs(60);
-/// Minimum number of voters: with two of them, no fault leaves a quorum.
-const MEMBERS_MIN: usize = 3;
-/// Maximum number of voters.
-const MEMBERS_MAX: usize = 9;
 
 /// Reason why a run did not begin or did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// `--members` is not a list of members.
     #[error(
-        "{0:?} is not a list of members: use 3 to 9 letters, z for Zoarium and j for Apache ZooKeeper 3.9.5"
+        "{0:?} is not a list of members: use 3 to 9 letters, z for Zoarium and j for Apache ZooKeeper 3.9.5, and then up to 4 capital letters for observers"
     )]
     Members(String),
     /// The directory is not empty.
@@ -76,6 +75,9 @@ pub enum RunError {
     /// The runtime of the clients cannot be started.
     #[error("cannot start the clients' runtime: {0}")]
     Runtime(io::Error),
+    /// The leg does not continue the legs in its directory.
+    #[error("cannot continue: {0}; use another directory for a new series")]
+    Leg(String),
     /// An operation on the ensemble failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -87,102 +89,37 @@ pub enum RunError {
     Workload(String),
 }
 
-/// Options of a run.
-pub struct Options {
-    /// The workload.
-    pub workload: &'static dyn Workload,
-    /// The faults.
-    pub nemeses: Vec<&'static Kind>,
-    /// A letter for each member.
-    pub members: String,
-    /// Duration of the load.
-    pub length: Duration,
-    /// Seed of all choices.
-    pub seed: u64,
-    /// Number of clients.
-    pub clients: u64,
-    /// Time between two calls of a client.
-    pub pace: Duration,
-    /// Additional keys of zoo.cfg.
-    pub settings: Vec<(String, String)>,
-    /// Whether all disks report syncs that they have not done, to check that this is found.
-    pub fakes_syncs: bool,
-    /// The duty that the Zoarium members skip. This process was started with it.
-    pub switch: Option<String>,
-    /// Directory of the output files.
-    pub out: PathBuf,
-    /// Limits of the checker.
-    pub budget: Budget,
-}
-
-impl Options {
-    /// Returns the command that makes the same choices.
-    pub fn command(&self) -> String {
-        let names: Vec<_> = self.nemeses.iter().map(|kind| kind.name).collect();
-        let settings = self.settings.iter();
-        let settings: String = settings
-            .map(|(key, value)| format!(" --setting {key}={value}"))
-            .collect();
-        let nemeses = if names.is_empty() {
-            String::new()
-        } else {
-            format!(" --nemesis {}", names.join(","))
-        };
-        let fake = if self.fakes_syncs {
-            " --fake-syncs"
-        } else {
-            ""
-        };
-        let switch = self.switch.iter();
-        let switch: String = switch.map(|name| format!(" --switch {name}")).collect();
-        format!(
-            "cargo run --release -p jepsen -- run --workload {}{nemeses} --members {} --seconds {} \
-             --clients {} --pace {} --seed {}{settings}{fake}{switch}",
-            self.workload.name(),
-            self.members,
-            self.length.as_secs(),
-            self.clients,
-            self.pace.as_millis(),
-            self.seed,
-        )
-    }
-
-    fn plan(&self) -> Result<Plan, RunError> {
-        let members: Option<Vec<_>> = self.members.chars().map(flavour).collect();
-        let members = members.filter(|some| (MEMBERS_MIN..=MEMBERS_MAX).contains(&some.len()));
-        let members = members.ok_or_else(|| RunError::Members(self.members.clone()))?;
-        let needed = self.workload.settings().iter();
-        let needed = needed.map(|&(key, value)| (key.to_owned(), value.to_owned()));
-        Ok(Plan {
-            members,
-            settings: needed.chain(self.settings.iter().cloned()).collect(),
-            notes_unsynced: false,
-            fakes_syncs: self.fakes_syncs,
-            grows: false,
-        })
-    }
-}
-
 /// Executes the run and returns its record, which is also in the directory.
 ///
 /// # Errors
 /// If there was no run, or it was interrupted. If it had begun, the directory contains its partial
 /// data.
 pub fn run(options: &Options) -> Result<Record, RunError> {
-    let plan = options.plan()?;
-    make_empty(&options.out)?;
+    let mut plan = options.plan()?;
+    if let Some(lack) = options.workload.lack() {
+        return Err(ClusterError::Missing(lack).into());
+    }
+    let earlier = if options.is_leg {
+        // Members run in other directories.
+        let dir = std::path::absolute(legs::members(&options.out));
+        plan.kept_in = Some(dir.map_err(RunError::Directory)?);
+        Earlier::restore(options)?
+    } else {
+        make_empty(&options.out)?;
+        Earlier::default()
+    };
+    plan.network = earlier.legs.last().and_then(|leg| leg.network);
     let prefix = format!("jepsen-{}-", std::process::id());
     let scratch = tempfile::Builder::new().prefix(&prefix).tempdir();
     let scratch = scratch.map_err(RunError::Directory)?;
     // Members create their directories in this one, so that its removal is sufficient.
     tempfile::env::override_temp_dir(scratch.path()).ok();
-    let recorder = Recorder::create(&options.out.join(HISTORY)).map_err(RunError::History)?;
-    let remains = Remains::new(
-        &options.out,
-        &scratch,
-        recorder.clone(),
-        Record::new(options),
-    );
+    let recorder = earlier.recorder(&options.out).map_err(RunError::History)?;
+    let mut record = Record::new(options);
+    record.settings.clone_from(&plan.settings);
+    record.legs = options.is_leg.then(|| earlier.legs.clone());
+    let remains = Remains::new(options, &scratch, recorder.clone(), record);
+    remains.save()?;
     let runtime = Runtime::new().map_err(RunError::Runtime)?;
     remains.end_on_signals(&runtime);
     let mut running = Running {
@@ -191,6 +128,8 @@ pub fn run(options: &Options) -> Result<Record, RunError> {
         recorder,
         remains: remains.clone(),
         progress: progress(options),
+        earlier,
+        network: None,
     };
     let outcome = remains.guard(|| running.run(plan));
     running.progress.finish_and_clear();
@@ -200,6 +139,9 @@ pub fn run(options: &Options) -> Result<Record, RunError> {
     remains.save()?;
     outcome?;
     let record = remains.record().clone();
+    if let Some(legs) = &record.legs {
+        legs::remove_older(&options.out, legs.len());
+    }
     Ok(record)
 }
 
@@ -224,6 +166,9 @@ struct Running<'a> {
     recorder: Recorder,
     remains: Remains,
     progress: ProgressBar,
+    earlier: Earlier,
+    /// Number of the members' network.
+    network: Option<u8>,
 }
 
 impl Running<'_> {
@@ -231,6 +176,7 @@ impl Running<'_> {
         let (machine, kinds) = self.look_at_machine(&mut plan);
         self.progress.set_message("starting members");
         let mut cluster = Cluster::start(&plan, machine, self.remains.registered())?;
+        self.network = cluster.ensemble().network_number();
         self.remains.record().versions = cluster.versions();
         let (phase, phases) = watch::channel(Phase::Running);
         let context = self.context(&cluster, phases)?;
@@ -242,7 +188,8 @@ impl Running<'_> {
             let work = self.options.workload.run(context(client));
             clients.spawn_on(work, self.runtime.handle());
         }
-        let mut faults = Faults::new(kinds, self.options.seed, self.recorder.clone());
+        let first = self.earlier.events();
+        let mut faults = Faults::new(kinds, self.options.seed, self.recorder.clone(), first);
         faults.run(&mut cluster, self.options, &self.progress);
         phase.send_replace(Phase::Healing);
         self.progress.set_message("members recover");
@@ -256,7 +203,33 @@ impl Running<'_> {
         }
         self.remains.save_logs();
         drop(cluster);
-        self.judge(healed.err())
+        self.judge(healed.err())?;
+        if self.options.is_leg {
+            self.complete_leg()?;
+        }
+        Ok(())
+    }
+
+    /// Saves the members' directories, and adds the leg to the record.
+    fn complete_leg(&self) -> Result<(), RunError> {
+        let end = self.recorder.end().map_err(RunError::History)?;
+        legs::save(&self.options.out, self.earlier.legs.len() + 1).map_err(RunError::Directory)?;
+        let mut record = self.remains.record();
+        let acknowledged = record.events.get("ok").copied().unwrap_or_default();
+        let leg = Leg {
+            commit: legs::commit(),
+            seed: record.seed,
+            nemeses: record.nemeses.clone(),
+            seconds: record.seconds,
+            faults: record.faults.clone(),
+            acknowledged: acknowledged - self.earlier.acknowledged(),
+            validity: record.validity,
+            porcupine: record.porcupine.clone(),
+            network: self.network,
+            end,
+        };
+        record.legs.get_or_insert_default().push(leg);
+        Ok(())
     }
 
     /// Returns the faults that can be made. The others are reported and left out.
@@ -317,17 +290,21 @@ impl Running<'_> {
         } else {
             Arc::default()
         };
+        let access = cluster.access();
         let (recorder, seed) = (self.recorder.clone(), self.options.seed);
         let (processes, pace) = (self.options.clients + 2, self.options.pace);
-        Ok(move |process| Context {
-            process,
+        let lowest = self.earlier.first_process(processes);
+        Ok(move |client| Context {
+            process: lowest + client,
+            lowest,
             processes,
             members: Arc::clone(&members),
             admin: Arc::clone(&admin),
+            access: access.clone(),
             pace,
             recorder: recorder.clone(),
             // Any two clients, and any two runs, make different choices.
-            seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ process,
+            seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ client,
             phase: phase.clone(),
         })
     }
@@ -370,6 +347,26 @@ impl Running<'_> {
         record.notes.extend(faults.notes.iter().cloned());
     }
 
+    /// Lets porcupine judge the history, and adds its verdict.
+    fn ask_porcupine(&self, history: &Path, verdict: &mut Verdict) -> Option<String> {
+        let judged = if self.options.workload.has_registers() {
+            porcupine::judge(history)
+        } else {
+            Err("it only judges registers".to_owned())
+        };
+        match judged {
+            Ok(line) => {
+                porcupine::add(&line, verdict);
+                Some(line)
+            }
+            Err(lack) => {
+                let mut record = self.remains.record();
+                record.left_out.insert("porcupine".to_owned(), lack);
+                None
+            }
+        }
+    }
+
     fn judge(&self, not_serving: Option<ClusterError>) -> Result<(), RunError> {
         self.progress.set_message("check");
         self.recorder.flush().map_err(RunError::History)?;
@@ -384,7 +381,13 @@ impl Running<'_> {
                 events: Vec::new(),
             });
         }
+        let opinion = if self.options.porcupine {
+            self.ask_porcupine(&path, &mut verdict)
+        } else {
+            None
+        };
         let mut record = self.remains.record();
+        record.porcupine = opinion;
         record.events = counts;
         record.validity = verdict.validity;
         if verdict.validity == Validity::Valid && !record.events.contains_key("ok") {

@@ -22,7 +22,7 @@ const EXECUTABLE: &str = "ZOARIUM_BIN";
 
 /// The pace of clients, in ms.
 const PACE_MS: u64 = 5;
-const SLOW_PACE_MS: u64 = 50;
+const SLOW_PACE_MS: u64 = 500;
 
 /// One duty, and the workload that must notice its absence.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Switch {
     pub what: &'static str,
     /// Workload that must notice it.
     pub workload: &'static str,
-    /// Faults during the load, separated by commas.
+    /// Faults during the load, separated by commas. It may be empty.
     pub nemesis: &'static str,
     /// Members of the run.
     pub members: &'static str,
@@ -72,6 +72,12 @@ impl Switch {
     /// transactions, and not a snapshot that would hide its error.
     const fn with_slow_clients(mut self) -> Switch {
         self.pace_ms = SLOW_PACE_MS;
+        self
+    }
+
+    /// Uses five members, so that a follower may have a proposal that no quorum has.
+    const fn with_five_members(mut self) -> Switch {
+        self.members = "zzzzz";
         self
     }
 }
@@ -131,14 +137,15 @@ pub const ALL: &[Switch] = &[
         "AppliesProposals",
         "a follower applies proposals before they are committed",
         "set",
-        "power",
+        "partition",
         120,
-    ),
+    )
+    .with_five_members(),
     bug(
         "DiffFromWrongPoint",
         "a returning learner does not receive the first transaction that it lacks",
-        "set",
-        "kill",
+        "rejoin",
+        "restart",
         60,
     )
     .with_slow_clients(),
@@ -152,8 +159,8 @@ pub const ALL: &[Switch] = &[
     bug(
         "UpgradeForgotten",
         "a local session does not become global before its first ephemeral",
-        "local",
-        "kill",
+        "first-ephemeral",
+        "",
         30,
     ),
     bug(
@@ -166,7 +173,7 @@ pub const ALL: &[Switch] = &[
     bug(
         "FailedMultiKept",
         "the pending changes of a failed multi are not reverted",
-        "bank",
+        "register",
         "kill",
         60,
     ),
@@ -208,9 +215,9 @@ pub const ALL: &[Switch] = &[
     bug(
         "ChangeLeftOut",
         "the change history omits a transaction that immediately follows another",
-        "feed",
+        "large-feed",
         "kill",
-        30,
+        60,
     ),
     Switch {
         name: "guard",
@@ -326,12 +333,15 @@ pub fn run(switch: &Switch, dir: &Path) -> Result<Option<Found>, String> {
     std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let mut command = this_program("run")?;
     command
-        .args(["--workload", switch.workload, "--nemesis", switch.nemesis])
+        .args(["--workload", switch.workload])
         .args(["--members", switch.members])
         .args(["--pace", &switch.pace_ms.to_string()])
         .args(["--seconds", &switch.seconds.to_string()])
         .arg("--out")
         .arg(&out);
+    if !switch.nemesis.is_empty() {
+        command.args(["--nemesis", switch.nemesis]);
+    }
     match switch.setting {
         Some(setting) => drop(command.args(["--setting", setting])),
         None if switch.is_foreign => {}
@@ -385,7 +395,7 @@ mod tests {
         let mutants = ::tests::mutants::mutants().expect("patches of the mutants");
         for switch in ALL {
             assert!(workload::by_name(switch.workload).is_some(), "{switch:?}");
-            let mut faults = switch.nemesis.split(',');
+            let mut faults = switch.nemesis.split(',').filter(|name| !name.is_empty());
             assert!(
                 faults.all(|name| nemesis::by_name(name).is_some()),
                 "{switch:?}"

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use tokio::sync::watch::Receiver;
 
+use crate::cluster::Access;
 use crate::history::{Event, Recorder};
 use crate::verdict::Verdict;
 
@@ -48,12 +49,16 @@ pub struct Context {
     /// Its first process number. After an unknown outcome it continues with this number plus a
     /// multiple of [`processes`](Self::processes).
     pub process: u64,
+    /// The lowest of the first process numbers, 0 unless the run continues earlier legs.
+    pub lowest: u64,
     /// Count of numbers: one for each client, one for the preparation, and one for the final reads.
     pub processes: u64,
     /// Client addresses of all members, in the order of their ids.
     pub members: Arc<[String]>,
     /// Admin servers of the Zoarium members, for workloads that [use them](Workload::asks_admin).
     pub admin: Arc<[String]>,
+    /// Protection of the client's connections.
+    pub access: Access,
     /// Time between two calls of a client: a history of hours must fit into the memory of its
     /// checker.
     pub pace: Duration,
@@ -78,9 +83,24 @@ pub trait Workload: Send + Sync {
         &[]
     }
 
+    /// Returns the system properties that it needs, key and value.
+    fn properties(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Returns whether it uses admin servers, which need a separate address for each member.
     fn asks_admin(&self) -> bool {
         false
+    }
+
+    /// Returns whether its history consists of calls of registers, which porcupine can judge.
+    fn has_registers(&self) -> bool {
+        false
+    }
+
+    /// Returns why the machine cannot run its clients, or `None` if it can. Builds their programs.
+    fn lack(&self) -> Option<String> {
+        None
     }
 
     /// Prepares znodes, once, while all members serve and before any fault.
@@ -101,6 +121,10 @@ pub trait Workload: Send + Sync {
 pub fn all() -> &'static [&'static dyn Workload] {
     &[
         &register::Register,
+        &register::Rejoin,
+        &register::KAZOO,
+        &register::JAVA,
+        &register::GO,
         &set::Set,
         &counter::Counter,
         &bank::Bank,
@@ -110,12 +134,14 @@ pub fn all() -> &'static [&'static dyn Workload] {
         &queue::Queue,
         &ephemeral::GLOBAL,
         &ephemeral::LOCAL,
+        &ephemeral::First,
         &owner::Owner,
         &watch::Watches,
         &sync::Synced,
         &reconfig::Reconfig,
         &quota::Quota,
-        &feed::Feed,
+        &feed::FEED,
+        &feed::LARGE_FEED,
     ]
 }
 

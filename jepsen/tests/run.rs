@@ -120,7 +120,8 @@ fn drawn(rng: &mut Rng) -> Vec<Drawn> {
     let has_network = machine.lack(Need::Network).is_none();
     let others = workload::all()
         .iter()
-        .filter(|one| one.name() != "register" && (has_network || !one.asks_admin()));
+        .filter(|one| !one.has_registers() && one.name() != "large-feed")
+        .filter(|one| has_network || !one.asks_admin());
     let mut workloads = vec!["register"];
     workloads.extend(rng.choose_multiple(others.map(|one| one.name()), RUNS - 1));
     let workloads = workloads.into_iter();
@@ -335,4 +336,40 @@ fn a_signal_ends_the_run_and_its_members() {
         Duration::from_secs(20),
         || (left_behind(process.id()) == (vec![], vec![])).then_some(()),
     );
+}
+
+#[test]
+fn a_leg_continues_after_the_last_complete_leg() {
+    let dir = dir();
+    let out = dir.path().join("out");
+    let leg = "run --leg --workload register --seconds 2 --clients 2 --pace 20 --out out";
+    let Ended { code, printed, .. } = ended(&dir, &mut jepsen(&dir, leg));
+    if printed.contains("require a separate network") {
+        println!("skipped: {printed}");
+        return;
+    }
+    assert_eq!(code, Some(EXIT_VALID), "{printed}");
+    let first = history(&out);
+    // As after an interrupted leg: events and files that do not belong to a complete leg.
+    let path = out.join(HISTORY);
+    let mut text = std::fs::read(&path).expect("the history");
+    text.extend_from_slice(b"{half an event");
+    std::fs::write(&path, text).expect("write the history");
+    std::fs::remove_dir_all(out.join("members/2/data/version-2")).expect("remove files");
+    let Ended { code, printed, .. } = ended(&dir, &mut jepsen(&dir, leg));
+    assert_eq!(code, Some(EXIT_VALID), "{printed}");
+    let both = history(&out);
+    assert_eq!(both[..first.len()], first[..]);
+    calls_are_well_formed(&both);
+    let legs = Record::load(&out).expect("the record").legs.expect("legs");
+    assert_eq!(legs.len(), 2);
+    assert_eq!(legs[0].network, legs[1].network);
+    assert!(legs.iter().all(|leg| leg.acknowledged > 10), "{legs:?}");
+    let Ended { printed, .. } = ended(&dir, &mut jepsen(&dir, "legs out"));
+    assert!(printed.contains("| out | 2 | "), "{printed}");
+    assert!(printed.contains("2 legs, 0:00 h"), "{printed}");
+    let other = leg.replace("register", "set");
+    let Ended { code, printed, .. } = ended(&dir, &mut jepsen(&dir, &other));
+    assert_eq!(code, Some(EXIT_CANNOT_RUN), "{printed}");
+    assert!(printed.contains("another workload"), "{printed}");
 }

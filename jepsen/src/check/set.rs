@@ -3,9 +3,10 @@
 //! | f | invoke | ok |
 //! |---|---|---|
 //! | `add` | element, a whole number | null |
-//! | `read`, `final-read` | null | list of elements |
+//! | `read`, `final-read`, `peek` | null | list of elements |
 //!
-//! Reads must be of a kind that ZooKeeper guarantees to be fresh. An element is *known* after its
+//! Reads must be of a kind that ZooKeeper guarantees to be fresh. A peek may be stale, but it shows
+//! only committed elements. An element is *known* after its
 //! add is acknowledged or after a read has shown it. Elements are never removed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,8 @@ use crate::verdict::Verdict;
 
 /// The operation that reads after all members serve again.
 pub const FINAL_READ: &str = "final-read";
+/// The operation that may show an older state.
+pub const PEEK: &str = "peek";
 
 struct Element<'a> {
     add: Op<'a>,
@@ -60,7 +63,7 @@ fn judge_one(key: &str, ops: Vec<Op<'_>>, gathered: &mut Gathered) -> Result<(),
                     return Err(op.broken(format!("element {number} is added twice")));
                 }
             }
-            "read" | FINAL_READ => reads.extend(read(op)?),
+            "read" | FINAL_READ | PEEK => reads.extend(read(op)?),
             other => return Err(op.broken(format!("unknown operation {other:?}"))),
         }
     }
@@ -120,7 +123,7 @@ fn unexpected(read: &Read<'_>, elements: &BTreeMap<i64, Element<'_>>, gathered: 
 fn missing(elements: &BTreeMap<i64, Element<'_>>, reads: &[Read<'_>], gathered: &mut Gathered) {
     let last = reads.iter().rfind(|read| read.op.f() == FINAL_READ);
     for (number, element) in elements {
-        let owing = |read: &&Read<'_>| read.op.first() > element.known;
+        let owing = |read: &&Read<'_>| read.op.first() > element.known && read.op.f() != PEEK;
         let mut without = reads
             .iter()
             .filter(owing)

@@ -2,6 +2,7 @@
 
 use fastrand::Rng;
 use serde_json::json;
+use tests::ensemble::Role;
 
 use super::{Facts, Nemesis, facts, one, one_or_majority};
 use crate::cluster::{Cluster, ClusterError, DATA};
@@ -50,6 +51,53 @@ impl Nemesis for Fsync {
         cluster.faults()?.end_sync_faults(id);
         cluster.start_member(id);
         Ok(facts([("members", json!([id]))]))
+    }
+}
+
+/// A disk that blocks every sync: in turn that of a leader, of a follower, and of an observer.
+#[derive(Debug, Default)]
+pub(super) struct Hold {
+    turn: usize,
+    held: Option<u64>,
+}
+
+/// Roles in the order in which their disks are held.
+const ROLES: [Role; 3] = [Role::Leader, Role::Follower, Role::Observer];
+
+impl Nemesis for Hold {
+    fn begin(
+        &mut self,
+        cluster: &mut Cluster,
+        rng: &mut Rng,
+    ) -> Result<Option<Facts>, ClusterError> {
+        // A role that no member has is left out.
+        let found = (0..ROLES.len()).find_map(|_| {
+            let role = ROLES[self.turn % ROLES.len()];
+            self.turn += 1;
+            Some((role, rng.choice(cluster.in_role(role))?))
+        });
+        let Some((role, id)) = found else {
+            return Ok(None);
+        };
+        self.held = Some(id);
+        cluster.faults()?.hold_syncs(id, DATA);
+        Ok(Some(facts([
+            ("members", json!([id])),
+            ("role", json!(format!("{role:?}"))),
+        ])))
+    }
+
+    fn end(&mut self, cluster: &mut Cluster) -> Result<Facts, ClusterError> {
+        let Some(id) = self.held.take() else {
+            return Ok(Facts::new());
+        };
+        let faults = cluster.faults()?;
+        let has_held = faults.has_held(id);
+        faults.end_sync_faults(id);
+        Ok(facts([
+            ("members", json!([id])),
+            ("has_held", json!(has_held)),
+        ]))
     }
 }
 

@@ -30,7 +30,9 @@ impl Nemesis for Partition {
             (_, Some(leader)) => {
                 let at = ids.iter().position(|&id| id == leader);
                 ids.swap(0, at.unwrap_or(0));
-                ("leader", sides(&ids, 1))
+                // Alone, or with followers that are not sufficient for a quorum.
+                let minority = rng.usize(1..=(ids.len() - 1) / 2);
+                ("leader", sides(&ids, minority))
             }
             _ => ("one", sides(&ids, 1)),
         };

@@ -47,7 +47,7 @@ impl Nemesis for Rot {
             .map(|id| (id, cluster.data_dir(id)))
             .collect();
         let voters = voters_in_force(dirs.iter().map(|(_, dir)| dir.as_path())).map_err(failed)?;
-        let voters = voters.unwrap_or_else(|| cluster.ids());
+        let voters = voters.unwrap_or_else(|| cluster.voters());
         let untrusted = dirs.iter().filter(|(_, dir)| dir.join(UNTRUSTED).exists());
         let untrusted: Vec<u64> = untrusted.map(|(id, _)| *id).collect();
         let mut candidates = cluster.up();

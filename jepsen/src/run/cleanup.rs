@@ -2,14 +2,14 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Record, RunError};
+use super::{Options, Record, RunError, legs};
 use crate::cluster::{Registered, kill_all, save_logs};
 use crate::history::Recorder;
 use crate::verdict::Validity;
@@ -19,6 +19,8 @@ use crate::verdict::Validity;
 pub(super) struct Remains {
     out: PathBuf,
     scratch: PathBuf,
+    /// Directory with the members' directories.
+    homes: PathBuf,
     registered: Registered,
     recorder: Recorder,
     record: Arc<Mutex<Record>>,
@@ -26,14 +28,19 @@ pub(super) struct Remains {
 
 impl Remains {
     pub(super) fn new(
-        out: &Path,
+        options: &Options,
         scratch: &TempDir,
         recorder: Recorder,
         record: Record,
     ) -> Remains {
         Remains {
-            out: out.to_path_buf(),
+            out: options.out.clone(),
             scratch: scratch.path().to_path_buf(),
+            homes: if options.is_leg {
+                legs::members(&options.out)
+            } else {
+                scratch.path().to_path_buf()
+            },
             registered: Registered::default(),
             recorder,
             record: Arc::new(Mutex::new(record)),
@@ -51,7 +58,7 @@ impl Remains {
 
     /// Saves the members' logs, which are deleted with their members.
     pub(super) fn save_logs(&self) {
-        save_logs(&self.scratch, &self.out);
+        save_logs(&self.homes, &self.out);
     }
 
     /// Flushes the history, and writes the current record.

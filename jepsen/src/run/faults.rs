@@ -29,6 +29,8 @@ pub(super) struct Faults {
     /// Members that ended without a request, and when.
     ended: Vec<(u64, Instant)>,
     seed: u64,
+    /// Number that is added to the numbers of the schedule.
+    first: u64,
     rng: Rng,
     recorder: Recorder,
     /// Number of faults of each kind.
@@ -38,13 +40,20 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    pub(super) fn new(kinds: Vec<&'static Kind>, seed: u64, recorder: Recorder) -> Faults {
+    /// Prepares faults whose numbers begin with `first`.
+    pub(super) fn new(
+        kinds: Vec<&'static Kind>,
+        seed: u64,
+        recorder: Recorder,
+        first: u64,
+    ) -> Faults {
         Faults {
             nemeses: kinds.iter().map(|kind| kind.make()).collect(),
             open: vec![None; kinds.len()],
             kinds,
             ended: Vec::new(),
             seed,
+            first,
             // This seed differs from that of the schedule, because a fault makes its choices when
             // it begins.
             rng: Rng::with_seed(!seed),
@@ -93,6 +102,7 @@ impl Faults {
             return;
         }
         let name = self.kinds[step.kind].name;
+        let fault = self.first + step.fault;
         // A fault that could not be reverted is still in progress.
         self.end(step.kind, cluster);
         if self.open[step.kind].is_some() {
@@ -100,18 +110,17 @@ impl Faults {
         }
         match self.nemeses[step.kind].begin(cluster, &mut self.rng) {
             Ok(Some(facts)) => {
-                self.open[step.kind] = Some(step.fault);
+                self.open[step.kind] = Some(fault);
                 *self.counts.entry(name.to_owned()).or_default() += 1;
-                self.record(name, step.fault, "begin", facts, None);
+                self.record(name, fault, "begin", facts, None);
             }
-            Ok(None) => self.record(name, step.fault, "none", Facts::new(), None),
+            Ok(None) => self.record(name, fault, "none", Facts::new(), None),
             Err(error) => {
-                self.open[step.kind] = Some(step.fault);
+                self.open[step.kind] = Some(fault);
                 self.note(format!(
-                    "fault {} ({name}) did not begin correctly: {error}",
-                    step.fault
+                    "fault {fault} ({name}) did not begin correctly: {error}"
                 ));
-                self.record(name, step.fault, "begin", Facts::new(), Some(error));
+                self.record(name, fault, "begin", Facts::new(), Some(error));
             }
         }
     }

@@ -7,6 +7,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Options;
+use super::legs::Leg;
+use crate::cluster::Security;
 use crate::verdict::{Validity, Verdict};
 
 /// Name of the file in a run's directory.
@@ -24,6 +26,9 @@ pub struct Record {
     pub left_out: BTreeMap<String, String>,
     /// A letter for each member.
     pub members: String,
+    /// Names of the protection of the connections.
+    #[serde(default)]
+    pub security: Vec<String>,
     /// Keys of zoo.cfg in addition to those of every run.
     pub settings: Vec<(String, String)>,
     /// The duty that the Zoarium members skipped.
@@ -52,6 +57,12 @@ pub struct Record {
     pub validity: Validity,
     /// Verdict of the checker.
     pub verdict: Option<Verdict>,
+    /// Verdict of porcupine about the history.
+    #[serde(default)]
+    pub porcupine: Option<String>,
+    /// The completed legs, if the run is a leg. The other fields are about the last leg.
+    #[serde(default)]
+    pub legs: Option<Vec<Leg>>,
 }
 
 impl Record {
@@ -62,6 +73,7 @@ impl Record {
             nemeses: Vec::new(),
             left_out: BTreeMap::new(),
             members: options.members.clone(),
+            security: names(options.security),
             settings: options.settings.clone(),
             switch: options.switch.clone(),
             seconds: options.length.as_secs(),
@@ -75,7 +87,16 @@ impl Record {
             error: None,
             validity: Validity::Unknown,
             verdict: None,
+            porcupine: None,
+            legs: None,
         }
+    }
+
+    /// Returns the members and the protection of their connections.
+    pub fn ensemble(&self) -> String {
+        let names = [self.members.as_str()].into_iter();
+        let names = names.chain(self.security.iter().map(String::as_str));
+        names.collect::<Vec<_>>().join(" ")
     }
 
     /// Writes the record.
@@ -95,4 +116,10 @@ impl Record {
         let text = std::fs::read(dir.join(FILE))?;
         serde_json::from_slice(&text).map_err(io::Error::from)
     }
+}
+
+/// Returns the names of a protection.
+pub(super) fn names(security: Security) -> Vec<String> {
+    let names = security.names().into_iter();
+    names.map(str::to_owned).collect()
 }

@@ -18,6 +18,9 @@ pub(super) const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// Time between two attempts to get a session.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Maximum size of a request or a reply.
+const BYTES_MAX: usize = 32 << 20;
+
 /// Outcome of a call.
 #[derive(Debug)]
 pub enum Outcome<T> {
@@ -113,9 +116,17 @@ impl Caller {
     }
 
     fn options(&self) -> Options {
-        Options::new(&self.context.members.join(","))
+        let mut options = Options::new(&self.context.members.join(","))
             .with_connect_timeout(CONNECT_LIMIT)
             .with_session_timeout(self.session_timeout)
+            .with_byte_limits(BYTES_MAX, BYTES_MAX);
+        if let Some(connector) = &self.context.access.connector {
+            options = options.with_connector(connector.clone());
+        }
+        if let Some(login) = &self.context.access.login {
+            options = options.with_login(login.clone());
+        }
+        options
     }
 
     /// Abandons the session to its timeout: the next call uses another one.

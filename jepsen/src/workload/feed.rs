@@ -26,19 +26,42 @@ const CHANGES_MAX: usize = 200;
 /// Time limit for the last feed to reach the last write.
 const END_LIMIT: Duration = Duration::from_secs(40);
 
-/// The feed of the change history.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Feed;
+/// Bytes of a large change, more than the members' queue of changes can contain. The members then
+/// read the change from their logs.
+const LARGE_BYTES: usize = 17 << 20;
+/// One of this many changes is large.
+const LARGE_EVERY: u64 = 10;
 
-impl Definition for Feed {
-    type Client = Client;
+/// The feed of the change history, with large changes or without them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Feed<const HAS_LARGE: bool>;
+
+/// The feed of small changes.
+pub(super) const FEED: Feed<false> = Feed;
+/// The feed with large changes.
+pub(super) const LARGE_FEED: Feed<true> = Feed;
+
+impl<const HAS_LARGE: bool> Definition for Feed<HAS_LARGE> {
+    type Client = Client<HAS_LARGE>;
 
     fn name(&self) -> &'static str {
-        "feed"
+        if HAS_LARGE { "large-feed" } else { "feed" }
     }
 
     fn promise(&self) -> &'static str {
-        "a change feed reports each acknowledged change once and in order, also after the loss of members"
+        if HAS_LARGE {
+            "the promise of `feed`, with changes that exceed the queue of the change history"
+        } else {
+            "a change feed reports each acknowledged change once and in order, also after the loss of members"
+        }
+    }
+
+    fn properties(&self) -> &'static [(&'static str, &'static str)] {
+        if HAS_LARGE {
+            &[("jute.maxbuffer", "33554432")]
+        } else {
+            &[]
+        }
     }
 
     fn settings(&self) -> &'static [(&'static str, &'static str)] {
@@ -70,22 +93,36 @@ fn path(key: usize) -> String {
     format!("{TOP}/f{key}")
 }
 
-pub(super) struct Writer(Caller);
+pub(super) struct Writer {
+    caller: Caller,
+    writes: u64,
+}
 
 impl Writer {
+    fn new(context: Context) -> Writer {
+        Writer {
+            caller: Caller::new(context),
+            writes: 0,
+        }
+    }
+
     /// Makes one or two changes in one transaction, and returns its zxid.
-    async fn write(&mut self) -> Option<i64> {
-        let session = self.0.session().await?;
-        let first = self.0.rng.usize(..KEYS);
+    async fn write(&mut self, may_be_large: bool) -> Option<i64> {
+        let session = self.caller.session().await?;
+        self.writes += 1;
+        let is_large = may_be_large && self.writes.is_multiple_of(LARGE_EVERY);
+        let data = vec![b'x'; if is_large { LARGE_BYTES } else { 0 }];
+        let first = self.caller.rng.usize(..KEYS);
         let mut paths = vec![path(first)];
-        if self.0.rng.u8(..4) == 0 {
+        if !is_large && self.caller.rng.u8(..4) == 0 {
             paths.push(path((first + 1) % KEYS));
         }
-        let ops = paths.iter().map(|path| MultiOp::set_data(path, "", -1));
+        let ops = paths.iter();
+        let ops = ops.map(|path| MultiOp::set_data(path, data.clone(), -1));
         let ops: Vec<_> = ops.collect();
-        self.0.invoke("write", None, json!(paths));
+        self.caller.invoke("write", None, json!(paths));
         let call = session.multi(&ops);
-        let outcome = self.0.conclude(
+        let outcome = self.caller.conclude(
             "write",
             None,
             call,
@@ -199,38 +236,38 @@ fn feed(admin: &Arc<[String]>, rng: &mut fastrand::Rng, after: i64) -> Changes {
 }
 
 /// Some clients write, and the others follow.
-pub(super) enum Client {
-    Writes(Writer),
+pub(super) enum Client<const HAS_LARGE: bool> {
+    Writes(Box<Writer>),
     Follows(Box<Follower>),
 }
 
-impl Steps for Client {
-    fn new(context: Context) -> Client {
+impl<const HAS_LARGE: bool> Steps for Client<HAS_LARGE> {
+    fn new(context: Context) -> Self {
         match context.process % 2 {
-            0 => Client::Writes(Writer(Caller::new(context))),
+            0 => Client::Writes(Box::new(Writer::new(context))),
             _ => Client::Follows(Box::new(Follower::new(context))),
         }
     }
 
     fn caller(&mut self) -> &mut Caller {
         match self {
-            Client::Writes(writer) => &mut writer.0,
+            Client::Writes(writer) => &mut writer.caller,
             Client::Follows(follower) => &mut follower.caller,
         }
     }
 
     async fn step(&mut self) {
         match self {
-            Client::Writes(writer) => drop(writer.write().await),
+            Client::Writes(writer) => drop(writer.write(HAS_LARGE).await),
             Client::Follows(follower) => drop(follower.follow("follow").await),
         }
     }
 
     async fn last(&mut self) {
         let context = self.caller().context().clone();
-        let mut writer = Writer(Caller::new(context.clone()));
-        let last = writer.write().await;
-        writer.0.close().await;
+        let mut writer = Writer::new(context.clone());
+        let last = writer.write(false).await;
+        writer.caller.close().await;
         if let Some(last) = last {
             Follower::new(context).follow_to_the_end(last).await;
         }

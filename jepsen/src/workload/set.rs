@@ -1,4 +1,5 @@
-//! Sets: every element is a znode, and no acknowledged creation is ever missing.
+//! Sets: every element is a znode, and no acknowledged creation is ever missing. A peek is a plain
+//! read: it may be stale, but it must not show a creation that is missing later.
 
 use client::{Create, Error};
 use serde_json::{Value, json};
@@ -6,14 +7,14 @@ use serde_json::{Value, json};
 use super::Context;
 use super::caller::Caller;
 use super::steps::{Definition, SCRATCH, Steps, fresh};
-use crate::check::set::FINAL_READ;
+use crate::check::set::{FINAL_READ, PEEK};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
 const TOP: &str = "/jepsen-set";
 /// Elements that one client adds to a set before it starts the next one, so that reads stay short.
 const ELEMENTS: u64 = 200;
-/// One of this many calls is a read.
+/// One of this many calls is a read, and another one is a peek.
 const READ_EVERY: u32 = 40;
 /// `NoNode` of KeeperException.
 const NO_NODE: i32 = -101;
@@ -55,8 +56,11 @@ impl Client {
         let path = format!("{TOP}/{set}");
         self.caller.invoke(f, Some(set), Value::Null);
         let first = self.caller.first();
+        let is_fresh = f != PEEK;
         let call = async {
-            fresh(&session, TOP, first).await?;
+            if is_fresh {
+                fresh(&session, TOP, first).await?;
+            }
             match session.get_children(&path).await {
                 Err(Error::Op { code: NO_NODE, .. }) => Ok(Vec::new()),
                 names => names,
@@ -122,6 +126,7 @@ impl Steps for Client {
                 };
                 self.read("read", &set(read)).await;
             }
+            1 => self.read(PEEK, &set(newest)).await,
             _ => self.add(&set(newest)).await,
         }
     }

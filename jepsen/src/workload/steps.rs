@@ -24,8 +24,18 @@ pub(super) trait Definition: Send + Sync {
         &[]
     }
 
+    /// See [`Workload::properties`].
+    fn properties(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// See [`Workload::asks_admin`].
     fn asks_admin(&self) -> bool {
+        false
+    }
+
+    /// See [`Workload::has_registers`].
+    fn has_registers(&self) -> bool {
         false
     }
 
@@ -69,8 +79,16 @@ impl<D: Definition> Workload for D {
         Definition::settings(self)
     }
 
+    fn properties(&self) -> &'static [(&'static str, &'static str)] {
+        Definition::properties(self)
+    }
+
     fn asks_admin(&self) -> bool {
         Definition::asks_admin(self)
+    }
+
+    fn has_registers(&self) -> bool {
+        Definition::has_registers(self)
     }
 
     fn prepare(&self, context: Context) -> Work<'_> {
@@ -104,7 +122,7 @@ impl<D: Definition> Workload for D {
 
 /// Creates the persistent znodes with their data, and one for each client's [`fresh`] reads.
 async fn make(context: Context, top: &str, znodes: &[(String, String)]) {
-    let clients = context.processes;
+    let clients = context.lowest..context.lowest + context.processes;
     let mut caller = Caller::new(context);
     let Some(session) = caller.session().await else {
         return;
@@ -114,7 +132,7 @@ async fn make(context: Context, top: &str, znodes: &[(String, String)]) {
     for (path, data) in znodes {
         session.create(path, data.clone(), &persistent).await.ok();
     }
-    for client in 0..clients {
+    for client in clients {
         let path = scratch(top, client);
         session.create(&path, "", &persistent).await.ok();
     }

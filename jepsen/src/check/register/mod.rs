@@ -9,6 +9,8 @@
 //! A `cas` that fails with `BadVersion` also proves something: at some moment the version was
 //! different. Any other `fail` proves nothing.
 
+pub mod rejoin;
+
 use serde_json::Value;
 
 use super::Broken;

@@ -15,6 +15,8 @@
 //!
 //! Source: ZooKeeper Programmer's Guide, Ephemeral Nodes.
 
+pub mod first;
+
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! Ephemeral znodes, and sessions around their end: closed, timed out, and resumed late. No client
 //! deletes an ephemeral, so a missing one shows that its session has ended.
 
+mod first;
+
 use std::time::{Duration, Instant};
 
 use client::{Client as Session, Create, Result};
@@ -13,6 +15,7 @@ use super::steps::{Definition, Steps, scratch, session_name};
 use crate::check::ephemeral::FINAL_LOOK;
 use crate::history::Event;
 use crate::verdict::Verdict;
+pub(super) use first::First;
 
 const KEYS: usize = 3;
 /// Short, so that many sessions end in a run.
