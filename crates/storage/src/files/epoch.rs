@@ -43,6 +43,7 @@ impl Epochs {
     /// the last transaction belongs to the accepted epoch. The member then has the beginning of
     /// that epoch's history and has not promised a later one. Java then refuses to start.
     ///
+    /// # Errors
     /// If a file cannot be read or written, does not contain a number although the epoch is not
     /// certain, or contradicts the data or the other file. Nothing is written in the last two
     /// cases.
