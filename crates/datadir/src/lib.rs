@@ -47,6 +47,7 @@ pub mod backup;
 mod date;
 mod error;
 pub mod log;
+mod moment;
 mod purge;
 mod restore;
 pub mod snapshot;

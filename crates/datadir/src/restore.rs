@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use history::Moment;
 use jute::Limits;
 use proto::Zxid;
-use storage::{DataDirs, LogFile, RealDisk, list_logs, list_snapshots, read_txns_from, truncate};
+use storage::{DataDirs, LogFile, RealDisk, cut_log, list_logs};
 
+use crate::moment::last_txn_until;
 use crate::snapshot::usable_before;
 use crate::staging::Staging;
 use crate::{Error, ReadSettings, backup, file_error};
@@ -76,7 +77,8 @@ pub fn restore(request: &RestoreRequest) -> Result<Restored, Error> {
         Source::Files { dirs, at } => from_files(dirs, *at, &staging, request.settings)?,
     };
     if staged.snapshot_zxid < staged.wanted {
-        truncate(&RealDisk, staging.dirs(), staged.wanted, limits)?;
+        // The log after the moment may be corrupt.
+        cut_log(&RealDisk, staging.dirs(), staged.wanted, limits)?;
     } else {
         for log in list_logs(&RealDisk, &staging.dirs().log)? {
             fs::remove_file(&log.path).map_err(file_error("remove", &log.path))?;
@@ -118,7 +120,7 @@ fn from_files(
     staging: &Staging,
     settings: ReadSettings,
 ) -> Result<Staged, Error> {
-    let wanted = target(source, at, settings.limits)?;
+    let wanted = last_txn_until(source, at, settings.limits)?;
     let snapshot = usable_before(source, wanted, settings)?.file;
     let logs = logs_between(source, snapshot.zxid, wanted)?;
     copy(&snapshot.path, &staging.dirs().snap)?;
@@ -156,7 +158,7 @@ fn from_backup(
     }
     backup::unpack(dir, &manifest, upto, staging.dirs())?;
     let wanted = match at {
-        Some(at) => target(staging.dirs(), at, limits)?,
+        Some(at) => last_txn_until(staging.dirs(), at, limits)?,
         None => last,
     };
     if wanted < first {
@@ -171,49 +173,6 @@ fn from_backup(
         snapshot_zxid: manifest.snapshot.first,
         digest: (wanted == last).then_some(manifest.digest),
     })
-}
-
-/// Returns the last transaction up to a moment. A zxid must be in the log or in the name of a
-/// snapshot, and a time must not be before the first transaction of the log.
-fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, Error> {
-    let mut last = None;
-    let mut newest = None;
-    for txn in read_txns_from(&RealDisk, source, Zxid(0), limits)? {
-        let header = match txn {
-            Ok(txn) => txn.record.header,
-            // Corruption and gaps after a transaction are ignored here. For a zxid, the code below
-            // checks whether the transaction was found.
-            Err(error) if newest.is_none() => return Err(error.into()),
-            Err(_) => break,
-        };
-        let is_before = match at {
-            Moment::Zxid(zxid) => header.zxid <= zxid,
-            Moment::Time(ms) => header.time_ms <= ms,
-        };
-        if is_before {
-            last = Some(header.zxid);
-        }
-        newest = Some(header.zxid);
-        if matches!(at, Moment::Zxid(zxid) if header.zxid >= zxid) {
-            break;
-        }
-    }
-    let has_snapshot = |zxid: Zxid| -> Result<bool, Error> {
-        let mut files = list_snapshots(&RealDisk, &source.snap)?.into_iter();
-        Ok(files.any(|file| file.zxid == zxid))
-    };
-    match at {
-        Moment::Zxid(zxid) if last == Some(zxid) || has_snapshot(zxid)? => Ok(zxid),
-        Moment::Zxid(zxid) => Err(Error::Usage(format!(
-            "the log does not contain transaction {zxid}; the log ends at {}",
-            newest.unwrap_or(Zxid::ZERO)
-        ))),
-        Moment::Time(_) => last.ok_or_else(|| {
-            Error::Usage(
-                "the oldest transaction of the log is newer than the moment of --at".to_owned(),
-            )
-        }),
-    }
 }
 
 /// Returns the log files with the transactions after the snapshot, up to the moment.

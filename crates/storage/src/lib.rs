@@ -80,7 +80,7 @@ pub use files::set_aside::{DAMAGED, set_damaged_aside};
 pub use files::untrusted::{is_untrusted, set_history_aside, untrusted_marker};
 pub use log::{
     Committed, LogCursor, LogPages, LogSettings, LogUnusable, LogWriter, Payload,
-    chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
+    chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from, read_txns_of},
     damage::Damage,
     judge::TornTail,
     whole::is_log_whole,

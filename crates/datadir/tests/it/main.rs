@@ -4,5 +4,6 @@
 
 mod files;
 mod mutations;
+mod restore;
 mod support;
 mod survey;

@@ -3,49 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jute::Encode;
-use proto::txn::{CreateTtlTxn, CreateTxn, Txn, TxnHeader, TxnRecord};
-use proto::{Acl, Epoch, SessionId, Zxid};
-use recovery::{SnapshotSettings, write_snapshot};
-use storage::{
-    Compression, DataDirs, LogSettings, LogWriter, OpenOptions, ReadOnly, RealDisk,
-    RecoverySettings,
-};
+use proto::txn::{CreateTtlTxn, CreateTxn, Txn};
+use proto::{Acl, Epoch, Zxid};
+use storage::{DataDirs, ReadOnly, RealDisk, RecoverySettings};
 use testkit::LIMITS;
-use tree::{Tree, TreeSettings};
+use tree::TreeSettings;
 use zoarium_datadir::survey;
 
-use crate::support::recovered;
+use crate::support::{self, recovered};
 
 /// Creates a data directory with an empty snapshot and a log with these transactions.
 fn directory(dir: &Path, txns: impl IntoIterator<Item = Txn>) -> DataDirs {
-    let disk = Arc::new(RealDisk);
-    let dirs = DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap();
-    let settings = SnapshotSettings {
-        compression: Compression::None,
-        force_sync: false,
-        digest_enabled: false,
-        serialize_last_zxid: false,
-    };
-    let tree = Tree::new(Arc::new(TreeSettings::new(LIMITS)));
-    write_snapshot(disk.clone(), dirs.clone(), settings, &tree).unwrap();
-    let mut log = LogWriter::new(disk, &dirs, LogSettings::new(LIMITS));
-    for (zxid, txn) in (1..).map(Zxid).zip(txns) {
-        let header = TxnHeader {
-            session: SessionId(1),
-            cxid: 0,
-            zxid,
-            time_ms: 1,
-            op: txn.op().number(),
-        };
-        let record = TxnRecord {
-            header,
-            txn,
-            digest: None,
-        };
-        log.append(zxid, &record.to_bytes()).unwrap();
-    }
-    log.commit().unwrap();
+    let dirs = support::directory(dir);
+    support::write_log(&dirs, Zxid(1), txns, |_| 1);
     dirs
 }
 

@@ -87,6 +87,12 @@ pub fn read_txns_from<'d, D: Disk>(
     LoggedTxns::open(disk, dirs, from, None, limits)
 }
 
+/// Returns the transactions of one file, so that a caller can continue with the next file after
+/// corruption. The caller checks that no transaction is missing between two files.
+pub fn read_txns_of<D: Disk>(disk: &D, file: LogFile, limits: Limits) -> LoggedTxns<'_, D> {
+    LoggedTxns::of_files(disk, VecDeque::from([file]), Zxid(i64::MIN), limits)
+}
+
 /// Returns the zxid of the last transaction in the log; `None` if the log is empty.
 ///
 /// Java returns the zxid in the newest file's name if nothing in that file can be read. This
@@ -100,7 +106,7 @@ pub fn last_logged_zxid<D: Disk>(
     limits: Limits,
 ) -> Result<Option<Zxid>, StorageError> {
     for file in list_logs(disk, &dirs.log)?.into_iter().rev() {
-        let mut txns = LoggedTxns::of_files(disk, VecDeque::from([file]), Zxid(i64::MIN), limits);
+        let mut txns = read_txns_of(disk, file, limits);
         if let Some(error) = txns.find_map(Result::err) {
             return Err(error);
         }

@@ -222,7 +222,8 @@ fn is_reloadable<D: Disk>(
     Ok(false)
 }
 
-/// Finds the end of the last record with zxid <= `target`.
+/// Finds the end of the last record with zxid <= `target`. Does not read the bytes after the record
+/// of `target`, which may be corrupted.
 fn end_at<D: Disk>(
     disk: &D,
     log: &LogFile,
@@ -247,6 +248,9 @@ fn end_at<D: Disk>(
                     len: record.end(),
                     last: Some(zxid),
                 };
+                if zxid == target {
+                    return Ok(cut);
+                }
                 continue;
             }
             Scanned::Record(record) => {
