@@ -161,6 +161,7 @@ impl MemberStatus {
 
     async fn query(&mut self, connector: &Connector) {
         let Some(address) = &self.address else {
+            self.state = MemberState::NeverReached;
             let hint = "its client port is unknown";
             let problem = self.problem.take().unwrap_or_else(|| hint.to_owned());
             let remedy = "name all servers with -s, or an admin port with --admin";

@@ -85,9 +85,9 @@ impl MemberState {
         }
     }
 
-    /// Returns whether the server answers and reports its state.
+    /// Returns whether the server answers, even if it does not report its state.
     fn is_answering(self) -> bool {
-        !matches!(self, Self::Unreachable | Self::NeverReached | Self::Unknown)
+        !matches!(self, Self::Unreachable | Self::NeverReached)
     }
 
     /// Returns whether the server has not reported its state. The number of voters in sync that the
@@ -253,17 +253,29 @@ fn of_ensemble(
     if !is_served {
         let answers = |sid: Sid| of(sid).is_some_and(|member| member.state.is_answering());
         let answering = count(quorum, &answers);
-        let has_quorum = quorum.is_quorum(&answers);
+        let reports = |sid: Sid| answers(sid) && !is_hidden(sid);
+        let (outlook, remedy) = if quorum.is_quorum(&reports) {
+            (
+                "writes are not served",
+                "Wait for the election. If it does not end, check the network between the election ports.",
+            )
+        } else if quorum.is_quorum(&answers) {
+            (
+                "writes may not be served",
+                "Check the state of the servers that answer but do not report it.",
+            )
+        } else {
+            (
+                "writes are not served",
+                "Start the unreachable servers, or restore the network to them.",
+            )
+        };
         return Health {
             verdict: Verdict::NoQuorum,
             summary: format!("{answering} of {} answering", plural(voters, "voter")),
             faults,
-            outlook: Some("writes are not served".to_owned()),
-            remedy: Some(if has_quorum {
-                "Wait for the election. If it does not end, check the network between the election ports."
-            } else {
-                "Start the unreachable servers, or restore the network to them."
-            }),
+            outlook: Some(outlook.to_owned()),
+            remedy: Some(remedy),
         };
     }
     Health {

@@ -107,6 +107,17 @@ fn the_advice_depends_on_the_members_that_answer() {
     let wait = remedy(&[Looking, Looking, Unreachable]).unwrap();
     assert!(wait.starts_with("Wait for the election"));
     assert_eq!(remedy(&[Unreachable, Leader, Follower]), None);
+    // A server that hides its state is not unreachable.
+    let check = remedy(&[Unknown, Unknown, Unreachable]).unwrap();
+    assert!(check.starts_with("Check the state of the servers that answer"));
+    let hidden = line(&[Unknown, Unknown, Unknown], None);
+    assert!(
+        hidden.starts_with(
+            "No quorum (3 of 3 voters answering; server 1 does not report its state; "
+        ),
+        "{hidden}"
+    );
+    assert!(hidden.ends_with("; writes may not be served)"), "{hidden}");
 }
 
 #[test]
