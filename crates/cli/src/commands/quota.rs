@@ -15,6 +15,31 @@ const ROOT: &str = "/zookeeper/quota";
 const LIMITS: &str = "zookeeper_limits";
 const STATS: &str = "zookeeper_stats";
 
+/// Paths of the znodes that contain the quota of a znode.
+struct QuotaPaths {
+    parent: String,
+    limits: String,
+    stats: String,
+}
+
+impl QuotaPaths {
+    /// Returns the paths for a znode, whose path is not relative to a chroot.
+    ///
+    /// # Errors
+    /// If the znode is the root, for which Apache ZooKeeper defines no paths.
+    fn of(outside: &str) -> Result<Self, Failure> {
+        if outside == "/" {
+            return Err(Failure::new("The root znode / cannot have a quota"));
+        }
+        let parent = format!("{ROOT}{outside}");
+        Ok(Self {
+            limits: format!("{parent}/{LIMITS}"),
+            stats: format!("{parent}/{STATS}"),
+            parent,
+        })
+    }
+}
+
 /// Limits or usage of a quota, as stored in its znodes. -1 means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct QuotaRecord {
@@ -112,16 +137,16 @@ pub(super) async fn set(
         return Ok(());
     }
     let (client, outside) = shell.client_for(path).await?;
+    let quota = QuotaPaths::of(&outside)?;
     let fail = |error| Failure::of(&error, path);
     if client.exists(&outside).await.map_err(fail)?.is_none() {
         return Err(Failure::new(format!("{path} does not exist.")));
     }
     has_no_relative_with_quota(shell, &client, path, &outside).await?;
-    let limits = format!("{ROOT}{outside}/{LIMITS}");
-    let mut track = match client.get_data(&limits).await {
+    let mut track = match client.get_data(&quota.limits).await {
         Ok((data, _)) => QuotaRecord::parse(data.as_deref()),
         Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-            make_znodes(&client, &outside).await.map_err(fail)?;
+            make_znodes(&client, &quota).await.map_err(fail)?;
             QuotaRecord::NONE
         }
         Err(error) => return Err(fail(error)),
@@ -130,11 +155,10 @@ pub(super) async fn set(
         *field = value;
     }
     client
-        .set_data(&limits, track.limits(), -1)
+        .set_data(&quota.limits, track.limits(), -1)
         .await
         .map_err(fail)?;
-    let stats = format!("{ROOT}{outside}/{STATS}");
-    let (data, _) = client.get_data(&stats).await.map_err(fail)?;
+    let (data, _) = client.get_data(&quota.stats).await.map_err(fail)?;
     warn(shell, track, QuotaRecord::parse(data.as_deref()));
     Ok(())
 }
@@ -192,8 +216,8 @@ async fn has_no_relative_with_quota(
     Ok(())
 }
 
-async fn make_znodes(client: &Client, outside: &str) -> client::Result<()> {
-    let quota_path = format!("{ROOT}{outside}");
+async fn make_znodes(client: &Client, quota: &QuotaPaths) -> client::Result<()> {
+    let quota_path = &quota.parent;
     let ends = quota_path.match_indices('/').map(|(at, _)| at).skip(1);
     let paths = ends
         .chain([quota_path.len()])
@@ -204,8 +228,8 @@ async fn make_znodes(client: &Client, outside: &str) -> client::Result<()> {
         bytes: 0,
         ..QuotaRecord::NONE
     };
-    wanted.push((format!("{quota_path}/{LIMITS}"), QuotaRecord::NONE.limits()));
-    wanted.push((format!("{quota_path}/{STATS}"), stats.usage()));
+    wanted.push((quota.limits.clone(), QuotaRecord::NONE.limits()));
+    wanted.push((quota.stats.clone(), stats.usage()));
     for (path, data) in wanted {
         match client.create(&path, data, &Create::persistent()).await {
             Err(error) if error.code() != Some(ErrorCode::NodeExists) => return Err(error),
@@ -223,9 +247,9 @@ pub(super) async fn list(
     let path = command.path(given)?;
     let (client, outside) = shell.client_for(path).await?;
     let fail = |error| Failure::of(&error, path);
-    let limits = format!("{ROOT}{outside}/{LIMITS}");
-    shell.print_error(&format!("absolute path is {limits}"));
-    let data = match client.get_data(&limits).await {
+    let quota = QuotaPaths::of(&outside)?;
+    shell.print_error(&format!("absolute path is {}", quota.limits));
+    let data = match client.get_data(&quota.limits).await {
         Ok((data, _)) => data,
         Err(error) if error.code() == Some(ErrorCode::NoNode) => {
             shell.print_error(&format!("quota for {path} does not exist."));
@@ -235,8 +259,7 @@ pub(super) async fn list(
     };
     let track = QuotaRecord::parse(data.as_deref());
     shell.print(&format!("Output quota for {path} {}", track.limits()));
-    let stats = format!("{ROOT}{outside}/{STATS}");
-    let (data, _) = client.get_data(&stats).await.map_err(fail)?;
+    let (data, _) = client.get_data(&quota.stats).await.map_err(fail)?;
     let usage = QuotaRecord::parse(data.as_deref()).usage();
     shell.print(&format!("Output stat for {path} {usage}"));
     Ok(())
@@ -252,8 +275,8 @@ pub(super) async fn delete(
     let path = command.path(given)?;
     let (client, outside) = shell.client_for(path).await?;
     let fail = |error| Failure::of(&error, path);
-    let limits = format!("{ROOT}{outside}/{LIMITS}");
-    let data = match client.get_data(&limits).await {
+    let quota = QuotaPaths::of(&outside)?;
+    let data = match client.get_data(&quota.limits).await {
         Ok((data, _)) => data,
         Err(error) if error.code() == Some(ErrorCode::NoNode) => {
             shell.print(&format!("Quota does not exist for {path}"));
@@ -266,11 +289,11 @@ pub(super) async fn delete(
         if let Some(field) = track.field(option) {
             *field = -1;
         }
-        let done = client.set_data(&limits, track.limits(), -1).await;
+        let done = client.set_data(&quota.limits, track.limits(), -1).await;
         return done.map(drop).map_err(fail);
     }
-    for name in [LIMITS, STATS] {
-        match client.delete(&format!("{ROOT}{outside}/{name}"), -1).await {
+    for znode in [&quota.limits, &quota.stats] {
+        match client.delete(znode, -1).await {
             Err(error) if error.code() != Some(ErrorCode::NoNode) => return Err(fail(error)),
             _ => {}
         }
@@ -292,6 +315,14 @@ pub(super) async fn delete(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_root_has_no_quota_paths() {
+        let quota = QuotaPaths::of("/a/b").unwrap();
+        assert_eq!(quota.limits, "/zookeeper/quota/a/b/zookeeper_limits");
+        let refused = QuotaPaths::of("/").err().unwrap();
+        assert_eq!(refused.text, "The root znode / cannot have a quota");
+    }
 
     #[test]
     fn limits_are_read_and_written_as_java_does() {
