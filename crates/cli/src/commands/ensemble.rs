@@ -90,6 +90,17 @@ pub(crate) fn list_value(text: &str) -> Value {
     json!({ "version": version, "members": rows.collect::<Vec<Value>>() })
 }
 
+/// Returns the host of a member's first address, which represents the member. An IPv6 address keeps
+/// its brackets.
+fn host_of(addresses: &str) -> &str {
+    let bracket = addresses.strip_prefix('[').and_then(|rest| rest.find(']'));
+    let end = match bracket {
+        Some(at) => Some(at + "[]".len()),
+        None => addresses.find([':', '|']),
+    };
+    addresses.split_at(end.unwrap_or(addresses.len())).0
+}
+
 /// Reads a member list: `server.1=host:port:port[:role][;[address:]port]` on each line.
 pub(crate) fn member_list(text: &str) -> Vec<Member> {
     text.lines().filter_map(member).collect()
@@ -101,15 +112,7 @@ fn member(line: &str) -> Option<Member> {
         Some((quorum, client)) => (quorum, Some(client)),
         None => (rest, None),
     };
-    // A member may have several addresses. The first address represents the member.
-    let first = quorum.split('|').next().unwrap_or(quorum);
-    let host = match first
-        .strip_prefix('[')
-        .and_then(|text| text.split_once(']'))
-    {
-        Some((host, _)) => format!("[{host}]"),
-        None => first.split(':').next().unwrap_or_default().to_owned(),
-    };
+    let host = host_of(quorum).to_owned();
     let client = client.map(|client| match client.rsplit_once(':') {
         // A client cannot connect to the unspecified address.
         Some(("0.0.0.0" | "[::]" | "", port)) => format!("{host}:{port}"),
@@ -201,7 +204,7 @@ fn version_and_addresses(members: &str) -> (&str, Vec<(&str, String)>) {
             && name.starts_with("server.")
             && let Some((member, client)) = rest.split_once(';')
         {
-            let host = member.split(':').next().unwrap_or_default();
+            let host = host_of(member);
             // A port without a host applies to the member's own address.
             let address = if client.contains(':') {
                 client.to_owned()
@@ -329,6 +332,8 @@ mod tests {
         let members =
             "server.1=h1:1:2:participant;h1:2181\nserver.2=h2:1:2:observer;2182\nversion=a";
         assert_eq!(for_clients(members), "a h1:2181,h2:2182");
+        let ipv6 = "server.1=[::1]:1:2|h3:1:2:participant;2181\nversion=a";
+        assert_eq!(for_clients(ipv6), "a [::1]:2181");
         assert_eq!(for_clients(""), " ");
     }
 }
