@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::walk::{Walk, WalkedProperties};
 use crate::commands::Command;
 use crate::failure::Failure;
+use crate::output::json;
 use crate::output::text::number;
 use crate::parse::options::Arguments;
 use crate::parse::path;
@@ -273,10 +274,7 @@ pub(crate) async fn export(
         if shell.start.format == Format::Yaml {
             shell.show(|| line, String::new);
         } else {
-            if !lines.is_empty() {
-                lines.push('\n');
-            }
-            lines.push_str(&line.to_string());
+            add_line(&mut lines, &line);
         }
         if lines.len() >= LINES_BYTES {
             shell.print(&lines);
@@ -297,6 +295,14 @@ pub(crate) async fn export(
         number(ephemerals, "ephemeral")
     ));
     Ok(())
+}
+
+/// Adds a value without characters that control a terminal.
+fn add_line(lines: &mut String, value: &Value) {
+    if !lines.is_empty() {
+        lines.push('\n');
+    }
+    lines.push_str(&json::line(value));
 }
 
 /// Returns whether the znode belongs to a session. For containers and TTL znodes, servers report
@@ -337,6 +343,14 @@ mod tests {
     fn a_name_cannot_send_terminal_commands() {
         assert_eq!(plain("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(plain("grüße"), "grüße");
+        let mut lines = String::new();
+        for path in ["/a\u{7f}", "/b\u{9b}2J"] {
+            add_line(&mut lines, &json!({ "path": path }));
+        }
+        assert_eq!(
+            lines,
+            "{\"path\":\"/a\\u007f\"}\n{\"path\":\"/b\\u009b2J\"}"
+        );
     }
 
     #[test]
