@@ -10,7 +10,9 @@ use flate2::write::GzEncoder;
 use jute::Limits;
 use proto::Zxid;
 use sha2::{Digest, Sha256};
-use storage::{Compression, DataDirs, RealDisk, SnapshotFile, is_log_whole, log, read_txns_from};
+use storage::{
+    Compression, DataDirs, RealDisk, SnapshotFile, io_error, is_log_whole, log, read_txns_from,
+};
 
 use super::manifest::{BackupFile, sha256_hex};
 use crate::{Error, file_error};
@@ -49,14 +51,15 @@ pub(super) fn snapshot(
         dir.join(format!("{number}-{name}")),
         format!("{number}-{name}"),
     );
-    let source = File::open(&file.path).map_err(file_error("read", &file.path))?;
+    // A running server may purge the snapshot. The caller then reads again, with another snapshot.
+    let source = File::open(&file.path).map_err(io_error("read", &file.path))?;
     let mut source = BufReader::with_capacity(PIECE_BYTES, source);
     let mut writer = Writer::create(path, is_plain)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let read = source
             .read(&mut piece)
-            .map_err(file_error("read", &file.path))?;
+            .map_err(io_error("read", &file.path))?;
         if read == 0 {
             break;
         }
@@ -225,3 +228,21 @@ impl Write for Hashing {
 }
 
 const PIECE_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purged_snapshot_is_a_fault_of_the_source_so_the_read_is_retried() {
+        let dir = tempfile::tempdir().unwrap();
+        let purged = SnapshotFile {
+            path: dir.path().join("snapshot.5"),
+            len: 0,
+            zxid: Zxid(5),
+            compression: Compression::None,
+        };
+        let refused = snapshot(dir.path(), 1, &purged, Zxid(5)).unwrap_err();
+        assert!(matches!(refused, Error::Storage(_)), "{refused}");
+    }
+}
