@@ -21,6 +21,9 @@ const MEMBER: &str = "server.";
 #[derive(Debug)]
 struct RequiredPort {
     key: String,
+    /// Listener that uses the port. A member's addresses may share a port: the server binds it
+    /// once, and needs only one of the addresses.
+    listener: &'static str,
     ip: IpAddr,
     port: u16,
     /// Whether a failure to listen on the port prevents the start.
@@ -54,19 +57,22 @@ pub(crate) fn examine(config: &Config, processes: &Processes, addresses: &Addres
 
 fn required_ports(config: &Config, addresses: &Addresses) -> Vec<RequiredPort> {
     let ip_of = |host: &str| ip_of(host, addresses);
-    let mut wanted = Vec::new();
-    let mut add = |key: &str, ip: IpAddr, port: u16, is_needed| {
-        if port != 0 {
-            let is_member = key.starts_with(MEMBER);
-            let key = key.to_owned();
-            wanted.push(RequiredPort {
-                key,
-                ip,
-                port,
-                is_needed,
-                is_member,
-            });
+    let mut wanted: Vec<RequiredPort> = Vec::new();
+    let mut add = |port: RequiredPort| {
+        let is_same = |other: &RequiredPort| {
+            other.listener == port.listener && other.ip == port.ip && other.port == port.port
+        };
+        if port.port != 0 && !wanted.iter().any(is_same) {
+            wanted.push(port);
         }
+    };
+    let of_setting = |key: &'static str, ip: IpAddr, port: u16| RequiredPort {
+        key: key.to_owned(),
+        listener: key,
+        ip,
+        port,
+        is_needed: true,
+        is_member: false,
     };
     let client = &config.client;
     for (key, address) in [
@@ -74,19 +80,19 @@ fn required_ports(config: &Config, addresses: &Addresses) -> Vec<RequiredPort> {
         ("secureClientPort", &client.secure),
     ] {
         if let Some(address) = address {
-            add(key, address.ip, address.port, true);
+            add(of_setting(key, address.ip, address.port));
         }
     }
     if config.admin.is_enabled {
         let ip = ip_of(&config.admin.address);
-        add("admin.serverPort", ip, config.admin.port, true);
+        add(of_setting("admin.serverPort", ip, config.admin.port));
     }
     if let Some(port) = config.admin.health_port {
         let ip = ip_of(&config.admin.address);
-        add("zoarium.health.port", ip, port, true);
+        add(of_setting("zoarium.health.port", ip, port));
     }
     if let MetricsExporter::Prometheus { host, port, .. } = &config.metrics.exporter {
-        add("metricsProvider.httpPort", ip_of(host), *port, true);
+        add(of_setting("metricsProvider.httpPort", ip_of(host), *port));
     }
     if let Some(ensemble) = &config.ensemble
         && let Some(own) = ensemble.membership.members.get(&ensemble.my_id)
@@ -97,11 +103,21 @@ fn required_ports(config: &Config, addresses: &Addresses) -> Vec<RequiredPort> {
             } else {
                 ip_of(&address.host)
             };
-            let key = format!("server.{}", own.sid);
-            add(&key, ip, address.quorum_port, true);
-            add(&key, ip, address.election_port, true);
+            for (listener, port) in [
+                ("quorum port", address.quorum_port),
+                ("election port", address.election_port),
+            ] {
+                add(RequiredPort {
+                    key: format!("{MEMBER}{}", own.sid),
+                    is_member: true,
+                    ..of_setting(listener, ip, port)
+                });
+            }
             if let Some(port) = ensemble.learner.observer_master_port {
-                add("observerMasterPort", ip, port, false);
+                add(RequiredPort {
+                    is_needed: false,
+                    ..of_setting("observerMasterPort", ip, port)
+                });
             }
         }
     }
@@ -130,7 +146,9 @@ fn duplicate_ports(config: &Config, wanted: &[RequiredPort]) -> Vec<Finding> {
     for (index, one) in wanted.iter().enumerate() {
         let overlaps = |other: &&RequiredPort| {
             let is_everywhere = one.ip.is_unspecified() || other.ip.is_unspecified();
-            one.port == other.port && (is_everywhere || one.ip == other.ip)
+            one.listener != other.listener
+                && one.port == other.port
+                && (is_everywhere || one.ip == other.ip)
         };
         if let Some(other) = wanted.iter().take(index).find(overlaps) {
             let problem = format!("port {} is also used by {}", one.port, other.key);
@@ -245,4 +263,63 @@ fn privileged_below() -> u16 {
     let file = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let written = file.ok().and_then(|text| text.trim().parse().ok());
     written.unwrap_or(PRIVILEGED_BELOW)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use config::{RawConfig, Surroundings, SystemProperties};
+
+    use super::*;
+
+    /// Machine whose only file is `myid`.
+    struct Machine;
+
+    impl Surroundings for Machine {
+        fn read(&mut self, _: &Path, _: usize) -> io::Result<Vec<u8>> {
+            Ok(b"1\n".to_vec())
+        }
+
+        fn resolve(&mut self, _: &str) -> io::Result<IpAddr> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    /// Returns the ports of server 1, whose hosts `a` and `b` have the same address, and the
+    /// problems with duplicate ports.
+    fn ports(lines: &str) -> (Vec<u16>, Vec<String>) {
+        let text = format!(
+            "dataDir=/nowhere\nclientPort=2181\ninitLimit=10\nsyncLimit=5\nadmin.enableServer=false\n\
+             multiAddress.enabled=true\nserver.2=c:2888:3888\n{lines}\n"
+        );
+        let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).expect("zoo.cfg");
+        let config =
+            Config::parse(raw, SystemProperties::new(), &mut Machine).expect("a configuration");
+        let ip = "192.0.2.1".parse().expect("an address");
+        let same = ["a", "b"].map(|host| (host.to_owned(), Some(vec![ip])));
+        let wanted = required_ports(&config, &same.into());
+        let problems = duplicate_ports(&config, &wanted).into_iter();
+        (
+            wanted.iter().map(|one| one.port).collect(),
+            problems.map(|found| found.problem).collect(),
+        )
+    }
+
+    #[test]
+    fn addresses_of_a_member_may_share_a_port() {
+        let observers = "observerMasterPort=2191";
+        for addresses in [
+            "server.1=a:2888:3888|b:2888:3888",
+            "server.1=10.0.0.1:2888:3888|10.0.0.2:2888:3888\nquorumListenOnAllIPs=true",
+        ] {
+            let found = ports(&format!("{addresses}\n{observers}"));
+            assert_eq!(found, (vec![2181, 2888, 3888, 2191], vec![]), "{addresses}");
+        }
+        // A host without a known address stands for all addresses.
+        let (_, problems) = ports("server.1=a:2888:3888|unknown:2888:3888");
+        assert!(problems.is_empty(), "{problems:?}");
+        let (_, problems) = ports("server.1=a:2888:3888|b:2889:2888");
+        assert_eq!(problems, ["port 2888 is also used by server.1"]);
+    }
 }
