@@ -115,12 +115,21 @@ StartSnapshot(s) ==
     /\ UNCHANGED <<disk, role, tree, end, established, learner, leader, msgs, electionVars,
                    ghostVars>>
 
-\* The snapshot contains everything that was applied while it was written.
-FinishSnapshot(s) ==
+\* Ends of the tree since the snapshot in progress has begun, or earlier.
+EndsOf(s) == {writing[s], end[s]} \union {ZxidOf(txn) : txn \in Range(tree[s])}
+
+\* The snapshot contains everything that was applied while it was written, which ends at `covers`. It
+\* gets its name when the log on disk contains all of it. Otherwise a power failure could leave a log
+\* with a gap that only this snapshot bridges.
+FinishSnapshot(s, covers) ==
     /\ writing[s] # NoSnapshot
+    /\ covers >= writing[s]
+    /\ covers <= end[s]
+    /\ covers <= DurableEnd(disk[s]) \/ Is("SnapshotBeforeLog")
     /\ writing' = [writing EXCEPT ![s] = NoSnapshot]
     /\ disk' = IF writing[s] < disk[s].snapshot.zxid THEN disk
-               ELSE [disk EXCEPT ![s].snapshot = [zxid |-> writing[s], tree |-> tree[s]]]
+               ELSE [disk EXCEPT ![s].snapshot =
+                        [zxid |-> writing[s], tree |-> UpTo(tree[s], covers)]]
     /\ UNCHANGED <<role, tree, end, established, learner, leader, msgs, electionVars, ghostVars,
                    spent>>
 =============================================================================

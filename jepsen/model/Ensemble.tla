@@ -107,7 +107,7 @@ OwnStep(s) ==
     \/ SendPROPOSAL(s, Len(proposed) + 1)
     \/ SyncLog(s, Len(disk[s].log))
     \/ StartSnapshot(s)
-    \/ FinishSnapshot(s)
+    \/ \E covers \in EndsOf(s) : FinishSnapshot(s, covers)
 
 Next ==
     IF \E l \in Server : IsDue(l) THEN \E l \in Server : DueStep(l)
@@ -162,6 +162,12 @@ Integrity ==
 NoSurvivingUncommittedState == \A s \in Server : Range(Delivered(s)) \subseteq committed
 
 OneLeaderPerEpoch == \A a, b \in leaders : a[1] = b[1] => a[2] = b[2]
+
+\* The log on disk contains everything in a snapshot, except the history before the log. Therefore
+\* each older snapshot and the log lead to the same tree.
+LoggedSnapshots ==
+    \A s \in Server : \A txn \in Range(disk[s].snapshot.tree) :
+       ZxidOf(txn) > disk[s].base => txn \in Range(SubSeq(disk[s].log, 1, disk[s].synced))
 
 \* Trees that end at the same zxid have the same content.
 EqualDigests ==

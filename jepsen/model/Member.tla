@@ -73,6 +73,9 @@ EmptyDisk == [accepted |-> 0, current |-> 0, log |-> <<>>, synced |-> 0, base |-
 
 LogEnd(d) == IF d.log = <<>> THEN d.known ELSE Max(ZxidOf(Last(d.log)), d.known)
 
+\* The end of the log that survives a power failure.
+DurableEnd(d) == IF d.synced = 0 THEN d.known ELSE Max(ZxidOf(d.log[d.synced]), d.known)
+
 \* Recovery loads the snapshot and replays the log after the snapshot's name.
 RecoveredTree(d) ==
     d.snapshot.tree \o SelectSeq(After(d.log, d.snapshot.zxid),

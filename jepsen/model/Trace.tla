@@ -1,21 +1,39 @@
 -------------------------------- MODULE Trace --------------------------------
 (* Validates traces of the simulator: each event of a trace must be a step of the model.
 
-   `Traces` is a sequence of traces, and a trace is a sequence of events. An event is a tuple of the
-   action, two sids, a zxid or an epoch, and a number. The action and the sids determine the step, so
-   the search has one path for each trace. *)
-EXTENDS Ensemble, TraceData
+   `Traces` is a sequence of pieces of traces, and a piece is a sequence of events. An event is a tuple
+   of the action, two sids, a zxid or an epoch, and a number. The action and the sids determine the
+   step, so the search has one path for each piece.
+
+   `Numbers` contains the number of each piece's trace. A first piece begins with new servers. Each
+   other piece begins with the state of the model at the end of the piece before it, which `Starts`
+   contains together with the number of the trace. `HasNext` is set if more pieces follow. *)
+EXTENDS Ensemble, TraceData, StartData
 
 VARIABLES
     trace,     \* the number of the trace
     position,  \* the position of the next event
     applied    \* the last transaction that each server has applied in its role, or 0
 
+Begin(start) ==
+    /\ disk = start[1] /\ role = start[2] /\ tree = start[3] /\ end = start[4]
+    /\ established = start[5] /\ writing = start[6] /\ learner = start[7] /\ leader = start[8]
+    /\ msgs = start[9] /\ recvset = start[10] /\ applied = start[11]
+    /\ vote = [s \in Server |-> <<>>]
+    \* These variables only serve the invariants and the bounds.
+    /\ proposed = <<>> /\ committed = {} /\ leaders = {} /\ spent = Nothing
+
 TraceInit ==
-    /\ InitNew
     /\ trace \in DOMAIN Traces
     /\ position = 1
-    /\ applied = [s \in Server |-> 0]
+    /\ IF Starts = {} THEN InitNew /\ applied = [s \in Server |-> 0]
+       ELSE \E start \in Starts : start[1] = Numbers[trace] /\ Begin(start[2])
+
+\* Prints the state after the last event of a piece.
+PrintEnd ==
+    HasNext /\ position = Len(Traces[trace]) => PrintT(<<"end of piece", Numbers[trace],
+        <<disk', role', tree', end', established', writing', learner', leader', msgs', recvset',
+          applied'>>>>)
 
 \* A path does not branch, so the position identifies the state.
 Place == <<trace, position>>
@@ -37,12 +55,30 @@ IndexOf(s, zxid) == LET at == {i \in DOMAIN disk[s].log : ZxidOf(disk[s].log[i])
 \* Whether the next packet from T to S has this kind and content.
 Receives(kind, content) == FirstIs(T, S, kind) /\ Head(msgs[T][S])[2] = content
 
-\* The trace contains the votes that a server has received before it decides. They do not restrict
-\* the decision, because each elected leader must be safe.
+\* The trace contains the votes for the elected leader that a server has received. A vote consists of
+\* the epoch, the zxid, the leader, and 1 if the voter was looking for a leader.
 Notified ==
     /\ role[S] = "LOOKING"
-    /\ recvset' = [recvset EXCEPT ![S][T] = <<N \div 100, Z, N % 100>>]
+    /\ recvset' = [recvset EXCEPT ![S][T] =
+                      Append(@, <<N \div 200, Z, (N \div 2) % 100, N % 2>>)]
     /\ UNCHANGED <<disk, role, treeVars, learner, leader, msgs, vote, ghostVars, spent>>
+
+\* Voters for l that have a role.
+Settled(l) == {t \in Server : \E v \in Range(recvset[S][t]) : v[3] = l /\ v[4] = 0}
+
+Agreeing(ballot) == {t \in Server : \E v \in Range(recvset[S][t]) : v = Append(ballot, 1)}
+
+\* A quorum with S has elected l. If the voters were looking for a leader, their vote is not worse than
+\* the own vote of S. A leader is elected with its own vote.
+Elects(l) ==
+    LET own == OwnVote(S, disk[S])
+        votes == {own} \union {<<v[1], v[2], v[3]>> :
+                                  v \in UNION {Range(recvset[S][t]) : t \in Server}}
+    IN \/ S # l /\ l \in Settled(l) /\ IsQuorum({S} \union Settled(l))
+       \/ \E v \in votes :
+             /\ v[3] = l
+             /\ IF S = l THEN v = own ELSE ~IsBetter(own, v)
+             /\ IsQuorum({S} \union Agreeing(v) \union Settled(l))
 
 \* The zxid in DIFF is informative.
 Synchronises(kind) ==
@@ -66,6 +102,13 @@ StartsSnapshot ==
             /\ UNCHANGED <<disk, role, tree, end, established, learner, leader, msgs, electionVars,
                            ghostVars, spent>>
 
+\* A server has crashed before it knew that the log was on disk up to this zxid.
+Logged ==
+    /\ role[S] # "DOWN"
+    /\ Len(UpTo(disk[S].log, Z)) >= disk[S].synced
+    /\ disk' = [disk EXCEPT ![S].synced = Len(UpTo(disk[S].log, Z))]
+    /\ UNCHANGED <<role, treeVars, learner, leader, msgs, electionVars, ghostVars, spent>>
+
 \* Recovery finds each promise. The simulator raises promises on disk.
 Promised ==
     /\ role[S] = "DOWN"
@@ -80,13 +123,19 @@ Applies ==
           /\ applied[S] = 0 \/ (i > 1 /\ ZxidOf(tree[S][i - 1]) = applied[S])
     /\ UNCHANGED vars
 
+\* The end of a tree before the first transaction is applied to it.
+EndsTree ==
+    /\ IsEpochStart(Z) \/ \E i \in DOMAIN tree[S] : ZxidOf(tree[S][i]) = Z
+    /\ UNCHANGED vars
+
 \* A new tree or a new role begins.
 BeginsAnew == {"DecideLeading", "DecideFollowing", "Restart", "ReceiveSNAP", "ReceiveTRUNC"}
 
 Step ==
     CASE Action = "ReceiveNotification" -> Notified
-      [] Action = "DecideLeading"       -> DecideLeading(S, Max(Z, disk[S].accepted + 1))
-      [] Action = "DecideFollowing"     -> DecideFollowing(S, T)
+      [] Action = "DecideLeading"       -> Elects(S) /\ DecideLeading(S, Max(Z, disk[S].accepted + 1))
+      \* After a failed TRUNC, the learner connects to the same leader again.
+      [] Action = "DecideFollowing"     -> (N = 1 \/ Elects(T)) /\ DecideFollowing(S, T)
       [] Action = "StepDown"            -> StepDown(S)
       [] Action = "LeaveLeader"         -> LeaveLeader(S)
       [] Action = "DropLearner"         -> DropLearner(S, T)
@@ -121,11 +170,15 @@ Step ==
       [] Action = "SyncLog"             -> SyncLog(S, IndexOf(S, Z))
       [] Action = "ReceiveACK"          -> Receives("ACK", Z) /\ ReceiveACK(S, T)
       [] Action = "StartSnapshot"       -> StartsSnapshot
-      [] Action = "FinishSnapshot"      -> writing[S] = Z /\ FinishSnapshot(S)
+      [] Action = "FinishSnapshot"      -> writing[S] = Z /\ FinishSnapshot(S, N)
+      [] Action = "Logged"              -> Logged
       [] Action = "Promised"            -> Promised
       \* Not steps, but observations: a leader has refused a learner, and a server has applied a
-      \* transaction.
+      \* transaction to a tree.
       [] Action = "Refused"             -> leader[S].link[T] = "NONE" /\ UNCHANGED vars
+      \* The model has no disk from which a server cannot start.
+      [] Action = "CannotStart"         -> FALSE
+      [] Action = "TreeEnd"             -> EndsTree
       [] Action = "Applied"             -> Applies
 
 TraceNext ==
@@ -136,6 +189,7 @@ TraceNext ==
                   ELSE IF Action \in BeginsAnew THEN [applied EXCEPT ![S] = 0]
                   ELSE applied
     /\ UNCHANGED trace
+    /\ PrintEnd
 
 TraceSpec == TraceInit /\ [][TraceNext]_<<vars, trace, position, applied>>
 

@@ -25,6 +25,19 @@ pub struct HeldBack {
     pub requests: usize,
 }
 
+/// A snapshot of its own tree that a server has written.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnSnapshot {
+    /// Transaction in the snapshot's name.
+    pub zxid: Zxid,
+    /// Last transaction of which the snapshot may contain a part.
+    pub covers: Zxid,
+    /// Last transaction of the tree when the snapshot got its name.
+    pub last: Zxid,
+    /// Last transaction of the log on disk when the snapshot got its name.
+    pub logged: Zxid,
+}
+
 /// Checks of a simulation. Every method reports a step, except [`StepChecks::blank`],
 /// [`StepChecks::of_process`] and [`StepChecks::fail`].
 pub trait StepChecks: Sized + 'static {
@@ -63,9 +76,8 @@ pub trait StepChecks: Sized + 'static {
     /// Called when a server has begun a snapshot that is named after `zxid`.
     fn begins_snapshot(&mut self, _sid: Sid, _zxid: Zxid) {}
 
-    /// Called when a server has written a snapshot that is named after `zxid`. `last` is the last
-    /// transaction in the server's tree at that time.
-    fn writes_snapshot(&mut self, _sid: Sid, _zxid: Zxid, _last: Zxid) {}
+    /// Called when a server has written a snapshot of its own tree.
+    fn writes_snapshot(&mut self, _sid: Sid, _written: OwnSnapshot) {}
 }
 
 /// Checks of one process of a server. Each method reports a step of the process.

@@ -92,41 +92,60 @@ pub fn run(seed: u64, trace: Trace) -> Report {
 /// A trace for the formal model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelTrace {
-    /// The events, as a TLA+ sequence.
-    pub text: String,
-    /// Number of events.
-    pub events: usize,
+    /// Consecutive pieces of the trace. Each of them except the last one ends where an epoch is
+    /// established.
+    pub pieces: Vec<TracePiece>,
     /// First violated invariant of the simulator, if any.
     pub violation: Option<Violation>,
 }
 
+/// A piece of a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracePiece {
+    /// The events, as a sequence of TLA+.
+    pub text: String,
+    /// Number of events.
+    pub events: usize,
+}
+
+/// Length of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct TraceLength {
+    /// Minimum number of events in a piece.
+    pub events: usize,
+    /// Maximum number of pieces.
+    pub pieces: usize,
+}
+
 /// Runs the storm of one seed with this number of servers, without the features that the formal
-/// model lacks, and returns the actions of the servers. After `events_max` events, the trace ends.
-pub fn record(seed: u64, servers: usize, events_max: usize) -> ModelTrace {
+/// model lacks, and returns the actions of the servers. A violated invariant does not end the run,
+/// because the model judges the trace.
+pub fn record(seed: u64, servers: usize, length: TraceLength) -> ModelTrace {
     let plan = Plan::drawn(&mut Random::new(!seed)).for_model(servers);
     let storm = plan.storm;
-    let mut ensemble = Ensemble::new(seed, plan, Trace::Off).recorded();
+    let mut ensemble = Ensemble::new(seed, plan, Trace::Off).recorded(length.events);
     ensemble.start_all();
     ensemble.begin_weather();
-    ensemble.run_until(storm, |ensemble| {
-        ensemble.servers.world.checks.actions.len() >= events_max
-    });
+    while ensemble.servers.world.checks.actions.complete() < length.pieces
+        && let Some(event) = ensemble.servers.world.queue.next(storm)
+    {
+        ensemble.happen(event);
+    }
     ensemble.model_trace()
 }
 
 impl Ensemble {
     /// Begins to record actions for the formal model. Called before the first server starts.
-    fn recorded(mut self) -> Self {
+    fn recorded(mut self, piece_min: usize) -> Self {
         let servers = self.servers.machines.len();
-        self.servers.world.checks.actions.begin(servers);
+        self.servers.world.checks.actions.begin(servers, piece_min);
         self
     }
 
     fn model_trace(&self) -> ModelTrace {
         let checks = &self.servers.world.checks;
         ModelTrace {
-            text: checks.actions.text(),
-            events: checks.actions.len(),
+            pieces: checks.actions.pieces(),
             violation: checks.violation.clone(),
         }
     }

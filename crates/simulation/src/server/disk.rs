@@ -3,13 +3,14 @@
 use host::{
     DiskCommand, DiskFailure, DiskQueue, SnapshotReason, SnapshotWork, carry_out, write_group,
 };
+use proto::Zxid;
 use recovery::DurableLog;
 use replica::{MemberFile, State};
 use storage::{StorageError, purge};
 use testkit::SimDisk;
 
 use super::SimHost;
-use crate::checks::StepChecks;
+use crate::checks::{OwnSnapshot, StepChecks};
 use crate::configured::member_files;
 use crate::configured::{SNAPSHOTS_KEPT, sid_of};
 use crate::world::{DiskThread, HeldWork};
@@ -22,6 +23,8 @@ pub struct DiskWork {
     pub(super) at_work: Option<DiskCommand>,
     /// Work of the snapshot thread.
     pub snapshots: SnapshotWork<SimDisk>,
+    /// Last transaction of the tree at the last piece of the snapshot in progress.
+    pub(super) covered: Zxid,
 }
 
 impl DiskWork {
@@ -164,6 +167,9 @@ impl<C: StepChecks> SimHost<C> {
             Some(SnapshotReason::Due | SnapshotReason::Operator)
         );
         let begins = is_own && disk.snapshots.writing().is_none();
+        if !disk.snapshots.waits_for_log() {
+            disk.covered = last;
+        }
         let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ());
         let stepped = stepped?;
         if begins && (stepped.is_some() || disk.snapshots.writing().is_some()) {
@@ -171,7 +177,13 @@ impl<C: StepChecks> SimHost<C> {
         }
         if let Some(written) = stepped {
             if written.input.is_none() {
-                self.world.checks.writes_snapshot(sid, written.zxid, last);
+                let written = OwnSnapshot {
+                    zxid: written.zxid,
+                    covers: disk.covered,
+                    last,
+                    logged: disk.history.end().get(),
+                };
+                self.world.checks.writes_snapshot(sid, written);
             }
             if written.input.is_none() && self.world.random.percent(50) {
                 let (history, limits) = (&disk.history, testkit::LIMITS);

@@ -117,6 +117,7 @@ impl<C: StepChecks> Server<C> {
                     queue: DiskQueue::default(),
                     at_work: None,
                     snapshots: started.snapshots,
+                    covered: proto::Zxid::ZERO,
                 },
                 members: Members::default(),
                 clients: Registry::default(),

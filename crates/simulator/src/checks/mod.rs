@@ -11,7 +11,7 @@ use bytes::Bytes;
 use proto::request::{ReadRequest, Request};
 use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, ErrorCode, OpCode, SessionId, Sid, Zxid};
-use simulation::checks::{HeldBack, StepChecks};
+use simulation::checks::{HeldBack, OwnSnapshot, StepChecks};
 use simulation::configured::sid_of;
 use simulation::network::{Endpoint, Message};
 use simulation::queue::Micros;
@@ -468,11 +468,10 @@ impl StepChecks for Checks {
         self.actions.begins_snapshot(sid, zxid);
     }
 
-    /// Checks a new snapshot file that is named after `zxid`. The tree of the server ends at
-    /// `last`.
-    fn writes_snapshot(&mut self, sid: Sid, zxid: Zxid, last: Zxid) {
-        self.actions.writes_snapshot(sid, zxid);
-        let held = on_disk::written(sid, zxid, last, &self.history);
+    /// Checks a new snapshot file.
+    fn writes_snapshot(&mut self, sid: Sid, written: OwnSnapshot) {
+        self.actions.writes_snapshot(sid, written);
+        let held = on_disk::written(sid, written.zxid, written.last, &self.history);
         self.hold(on_disk::NAME, held);
     }
 }

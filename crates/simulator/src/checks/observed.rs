@@ -36,6 +36,8 @@ pub(crate) struct Observed {
     acknowledged: u64,
     /// Whether one of them was for the epoch of the current leader.
     has_acknowledged_epoch: bool,
+    /// Whether the learner has asked for a snapshot, because its log cannot be cut.
+    needs_snapshot: bool,
     /// Transactions that its leader sent during the synchronisation.
     synchronised: Vec<Record>,
     /// Zxid of the last transaction in its tree before the current change.
@@ -57,6 +59,7 @@ impl Observed {
             epoch: Epoch(0),
             acknowledged: 0,
             has_acknowledged_epoch: false,
+            needs_snapshot: false,
             synchronised: Vec::new(),
             end,
         }
@@ -71,6 +74,13 @@ impl Observed {
         settings: &EnsembleSettings,
         to: &mut Checks,
     ) {
+        if let LearnerPacket::AckEpoch {
+            last_logged,
+            current_epoch,
+        } = packet
+        {
+            self.needs_snapshot = *last_logged == Zxid::ZERO && current_epoch.is_none();
+        }
         let LearnerPacket::Ack { zxid } = *packet else {
             return;
         };
@@ -106,6 +116,8 @@ impl Observed {
     /// accepted a later epoch than its leader knows.
     fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
         match fault {
+            // A leader with an empty log answers with DIFF until its epoch is established.
+            Fault::Unexpected { .. } if self.needs_snapshot => false,
             Fault::UnmatchedCommit { .. } | Fault::Gap { .. } | Fault::Unexpected { .. } => {
                 // Correct peers never cause such a fault.
                 let text = format!("server {} disconnects from its leader: {fault}", self.sid);
@@ -238,7 +250,7 @@ impl ProcessChecks<Checks> for Observed {
         let last = std::mem::replace(&mut self.end, record.header.zxid);
         let bytes = Record::new(record.header.zxid, record.to_bytes());
         if applied.is_committed {
-            to.actions.applied(self.sid, bytes.zxid, &bytes.txn);
+            to.actions.applied(self.sid, last, bytes.zxid, &bytes.txn);
         }
         if !self.is_active {
             // The transaction is replayed on a snapshot that may already contain parts of it.

@@ -222,6 +222,7 @@ impl Ensemble {
             world.say(&name, || format!("cannot start: {error}"));
             damage.has_refused = true;
         } else {
+            world.checks.actions.cannot_start(index);
             let text = format!("{name} cannot start again: {error}");
             world.checks.fail("recovery after any crash", text);
         }

@@ -14,7 +14,7 @@ use simulation::network;
 use simulation::queue::{MS, Micros, SECOND};
 use zab::leader::LinkId;
 
-use super::{SOON, change_history, digests, files, ghosts, holes};
+use super::{SOON, change_history, digests, files, ghosts, holes, refusals};
 use crate::checks::Violation;
 use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
@@ -30,25 +30,23 @@ pub struct Guard {
     /// Name of the mutant that removes the guard.
     pub mutant: &'static str,
     plan: fn(Plan) -> Plan,
-    script: fn(&mut Ensemble),
+    pub(super) script: fn(&mut Ensemble),
 }
 
 impl Guard {
     /// Runs the script. Returns the first violated invariant, if any.
     pub fn play(&self, trace: Trace) -> Option<Violation> {
-        let plan = (self.plan)(Plan::quiet());
-        let mut ensemble = Ensemble::new(SEED, plan, trace);
-        ensemble.start_all();
-        (self.script)(&mut ensemble);
-        ensemble.servers.world.held.clear();
-        ensemble.heal();
-        ensemble.must_be_well();
+        let ensemble = Ensemble::new(SEED, self.plan(), trace).played(self.script);
         ensemble.servers.world.checks.violation
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        (self.plan)(Plan::quiet())
     }
 }
 
 /// Seed of the scripts, because some of them contain random steps.
-const SEED: u64 = 10;
+pub(super) const SEED: u64 = 10;
 
 /// All guards.
 pub const GUARDS: &[Guard] = &[
@@ -113,6 +111,12 @@ pub const GUARDS: &[Guard] = &[
         mutant: "CutForgottenByNextRole",
         plan: |plan| Plan { voters: 5, ..plan },
         script: holes::cut_outlasts_role,
+    },
+    Guard {
+        title: "a member needs a snapshot because it cannot cut its log, and its leader sends DIFF",
+        mutant: "NeededSnapshotForgotten",
+        plan: |plan| Plan { voters: 5, ..plan },
+        script: refusals::snapshot_is_needed,
     },
     Guard {
         title: "a server with a damaged log votes with an empty history",

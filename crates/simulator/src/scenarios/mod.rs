@@ -14,8 +14,11 @@ mod guards;
 mod histories;
 mod holes;
 mod learners;
+mod refusals;
+mod traced;
 
 pub use guards::{GUARDS, Guard};
+pub use traced::{TracedScript, traced};
 
 use jute::Encode;
 use proto::request::{CreateRequest, Request, WriteRequest, flags};
@@ -24,7 +27,6 @@ use replica::{ClientRequest, Input, LargeBytes, State, Ticket};
 use simulation::queue::{MS, SECOND};
 use simulation::world::HeldWork;
 
-use crate::ModelTrace;
 use crate::checks::Violation;
 use crate::checks::trace::Trace;
 use crate::ensemble::Ensemble;
@@ -51,17 +53,6 @@ impl Scenario {
         ensemble.servers.world.checks.violation
     }
 
-    /// Runs the script, and returns the actions of the servers for the formal model.
-    pub fn record(&self) -> ModelTrace {
-        let ensemble = Ensemble::new(u64::from(self.issue), self.plan(), Trace::Off);
-        self.played(ensemble.recorded()).model_trace()
-    }
-
-    /// Returns the number of servers.
-    pub fn servers(&self) -> usize {
-        self.voters
-    }
-
     fn plan(&self) -> Plan {
         Plan {
             voters: self.voters,
@@ -69,13 +60,20 @@ impl Scenario {
         }
     }
 
-    fn played(&self, mut ensemble: Ensemble) -> Ensemble {
-        ensemble.start_all();
-        (self.script)(&mut ensemble);
-        ensemble.servers.world.held.clear();
-        ensemble.heal();
-        ensemble.must_be_well();
-        ensemble
+    fn played(&self, ensemble: Ensemble) -> Ensemble {
+        ensemble.played(self.script)
+    }
+}
+
+impl Ensemble {
+    /// Plays a script. In the end, all faults are over, and the ensemble must recover.
+    fn played(mut self, script: fn(&mut Self)) -> Self {
+        self.start_all();
+        script(&mut self);
+        self.servers.world.held.clear();
+        self.heal();
+        self.must_be_well();
+        self
     }
 }
 

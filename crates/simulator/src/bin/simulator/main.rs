@@ -1,18 +1,17 @@
 //! Command line of the simulator, which runs seeds, scripts or the explorer.
 
 mod explore;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use simulator::scenarios::{GUARDS, SCENARIOS};
-use simulator::{
-    ModelTrace, Recipe, RecipesReport, Report, Trace, record, repeat_command, run, run_recipes,
-};
+use simulator::{Recipe, RecipesReport, Report, Trace, repeat_command, run, run_recipes};
 
 /// Simulates ensembles of ZooKeeper servers, each run determined by one number (its seed).
 #[derive(Debug, Parser)]
@@ -44,15 +43,11 @@ struct Arguments {
     /// seeds. `stable` prints only numbers, which are equal for builds with equal behaviour.
     #[arg(long)]
     trace: Option<Trace>,
-    /// Writes the actions of the seeds to this file, as the module TraceData of the formal model.
+    /// Writes the actions of the seeds to this directory, for the formal model.
     #[arg(long, conflicts_with_all = ["seed", "recipes", "trace"])]
     model: Option<PathBuf>,
-    /// Number of events after which the trace of a seed ends.
-    #[arg(long, default_value_t = 1000, requires = "model")]
-    events: usize,
-    /// Number of servers in the traces.
-    #[arg(long, default_value_t = 3, requires = "model")]
-    servers: usize,
+    #[command(flatten)]
+    of_traces: traces::TraceArguments,
     /// Explores all schedules of three servers within bounds, instead of seeds.
     #[arg(long, conflicts_with_all = ["seed", "recipes", "model", "scenario"])]
     explore: bool,
@@ -74,8 +69,11 @@ fn main() -> ExitCode {
             .of_explorer
             .run(arguments.trace.unwrap_or_default());
     }
-    if let Some(file) = &arguments.model {
-        return write_traces(file, &arguments);
+    if let Some(dir) = &arguments.model {
+        let from = arguments.from.unwrap_or_else(fresh);
+        let seeds = from..from.saturating_add(arguments.seeds);
+        let of_traces = &arguments.of_traces;
+        return of_traces.write(dir, seeds, arguments.scenario.as_deref());
     }
     if let Some(script) = &arguments.scenario {
         return play(script, arguments.trace.unwrap_or(Trace::Words));
@@ -163,47 +161,6 @@ fn play(script: &str, trace: Trace) -> ExitCode {
         return ExitCode::from(2);
     }
     ExitCode::from(u8::from(played.iter().any(Option::is_some)))
-}
-
-/// Writes the traces of the seeds, or of a script, to a file. A trace with a violation ends at the
-/// violation.
-fn write_traces(file: &Path, arguments: &Arguments) -> ExitCode {
-    let from = arguments.from.unwrap_or_else(fresh);
-    let (mut texts, mut events) = (Vec::new(), 0);
-    let (traces, servers): (Box<dyn Iterator<Item = ModelTrace>>, _) = match &arguments.scenario {
-        None => {
-            let seeds = from..from.saturating_add(arguments.seeds);
-            let servers = arguments.servers;
-            let record_seed = move |seed| record(seed, servers, arguments.events);
-            (Box::new(seeds.map(record_seed)), servers)
-        }
-        Some(script) => {
-            let mut scenarios = SCENARIOS.iter();
-            let Some(played) = scenarios.find(|played| played.issue.to_string() == *script) else {
-                eprintln!("no script exists for an issue {script}");
-                return ExitCode::from(2);
-            };
-            (Box::new(std::iter::once(played.record())), played.servers())
-        }
-    };
-    for trace in traces {
-        if let Some(violation) = &trace.violation {
-            eprintln!("{}: {}", violation.invariant, violation.text);
-        }
-        events += trace.events;
-        texts.push(trace.text);
-    }
-    let text = format!(
-        "---- MODULE TraceData ----\nEXTENDS Integers\nSids == 1..{}\nTraces == <<\n{}\n>>\n====\n",
-        servers,
-        texts.join(",\n")
-    );
-    if let Err(error) = std::fs::write(file, text) {
-        eprintln!("{}: {error}", file.display());
-        return ExitCode::FAILURE;
-    }
-    println!("{} traces from seed {from}, {events} events", texts.len());
-    ExitCode::SUCCESS
 }
 
 /// Returns the first of 65,536 seeds that were never used. It is the time since 1970 in ms, shifted

@@ -47,9 +47,7 @@ impl ActionTrace {
         match note {
             Note::ReceivedByLearner(packet) => self.receives_from_leader(at, packet),
             Note::LeaderLeft(Fault::Unexpected { .. }) => self.refuses_sync(at),
-            Note::LeadingBegins => {
-                self.add("EstablishEpoch", at, None, 0, 0);
-            }
+            Note::LeadingBegins => self.establishes(at),
             _ => {}
         }
     }
@@ -105,7 +103,8 @@ impl ActionTrace {
         if let (Some(leader), Stage::Restoring(zxid)) = (member.leader(), member.stage)
             && member.attempt == attempt
         {
-            self.members[at].stage = Stage::Other;
+            let member = &mut self.members[at];
+            (member.stage, member.has_applied) = (Stage::Other, false);
             self.add("ReceiveSNAP", at, Some(leader), number_of(zxid), 0);
         }
     }
@@ -113,10 +112,13 @@ impl ActionTrace {
     /// Records the end of a cut of the log, which now ends at `end`.
     pub(super) fn reloads(&mut self, at: usize, has_cut: bool, end: Zxid) {
         let member = &mut self.members[at];
+        if has_cut {
+            (member.on_disk, member.logged) = (end, end);
+        }
         let (Stage::Truncating(keep), Role::Following(leader)) = (member.stage, member.role) else {
             return;
         };
-        member.stage = Stage::Other;
+        (member.stage, member.has_applied) = (Stage::Other, false);
         let is_done = has_cut && end == keep;
         if !is_done && member.is_draining {
             return;
@@ -131,7 +133,9 @@ impl ActionTrace {
 
     /// Records that the leader's tree has replaced the own files.
     pub(super) fn has_taken_over(&mut self, at: usize) {
-        if self.members[at].taking_over.take().is_some() {
+        let member = &mut self.members[at];
+        if let Some(last) = member.taking_over.take() {
+            (member.on_disk, member.logged) = (last, last);
             self.add("CutLog", at, None, 0, 0);
             self.add("WriteSnapshot", at, None, 0, 0);
         }

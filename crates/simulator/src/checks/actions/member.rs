@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::notification::Notification;
+use proto::notification::{Notification, PeerState};
 use proto::{Epoch, Sid, Zxid};
-use simulation::configured::index_of;
+use simulation::checks::OwnSnapshot;
+use simulation::configured::sid_of;
 use zab::leader::LinkId;
 
 use super::{ActionTrace, FoundFiles, UNKNOWN, number_of};
 
-/// Factor of the epoch in a vote. The sid of the leader is added.
+/// Factor of the epoch in the number of a vote. The sid of the leader is added.
 const VOTE_EPOCH: i64 = 100;
 
 /// Role of a server in the model.
@@ -42,19 +43,24 @@ pub(super) struct LinkedLearner {
 }
 
 /// A vote that a server has received.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Vote {
+    from: usize,
     leader: Sid,
     zxid: Zxid,
     epoch: Epoch,
+    /// Whether the voter was looking for a leader.
+    is_looking: bool,
 }
 
 impl Vote {
-    pub(super) fn of(notification: &Notification) -> Self {
+    pub(super) fn of(from: usize, notification: &Notification) -> Self {
         Self {
+            from,
             leader: notification.leader,
             zxid: notification.zxid,
             epoch: notification.peer_epoch,
+            is_looking: notification.state == PeerState::Looking,
         }
     }
 }
@@ -65,6 +71,8 @@ pub(super) struct Member {
     pub(super) role: Role,
     /// Whether the role is ending.
     pub(super) is_draining: bool,
+    /// Whether the server has applied a transaction to its current tree in this role.
+    pub(super) has_applied: bool,
     /// Number of the connection to the leader.
     pub(super) attempt: u64,
     pub(super) stage: Stage,
@@ -75,15 +83,19 @@ pub(super) struct Member {
     /// End of the tree that is about to replace the log.
     pub(super) taking_over: Option<Zxid>,
     /// Snapshot that is complete but not recorded.
-    pub(super) written: Option<Zxid>,
+    pub(super) written: Option<OwnSnapshot>,
+    /// End of the log that the disk has reported.
+    pub(super) on_disk: Zxid,
+    /// End of the log on disk according to the trace.
+    pub(super) logged: Zxid,
     /// Position of the event `DecideLeading`.
     pub(super) begun_at: usize,
     /// Learners of this leader.
     pub(super) learners: BTreeMap<LinkId, LinkedLearner>,
     /// Opening packets, each with the action that it belongs to and the zxid.
     pub(super) openings: BTreeMap<LinkId, (&'static str, i64)>,
-    /// Newest vote of each server. It may have arrived before the last role has ended.
-    pub(super) votes: BTreeMap<usize, Vote>,
+    /// Votes since the last election. A server also counts votes that arrived during its last role.
+    pub(super) votes: BTreeSet<Vote>,
     /// Whether the server follows the same leader again, without an election.
     pub(super) is_appointed: bool,
     /// Promises of other servers that this process has received.
@@ -123,27 +135,29 @@ impl ActionTrace {
             has_started: true,
             heard: std::mem::take(&mut member.heard),
             written: member.written,
+            on_disk: member.on_disk,
+            // At the end of a role, the server has waited for its disk.
+            logged: member.on_disk,
             votes: std::mem::take(&mut member.votes),
             ..Member::default()
         };
     }
 
-    /// Records the votes by which a server decides.
-    fn counts_votes(&mut self, at: usize) {
-        for (from, vote) in self.members[at].votes.clone() {
-            let (zxid, leader) = (number_of(vote.zxid), index_of(vote.leader));
-            if let Ok(leader) = i64::try_from(leader)
-                && leader < VOTE_EPOCH
-            {
-                let number = vote.epoch.0 * VOTE_EPOCH + leader + 1;
-                self.add("ReceiveNotification", at, Some(from), zxid, number);
+    /// Records the votes by which a server elects this leader.
+    fn counts_votes(&mut self, at: usize, leader: usize) {
+        for vote in std::mem::take(&mut self.members[at].votes) {
+            if vote.leader == sid_of(leader) {
+                let of_leader = vote.epoch.0 * VOTE_EPOCH + vote.leader.0;
+                let number = of_leader * 2 + i64::from(vote.is_looking);
+                let zxid = number_of(vote.zxid);
+                self.add("ReceiveNotification", at, Some(vote.from), zxid, number);
             }
         }
     }
 
     pub(super) fn decides_leading(&mut self, at: usize) {
         self.end_role(at);
-        self.counts_votes(at);
+        self.counts_votes(at, at);
         let begun_at = self.events.len();
         self.add("DecideLeading", at, None, 0, 0);
         let member = &mut self.members[at];
@@ -153,7 +167,9 @@ impl ActionTrace {
     pub(super) fn decides_following(&mut self, at: usize, leader: usize, attempt: u64) {
         let is_appointed = self.members[at].is_appointed;
         self.end_role(at);
-        self.counts_votes(at);
+        if !is_appointed {
+            self.counts_votes(at, leader);
+        }
         let number = i64::from(is_appointed);
         self.add("DecideFollowing", at, Some(leader), 0, number);
         let member = &mut self.members[at];
@@ -162,12 +178,18 @@ impl ActionTrace {
 
     /// Adds the completed work of a disk whose server has crashed before it knew.
     pub(super) fn complete_work(&mut self, at: usize, found: &FoundFiles) {
-        let has_snapshot = |zxid: &Zxid| found.snapshots.contains(zxid);
-        if let Some(zxid) = self.members[at].written.take().filter(has_snapshot) {
-            self.add("FinishSnapshot", at, None, number_of(zxid), 0);
+        let end = found.end;
+        let has_snapshot = |written: &OwnSnapshot| found.snapshots.contains(&written.zxid);
+        let member = &mut self.members[at];
+        let logged = member.logged;
+        if let Some(written) = member.written.take().filter(has_snapshot) {
+            if logged < written.covers && written.covers <= written.logged {
+                self.add("Logged", at, None, number_of(end), 0);
+            }
+            self.finishes_snapshot(at, written);
         }
         let member = &mut self.members[at];
-        let (role, end) = (member.role, found.end);
+        let role = member.role;
         if member.saving_accepted.take() == Some(found.epochs.accepted) {
             let epoch = found.epochs.accepted.0;
             match role {

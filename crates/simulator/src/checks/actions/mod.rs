@@ -8,7 +8,7 @@
 //! - A crash is recorded at the next start, because only then is known how much the disk has kept.
 //!   Work that the disk had completed without a report is recorded before the crash.
 //! - A snapshot file is recorded at the next event of its server, because the power may fail before
-//!   the file is durable.
+//!   the file is durable. It is recorded after the sync of the log that it contains.
 
 mod follower;
 mod leader;
@@ -20,10 +20,12 @@ use bytes::Bytes;
 use proto::{Epoch, Sid, Zxid};
 use replica::elections::ElectionInput;
 use replica::{DiskOrder, Effect, Input, LeaderEvent, LearnerEvent, Port};
+use simulation::checks::OwnSnapshot;
 use simulation::configured::{index_of, server_at};
 use simulation::network::Network;
 use storage::Epochs;
 
+use crate::TracePiece;
 use member::{Member, Role, Vote};
 
 /// An action of the model.
@@ -55,6 +57,10 @@ pub(crate) struct ActionTrace {
     is_on: bool,
     members: Vec<Member>,
     events: Vec<Event>,
+    /// Minimum number of events in a piece.
+    piece_min: usize,
+    /// Number of events up to the end of each complete piece.
+    cuts: Vec<usize>,
 }
 
 /// Factor of the epoch in the model's zxids. The counter is added.
@@ -79,33 +85,62 @@ fn content_of(txn: &Bytes) -> i64 {
     i64::from(crc32fast::hash(txn) >> 1)
 }
 
+/// Returns events as a sequence of TLA+.
+fn text_of(events: &[Event]) -> String {
+    let mut text = String::from("<<");
+    let sid = |at: usize| at + 1;
+    for (at, event) in events.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        let (action, own, zxid, number) = (event.action, sid(event.at), event.zxid, event.number);
+        let peer = event.peer.map_or(0, sid);
+        let _ = write!(
+            text,
+            "{comma}\n<<\"{action}\",{own},{peer},{zxid},{number}>>"
+        );
+    }
+    text + ">>"
+}
+
 impl ActionTrace {
-    /// Starts to record. All servers are new.
-    pub(crate) fn begin(&mut self, servers: usize) {
+    /// Starts to record. All servers are new. A piece of the trace ends where an epoch is
+    /// established, after at least `piece_min` events.
+    pub(crate) fn begin(&mut self, servers: usize, piece_min: usize) {
         self.is_on = true;
         self.members = (0..servers).map(|_| Member::default()).collect();
+        self.piece_min = piece_min;
     }
 
-    /// Returns the number of recorded events.
-    pub(crate) fn len(&self) -> usize {
-        self.events.len()
+    /// Returns the number of complete pieces.
+    pub(crate) fn complete(&self) -> usize {
+        self.cuts.len()
     }
 
-    /// Returns the events as a sequence of TLA+.
-    pub(crate) fn text(&self) -> String {
-        let mut text = String::from("<<");
-        let sid = |at: usize| at + 1;
-        for (at, event) in self.events.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            let (action, own, zxid, number) =
-                (event.action, sid(event.at), event.zxid, event.number);
-            let peer = event.peer.map_or(0, sid);
-            let _ = write!(
-                text,
-                "{comma}\n<<\"{action}\",{own},{peer},{zxid},{number}>>"
-            );
+    /// Returns the pieces. The last one may be incomplete.
+    pub(crate) fn pieces(&self) -> Vec<TracePiece> {
+        let ends = self.cuts.iter().copied().chain([self.events.len()]);
+        let mut begin = 0;
+        let mut pieces = Vec::new();
+        for end in ends {
+            let events = &self.events[begin..end];
+            if !events.is_empty() {
+                let text = text_of(events);
+                pieces.push(TracePiece {
+                    text,
+                    events: events.len(),
+                });
+            }
+            begin = end;
         }
-        text + ">>"
+        pieces
+    }
+
+    /// Records that a leader has established its epoch.
+    fn establishes(&mut self, at: usize) {
+        self.add("EstablishEpoch", at, None, 0, 0);
+        let begin = self.cuts.last().copied().unwrap_or(0);
+        if self.events.len() - begin >= self.piece_min {
+            self.cuts.push(self.events.len());
+        }
     }
 
     /// Records an input of a replica before the replica handles it.
@@ -123,7 +158,7 @@ impl ActionTrace {
                 let ends = network.get(connection.0).map(|link| &link.ends);
                 let mut servers = ends.into_iter().flatten().filter_map(|end| end.server());
                 if let Some(from) = servers.find(|server| *server != at) {
-                    self.members[at].votes.insert(from, Vote::of(notification));
+                    self.members[at].votes.insert(Vote::of(from, notification));
                 }
             }
             Input::Learner(Port::Learners, LearnerEvent::Packets { link, packets }) => {
@@ -214,9 +249,12 @@ impl ActionTrace {
     /// Records that the log is on disk. Records of an earlier role are part of its end.
     fn syncs(&mut self, at: usize, upto: Zxid) {
         let member = &mut self.members[at];
+        member.on_disk = member.on_disk.max(upto);
         if member.role != Role::Looking && !member.is_draining && upto > member.synced {
             member.synced = upto;
+            member.logged = member.on_disk;
             self.add("SyncLog", at, None, number_of(upto), 0);
+            self.finish_snapshot(at);
         }
     }
 
@@ -234,10 +272,14 @@ impl ActionTrace {
         }
     }
 
-    /// Records that a server applies a committed transaction.
-    pub(crate) fn applied(&mut self, sid: Sid, zxid: Zxid, txn: &Bytes) {
+    /// Records that a server applies a committed transaction to a tree that ends at `last`. The
+    /// model compares the end of each new tree.
+    pub(crate) fn applied(&mut self, sid: Sid, last: Zxid, zxid: Zxid, txn: &Bytes) {
         let at = index_of(sid);
         if self.is_on && !self.members[at].is_draining {
+            if !std::mem::replace(&mut self.members[at].has_applied, true) {
+                self.add("TreeEnd", at, None, number_of(last), 0);
+            }
             self.add("Applied", at, None, number_of(zxid), content_of(txn));
         }
     }
@@ -251,19 +293,29 @@ impl ActionTrace {
         }
     }
 
-    /// Records a complete snapshot that is named after `zxid`.
-    pub(crate) fn writes_snapshot(&mut self, sid: Sid, zxid: Zxid) {
+    /// Records a complete snapshot.
+    pub(crate) fn writes_snapshot(&mut self, sid: Sid, written: OwnSnapshot) {
         if self.is_on {
             let at = index_of(sid);
             self.finish_snapshot(at);
-            self.members[at].written = Some(zxid);
+            self.members[at].written = Some(written);
         }
     }
 
+    /// Records the last snapshot, unless the trace does not contain the sync of its log yet.
     fn finish_snapshot(&mut self, at: usize) {
-        if let Some(zxid) = self.members[at].written.take() {
-            self.add("FinishSnapshot", at, None, number_of(zxid), 0);
+        let member = &mut self.members[at];
+        let logged = member.logged;
+        let is_due =
+            |written: &mut OwnSnapshot| written.covers <= logged || written.covers > written.logged;
+        if let Some(written) = member.written.take_if(is_due) {
+            self.finishes_snapshot(at, written);
         }
+    }
+
+    fn finishes_snapshot(&mut self, at: usize, written: OwnSnapshot) {
+        let (name, covers) = (number_of(written.zxid), number_of(written.covers));
+        self.add("FinishSnapshot", at, None, name, covers);
     }
 
     /// Records a start of a server.
@@ -280,8 +332,17 @@ impl ActionTrace {
         }
         self.members[at] = Member {
             has_started: true,
+            on_disk: found.end,
+            logged: found.end,
             ..Member::default()
         };
+    }
+
+    /// Records that a server refuses its files. The disks of a trace are correct.
+    pub(crate) fn cannot_start(&mut self, at: usize) {
+        if self.is_on {
+            self.add("CannotStart", at, None, 0, 0);
+        }
     }
 
     fn add(

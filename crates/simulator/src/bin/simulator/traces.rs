@@ -1,0 +1,99 @@
+//! The option `--model`: traces for the formal model.
+//!
+//! The directory N contains the module TraceData with piece N of each trace that has so many pieces.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use simulator::scenarios::traced;
+use simulator::{ModelTrace, TraceLength, TracePiece, record};
+
+/// Contents of the traces.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of --model")]
+pub(crate) struct TraceArguments {
+    /// Minimum number of events in a piece. A piece ends where an epoch is established.
+    #[arg(long, default_value_t = 1000, requires = "model")]
+    events: usize,
+    /// Maximum number of pieces of a seed.
+    #[arg(long, default_value_t = 1, requires = "model")]
+    pieces: usize,
+    /// Number of servers.
+    #[arg(long, default_value_t = 3, requires = "model")]
+    servers: usize,
+    /// Also writes traces of all scripts with this number of servers.
+    #[arg(long, requires = "model")]
+    scripts: bool,
+}
+
+impl TraceArguments {
+    /// Writes the traces of seeds, or of the scripts with this name.
+    pub(crate) fn write(&self, dir: &Path, seeds: Range<u64>, script: Option<&str>) -> ExitCode {
+        let from = seeds.start;
+        let traces = match script {
+            None => self.of_seeds(seeds),
+            Some(script) => traced()
+                .filter(|traced| traced.name == script && traced.servers() == self.servers)
+                .map(|traced| traced.record())
+                .collect(),
+        };
+        if traces.is_empty() {
+            eprintln!("no script with {} servers has this name", self.servers);
+            return ExitCode::from(2);
+        }
+        for trace in &traces {
+            if let Some(violation) = &trace.violation {
+                eprintln!("{}: {}", violation.invariant, violation.text);
+            }
+        }
+        let most = traces.iter().map(|trace| trace.pieces.len()).max();
+        for number in 1..=most.unwrap_or(0) {
+            let pieces: Vec<_> = traces
+                .iter()
+                .enumerate()
+                .filter_map(|(at, trace)| Some((at, trace.pieces.get(number - 1)?)))
+                .collect();
+            let dir = dir.join(number.to_string());
+            if let Err(error) = self.write_pieces(&dir, &pieces) {
+                eprintln!("{}: {error}", dir.display());
+                return ExitCode::FAILURE;
+            }
+        }
+        let pieces = || traces.iter().flat_map(|trace| &trace.pieces);
+        let events: usize = pieces().map(|piece| piece.events).sum();
+        let (traces, pieces) = (traces.len(), pieces().count());
+        println!("{traces} traces from seed {from}, {pieces} pieces, {events} events");
+        ExitCode::SUCCESS
+    }
+
+    fn of_seeds(&self, seeds: Range<u64>) -> Vec<ModelTrace> {
+        let length = TraceLength {
+            events: self.events,
+            pieces: self.pieces,
+        };
+        let of_seeds = seeds.map(|seed| record(seed, self.servers, length));
+        let scripts = traced().filter(|script| self.scripts && script.servers() == self.servers);
+        of_seeds
+            .chain(scripts.map(|script| script.record()))
+            .collect()
+    }
+
+    /// Writes pieces, each with the number of its trace.
+    fn write_pieces(&self, dir: &Path, pieces: &[(usize, &TracePiece)]) -> io::Result<()> {
+        fs::create_dir_all(dir)?;
+        let numbers: Vec<_> = pieces.iter().map(|(at, _)| (at + 1).to_string()).collect();
+        let texts: Vec<_> = pieces.iter().map(|(_, piece)| &*piece.text).collect();
+        let text = format!(
+            "---- MODULE TraceData ----\nEXTENDS Integers\nSids == 1..{}\n\
+             Numbers == <<{}>>\nTraces == <<\n{}\n>>\n====\n",
+            self.servers,
+            numbers.join(", "),
+            texts.join(",\n")
+        );
+        fs::write(dir.join("TraceData.tla"), text)
+    }
+}
