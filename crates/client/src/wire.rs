@@ -86,7 +86,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         poll_fn(|context| self.poll_write_out(context)).await
     }
 
-    /// Writes waiting bytes while the peer accepts them, until bytes from the peer arrive.
+    /// Writes and flushes waiting bytes while the peer accepts them, until bytes from the peer
+    /// arrive.
     ///
     /// Reading continues while a write is blocked. Therefore two peers with full buffers cannot
     /// wait for each other.
@@ -95,9 +96,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// If the stream fails or has ended (`UnexpectedEof`).
     pub async fn turn(&mut self) -> io::Result<()> {
         poll_fn(|context| {
-            if self.unsent() > 0
-                && let Poll::Ready(Err(error)) = self.poll_write_out(context)
-            {
+            // Also runs if nothing is unsent, because the stream may not have sent all accepted
+            // bytes yet.
+            if let Poll::Ready(Err(error)) = self.poll_write_out(context) {
                 return Poll::Ready(Err(error));
             }
             self.poll_read_in(context)
@@ -139,7 +140,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt;
+    use std::task::Waker;
+
+    use tokio::io::{AsyncWriteExt, ReadBuf};
 
     use super::*;
     use crate::frame::put_frame;
@@ -165,6 +168,62 @@ mod tests {
         flushed.unwrap();
         read.unwrap();
         assert!(taken == frame(10_000) && wire.unsent() == 0);
+    }
+
+    /// Stream that buffers all bytes, and can send none of them at the first flush.
+    #[derive(Default)]
+    struct Buffering {
+        buffered: usize,
+        sent: usize,
+        is_writable: bool,
+    }
+
+    impl AsyncWrite for Buffering {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.buffered += bytes.len();
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            if !std::mem::replace(&mut self.is_writable, true) {
+                return Poll::Pending;
+            }
+            self.sent = self.buffered;
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncRead for Buffering {
+        /// Ends once all bytes are sent.
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            match self.sent {
+                0 => Poll::Pending,
+                _ => Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    #[test]
+    fn a_turn_sends_the_bytes_that_the_stream_has_buffered() {
+        let mut wire = Wire::new(Buffering::default(), 1000);
+        wire.outbound().extend_from_slice(&frame(10));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(wire.turn()).poll(&mut context).is_pending());
+        assert_eq!((wire.unsent(), wire.stream().sent), (0, 0));
+        assert!(pin!(wire.turn()).poll(&mut context).is_ready());
+        assert_eq!(wire.stream().sent, 14);
     }
 
     #[tokio::test]
