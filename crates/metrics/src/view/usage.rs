@@ -123,8 +123,13 @@ impl ClientInfo {
 /// [`ANYONE`] if there are none.
 pub fn names(identities: &[Id]) -> Vec<String> {
     let proved = identities.iter().filter(|id| &*id.scheme != IP);
-    let mut names: Vec<String> = proved.take(IDENTITIES_COUNTED).map(name_of).collect();
-    names.dedup();
+    let mut names = Vec::new();
+    for name in proved.take(IDENTITIES_COUNTED).map(name_of) {
+        // Each connection is counted once per name.
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     if names.is_empty() {
         names.push(ANYONE.to_owned());
     }
@@ -246,11 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn names_have_no_address_and_no_hash() {
+    fn names_have_no_address_no_hash_and_no_duplicates() {
         let ids = [
             id("ip", "10.0.0.1"),
             id("digest", "ann:aGFzaA=="),
             id("x509", "CN=bob"),
+            id("digest", "ann:bmV3"),
         ];
         assert_eq!(names(&ids), ["digest:ann", "x509:CN=bob"]);
         assert_eq!(names(&ids[..1]), [ANYONE]);
