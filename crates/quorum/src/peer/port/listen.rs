@@ -3,13 +3,11 @@
 //! They exist only during a term. Java opens them in the constructor of Leader and closes them at
 //! its end, so the kernel refuses learners that connect too early or too late.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use config::members::HostPort;
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use transport::{Listener, bind_ip, resolve};
 
@@ -28,25 +26,52 @@ pub(crate) struct ListenSettings {
 /// Maximum number of connections that the kernel keeps for the accepting task.
 const BACKLOG: i32 = 1024;
 
-/// Results of the name resolution, by host.
-#[derive(Debug, Default)]
-pub(super) struct ResolvedAddresses(HashMap<String, io::Result<IpAddr>>);
+/// Configured address, and the IP address to bind for it.
+#[derive(Debug)]
+pub(super) struct BindAddress {
+    configured: HostPort,
+    ip: io::Result<IpAddr>,
+}
 
 impl ListenSettings {
-    /// Returns whether names must be resolved before the sockets can be opened.
-    pub(super) fn needs_resolver(&self) -> bool {
-        let is_name = |address: &HostPort| address.host.parse::<IpAddr>().is_err();
-        !self.on_all_ips && self.addresses.iter().any(is_name)
+    /// Returns the addresses to bind, or `None` if a name must be resolved first.
+    pub(super) fn known_addresses(&self) -> Option<Vec<BindAddress>> {
+        let known = |configured: HostPort| {
+            let ip = Ok(self.known_ip(&configured)?);
+            Some(BindAddress { configured, ip })
+        };
+        self.distinct_addresses().map(known).collect()
     }
 
-    /// Resolves the names.
-    pub(super) async fn resolve(&self) -> ResolvedAddresses {
-        let mut resolved = ResolvedAddresses::default();
-        for address in &self.addresses {
-            let ip = first_ip(address).await;
-            resolved.0.insert(address.host.clone(), ip);
+    /// Resolves the names, and returns the addresses to bind.
+    pub(super) async fn resolve(&self) -> Vec<BindAddress> {
+        let mut addresses = Vec::new();
+        for configured in self.distinct_addresses() {
+            let ip = match self.known_ip(&configured) {
+                Some(ip) => Ok(ip),
+                None => first_ip(&configured).await,
+            };
+            addresses.push(BindAddress { configured, ip });
         }
-        resolved
+        addresses
+    }
+
+    fn known_ip(&self, address: &HostPort) -> Option<IpAddr> {
+        if self.on_all_ips {
+            return Some(Ipv4Addr::UNSPECIFIED.into());
+        }
+        address.host.parse().ok()
+    }
+
+    /// Returns the configured addresses. A port that is bound on all addresses occurs once.
+    fn distinct_addresses(&self) -> impl Iterator<Item = HostPort> {
+        let mut ports = Vec::new();
+        let is_first = move |address: &&HostPort| {
+            let is_first = !self.on_all_ips || !ports.contains(&address.port);
+            ports.push(address.port);
+            is_first
+        };
+        self.addresses.iter().filter(is_first).cloned()
     }
 }
 
@@ -57,28 +82,21 @@ impl ListenSettings {
 /// logged.
 pub(super) fn open(
     runtime: &Handle,
-    settings: &ListenSettings,
-    mut resolved: ResolvedAddresses,
+    addresses: Vec<BindAddress>,
 ) -> io::Result<Vec<(Arc<Listener>, SocketAddr)>> {
     let _inside = runtime.enter();
-    let mut ports = Vec::new();
     let mut sockets = Vec::new();
     let mut fault = None;
-    for address in &settings.addresses {
-        if settings.on_all_ips {
-            if ports.contains(&address.port) {
-                continue;
-            }
-            ports.push(address.port);
-        }
-        let opened = open_one(address, settings.on_all_ips, &mut resolved).and_then(|listener| {
+    for BindAddress { configured, ip } in addresses {
+        let opened = ip.and_then(|ip| {
+            let listener = bind_ip(ip, configured.port, BACKLOG)?;
             let local = listener.local_addr()?;
             Ok((Arc::new(Listener::new(listener)), local))
         });
         match opened {
             Ok(socket) => sockets.push(socket),
             Err(error) => {
-                tracing::error!(%address, err = %error, "cannot listen for learners");
+                tracing::error!(address = %configured, err = %error, "cannot listen for learners");
                 fault.get_or_insert(error);
             }
         }
@@ -89,28 +107,30 @@ pub(super) fn open(
     }
 }
 
-fn open_one(
-    address: &HostPort,
-    on_all_ips: bool,
-    resolved: &mut ResolvedAddresses,
-) -> io::Result<TcpListener> {
-    let ip = match (on_all_ips, address.host.parse()) {
-        (true, _) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        (false, Ok(ip)) => ip,
-        (false, Err(_)) => {
-            let found = resolved.0.remove(&address.host);
-            found.unwrap_or_else(|| Err(io::Error::other("the name cannot be resolved")))?
-        }
-    };
-    bind_ip(ip, address.port, BACKLOG)
-}
-
 /// Returns the first address of a name, as Java does.
 async fn first_ip(address: &HostPort) -> io::Result<IpAddr> {
-    if let Ok(ip) = address.host.parse() {
-        return Ok(ip);
-    }
     let found = resolve(&address.host, address.port, limits::RESOLVE_TIMEOUT).await?;
     let first = found.first().map(SocketAddr::ip);
     first.ok_or_else(|| io::Error::other("the name has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn addresses_with_the_same_name_are_all_opened() {
+        // The kernel chooses a different port for each.
+        let address = HostPort {
+            host: "localhost".to_owned(),
+            port: 0,
+        };
+        let settings = ListenSettings {
+            addresses: vec![address.clone(), address],
+            on_all_ips: false,
+        };
+        assert!(settings.known_addresses().is_none());
+        let opened = open(&Handle::current(), settings.resolve().await).unwrap();
+        assert_eq!(opened.len(), 2);
+    }
 }

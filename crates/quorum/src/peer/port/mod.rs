@@ -35,7 +35,7 @@ pub(crate) use self::listen::ListenSettings;
 
 use self::catch_up::log_pages;
 use self::link::Link;
-use self::listen::ResolvedAddresses;
+use self::listen::BindAddress;
 use self::staging::Staging;
 use super::error::PeerError;
 use super::event::{PeerEvent, PeerSink, ReadAhead};
@@ -140,13 +140,11 @@ impl LearnerPort {
     pub(crate) fn open(&self, attempt: u64, listen: ListenSettings) {
         self.close_all();
         let (port, number) = (self.0.clone(), self.0.term.lock().number);
-        if listen.needs_resolver() {
-            self.0.runtime.spawn(async move {
-                let resolved = listen.resolve().await;
-                port.listen(attempt, number, &listen, resolved);
-            });
-        } else {
-            port.listen(attempt, number, &listen, ResolvedAddresses::default());
+        match listen.known_addresses() {
+            Some(addresses) => port.listen(attempt, number, addresses),
+            None => drop(self.0.runtime.spawn(async move {
+                port.listen(attempt, number, listen.resolve().await);
+            })),
         }
     }
 
@@ -298,14 +296,8 @@ impl Drop for LearnerPort {
 }
 
 impl Port {
-    fn listen(
-        self: &Arc<Self>,
-        attempt: u64,
-        number: u64,
-        listen: &ListenSettings,
-        resolved: ResolvedAddresses,
-    ) {
-        let opened = match listen::open(&self.runtime, listen, resolved) {
+    fn listen(self: &Arc<Self>, attempt: u64, number: u64, addresses: Vec<BindAddress>) {
+        let opened = match listen::open(&self.runtime, addresses) {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::error!(err = %error, "cannot listen for learners on any address");
