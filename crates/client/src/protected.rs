@@ -348,8 +348,8 @@ impl Drop for CreationAttempt<'_> {
     }
 }
 
-/// Number of searches for a znode that may appear late. Each further search is sent with the next
-/// ping.
+/// Number of searches for a znode that may appear late. Each further search is sent one ping
+/// interval after the answer to the previous one, even if other requests make pings unnecessary.
 const LOOKS: u32 = 2;
 
 pub(crate) fn below(parent: &str, name: &str) -> Str {

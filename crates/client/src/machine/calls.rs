@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::in_flight::{Pending, Reply, ReplyTarget};
 use super::watches::{Registration, UnwantedWatch};
-use super::{Machine, Phase, ServerConnection};
+use super::{LaterCleanup, Machine, Phase, ServerConnection};
 use crate::cleanup::Cleanup;
 use crate::error::{Call, Error, LossReason, Result};
 use crate::frame::{put_request, split_reply};
@@ -354,7 +354,9 @@ impl Machine {
             }
             ReplyTarget::Cleanup(cleanup) => {
                 found = done(&cleanup, header.err, body)?;
-                self.later.extend(later(cleanup));
+                let due = now + self.ping_interval();
+                let later = later(cleanup).map(|cleanup| LaterCleanup { due, cleanup });
+                self.later.extend(later);
             }
             ReplyTarget::Nobody => {}
         }

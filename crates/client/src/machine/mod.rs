@@ -65,8 +65,8 @@ pub(crate) struct Machine {
     cleanups: Arc<CleanupQueue>,
     /// Background work that waits for a connection.
     undone: VecDeque<Cleanup>,
-    /// Background work to send with the next ping.
-    later: Vec<Cleanup>,
+    /// Background work to send at a later time.
+    later: Vec<LaterCleanup>,
     events: broadcast::Sender<WatchEvent>,
     state: StateSender,
     /// Session that the handles see.
@@ -85,6 +85,12 @@ pub(crate) struct Machine {
     /// Error of the last connection attempt since the connection was lost.
     dial_error: Option<Error>,
     phase: Phase,
+}
+
+/// Background work, and the time at which it is sent.
+struct LaterCleanup {
+    due: Duration,
+    cleanup: Cleanup,
 }
 
 enum Phase {
@@ -193,7 +199,11 @@ impl Machine {
     /// Returns the latest time for the next call to [`handle_deadline`](Self::handle_deadline).
     pub(crate) fn deadline(&self) -> Option<Duration> {
         match &self.phase {
-            Phase::Connected(link) => Some(self.ping_at(link).min(self.dead_at(link))),
+            Phase::Connected(link) => {
+                let due = self.later.iter().map(|later| later.due).min();
+                let at = self.ping_at(link).min(self.dead_at(link));
+                Some(due.map_or(at, |due| at.min(due)))
+            }
             Phase::Pausing { until } => Some(self.lost_at().map_or(*until, |at| at.min(*until))),
             Phase::Dialing { .. } => self.lost_at(),
             Phase::Ended => None,
@@ -351,7 +361,8 @@ impl Machine {
         }
     }
 
-    /// Sends a ping, or records that the session may have ended, if the time for this has come.
+    /// Sends a ping or background work, or records that the session may have ended, if the time for
+    /// this has come.
     ///
     /// # Errors
     /// If the connection is dead.
@@ -373,13 +384,12 @@ impl Machine {
         if now >= self.ping_at(link) {
             self.ping(out, now);
         }
+        self.send_due_cleanups(out, now);
         Ok(())
     }
 
     fn ping(&mut self, out: &mut Vec<u8>, now: Duration) {
-        let phase = std::mem::replace(&mut self.phase, Phase::Ended);
-        let Phase::Connected(mut link) = phase else {
-            self.phase = phase;
+        let Phase::Connected(link) = &mut self.phase else {
             return;
         };
         put_request(Xid::PING, OpCode::Ping.number(), out, |_| ());
@@ -389,10 +399,22 @@ impl Machine {
         if link.pings.len() > IN_FLIGHT_MAX {
             link.pings.pop_front();
         }
-        for cleanup in std::mem::take(&mut self.later) {
-            self.send_cleanup(&mut link, cleanup, out, now);
+    }
+
+    fn send_due_cleanups(&mut self, out: &mut Vec<u8>, now: Duration) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Ended);
+        if let Phase::Connected(mut link) = phase {
+            for later in std::mem::take(&mut self.later) {
+                if later.due <= now {
+                    self.send_cleanup(&mut link, later.cleanup, out, now);
+                } else {
+                    self.later.push(later);
+                }
+            }
+            self.phase = Phase::Connected(link);
+        } else {
+            self.phase = phase;
         }
-        self.phase = Phase::Connected(link);
     }
 
     /// Reports that the session may have ended, and refuses the calls that wait for a connection.
@@ -429,7 +451,11 @@ impl Machine {
 
     /// Returns the time of the next ping, which keeps the session alive.
     fn ping_at(&self, link: &ServerConnection) -> Duration {
-        link.last_sent + (self.timeout / 3).min(Duration::from_secs(10))
+        link.last_sent + self.ping_interval()
+    }
+
+    fn ping_interval(&self) -> Duration {
+        (self.timeout / 3).min(Duration::from_secs(10))
     }
 
     /// Handles the end of the session by opening a new session.
@@ -483,7 +509,7 @@ impl Machine {
     /// dropped.
     pub(crate) fn has_cleanups(&self) -> bool {
         match &self.phase {
-            Phase::Connected(link) => link.in_flight.has_cleanups(),
+            Phase::Connected(link) => !self.later.is_empty() || link.in_flight.has_cleanups(),
             _ => false,
         }
     }

@@ -81,11 +81,23 @@ impl Site {
     }
 
     fn reply(&mut self, xid: Xid, now: Duration) {
+        self.reply_with(xid, &[], now);
+    }
+
+    fn reply_with(&mut self, xid: Xid, body: &[u8], now: Duration) {
         let mut frame = Vec::new();
         let zxid = Zxid(1);
         ReplyHeader { xid, zxid, err: 0 }.encode(&mut frame);
+        frame.extend_from_slice(body);
         let taken = self.machine.handle_frame(&frame, &mut self.out, now);
         taken.unwrap();
+    }
+
+    /// Answers each request with an empty list of children.
+    fn reply_with_no_children(&mut self, requests: &[RequestHeader], now: Duration) {
+        for request in requests {
+            self.reply_with(request.xid, &0_i32.to_bytes(), now);
+        }
     }
 
     /// Advances the time from deadline to deadline, refusing every dial, until `end` or until the
@@ -203,20 +215,38 @@ fn a_background_deletion_is_repeated_until_answered() {
     site.machine.handle_dialed(granted, &mut site.out, at(2));
     let again = site.sent();
     assert_eq!(again.iter().map(|one| one.op).collect::<Vec<_>>(), all);
-    for request in &again {
-        let mut frame = Vec::new();
-        let (xid, zxid) = (request.xid, Zxid(1));
-        ReplyHeader { xid, zxid, err: 0 }.encode(&mut frame);
-        // An empty list of children.
-        0_i32.encode(&mut frame);
-        let taken = site.machine.handle_frame(&frame, &mut site.out, at(2));
-        taken.unwrap();
-    }
+    site.reply_with_no_children(&again, at(2));
     assert!(site.sent().is_empty());
-    // The second search, which is the last, is sent with the next ping.
+    // The second search, which is the last, is sent one ping interval after the answer.
     site.machine.handle_deadline(&mut site.out, at(5)).unwrap();
     let ping_and_look = [OpCode::Ping, OpCode::Sync, OpCode::GetChildren].map(OpCode::number);
     assert_eq!(ops(site.sent()), ping_and_look);
+}
+
+#[test]
+fn a_busy_client_without_handles_searches_again() {
+    let mut site = Site::new(options());
+    site.cleanups.push(Cleanup::FindAndDelete {
+        parent: "/".into(),
+        prefix: "x".into(),
+        looks: 2,
+    });
+    site.machine.handle_cleanups(&mut site.out, at(1));
+    let first_search = site.sent();
+    site.reply_with_no_children(&first_search, at(1));
+    // This request postpones the ping.
+    let (command, _answer) = Command::new(OpCode::Exists, None, Bytes::new());
+    site.machine.submit(command, &mut site.out, at(3));
+    let request = site.sent();
+    site.reply(request[0].xid, at(3));
+    assert!(site.machine.has_cleanups(), "a search remains");
+    assert_eq!(site.machine.deadline(), Some(at(4)));
+    site.machine.handle_deadline(&mut site.out, at(4)).unwrap();
+    let search = site.sent();
+    let ops: Vec<i32> = search.iter().map(|one| one.op).collect();
+    assert_eq!(ops, [OpCode::Sync, OpCode::GetChildren].map(OpCode::number));
+    site.reply_with_no_children(&search, at(4));
+    assert!(!site.machine.has_cleanups());
 }
 
 #[test]
