@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError};
-use proto::ErrorCode;
+use proto::{ErrorCode, Stat};
 
 use crate::error::{Error, Result};
 use crate::session::{check_path, connected, is_transient, make_directory, retry};
@@ -146,14 +146,17 @@ impl SharedValue {
 
     /// Determines whether a request without an answer wrote the value, after the value has changed.
     async fn find_outcome(&self, read: &Versioned, data: &Bytes) -> Result<Option<Versioned>> {
-        let now = self.get().await?;
-        // Another client wrote the next version, so this call's write was not executed and never
-        // will be.
-        if now.version == read.version.wrapping_add(1) && now.data != *data {
-            return Ok(None);
+        match retry(&self.client, || self.client.get_data(&self.path)).await {
+            Ok((now, stat))
+                if is_written_by_another(read, data, now.as_deref().unwrap_or_default(), &stat) =>
+            {
+                Ok(None)
+            }
+            Err(error) if error.code() != Some(ErrorCode::NoNode) => Err(error.into()),
+            _ => Err(Error::Unknown {
+                path: self.path.clone(),
+            }),
         }
-        let path = self.path.clone();
-        Err(Error::Unknown { path })
     }
 
     /// Waits until the value differs from `read`, and returns the new value. Intermediate values
@@ -179,9 +182,45 @@ impl SharedValue {
     }
 }
 
+/// Returns whether another client wrote the version after `read`. A write of `data` on condition of
+/// `read` was then not executed and never will be.
+fn is_written_by_another(read: &Versioned, data: &Bytes, now: &[u8], stat: &Stat) -> bool {
+    // Versions of a later znode at the same path reveal nothing about the znode that was read.
+    let is_same_znode = stat.czxid <= read.mzxid;
+    is_same_znode && stat.version == read.version.wrapping_add(1) && now != data
+}
+
 fn was_changed(error: &ClientError) -> bool {
     matches!(
         error.code(),
         Some(ErrorCode::BadVersion | ErrorCode::NoNode)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_next_version_of_the_same_znode_shows_that_another_client_wrote_it() {
+        let read = Versioned {
+            data: Bytes::from_static(b"read"),
+            version: 0,
+            mzxid: 10,
+        };
+        let (ours, theirs) = (Bytes::from_static(b"ours"), Bytes::from_static(b"theirs"));
+        let is_theirs = |now: &Bytes, version, czxid| {
+            let stat = Stat {
+                czxid,
+                version,
+                ..Stat::default()
+            };
+            is_written_by_another(&read, &ours, now, &stat)
+        };
+        assert!(is_theirs(&theirs, 1, 10));
+        assert!(!is_theirs(&ours, 1, 10));
+        assert!(!is_theirs(&theirs, 2, 10), "this call may have written 1");
+        // Our write was executed. Then the znode was deleted, created again and written.
+        assert!(!is_theirs(&theirs, 1, 12));
+    }
 }
