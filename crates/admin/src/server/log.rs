@@ -18,7 +18,6 @@ use proto::position::parse_zxid;
 use storage::{
     DataDirs, LoggedTxn, LoggedTxns, RealDisk, StorageError, is_log_whole, log, read_txns_from,
 };
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::Admin;
 use super::snapshots::BINARY;
@@ -64,9 +63,7 @@ impl Admin {
         activity: &Activity,
     ) -> Response<ResponseBody> {
         let at_work = activity.begin();
-        // These requests read files, like the queries of the history, and share their permits.
-        let turn = self.questions.clone().acquire_owned().await.ok();
-        let begun = self.begin_log(served, call, turn).await;
+        let begun = self.begin_log(served, call).await;
         drop(at_work);
         match begun {
             Ok(reading) => {
@@ -85,22 +82,23 @@ impl Admin {
         }
     }
 
-    async fn begin_log(
-        &self,
-        served: &Served,
-        call: &Call,
-        turn: Option<OwnedSemaphorePermit>,
-    ) -> Result<Reading, NoLog> {
+    async fn begin_log(&self, served: &Served, call: &Call) -> Result<Reading, NoLog> {
         let after = call
             .parameter("after")
             .and_then(|text| parse_zxid(text).ok());
         let after = after.ok_or(NoLog::Parameter)?;
+        // Opening reads all files from `after` on, so it shares the permits of the history queries.
+        // A permit is not held while the client reads, because a slow client would keep it.
+        let turn = self.questions.clone().acquire_owned().await;
         let upto = committed(served).ok_or(NoLog::NotInQuorum)?;
         if upto < after {
             return Err(NoLog::Behind(upto, after));
         }
         let (dirs, limits) = (served.dirs.clone(), served.record_limits);
-        let open = move |_: &Requester| Reading::open(&dirs, after, upto, limits, turn);
+        let open = move |_: &Requester| {
+            let _turn = turn;
+            Reading::open(&dirs, after, upto, limits)
+        };
         let opened = self.workers.run(open).await;
         opened.unwrap_or(Err(NoLog::NotInQuorum))
     }
@@ -125,17 +123,10 @@ struct Reading {
     txns: LoggedTxns<'static, RealDisk>,
     upto: Zxid,
     is_over: bool,
-    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Reading {
-    fn open(
-        dirs: &DataDirs,
-        after: Zxid,
-        upto: Zxid,
-        limits: Limits,
-        turn: Option<OwnedSemaphorePermit>,
-    ) -> Result<Self, NoLog> {
+    fn open(dirs: &DataDirs, after: Zxid, upto: Zxid, limits: Limits) -> Result<Self, NoLog> {
         let mut txns = read_txns_from(&RealDisk, dirs, after, limits)?;
         let first = match txns.next() {
             // A record after `upto` may be incomplete, and is not sent.
@@ -160,7 +151,6 @@ impl Reading {
             txns,
             upto,
             is_over: false,
-            _turn: turn,
         })
     }
 }
