@@ -45,9 +45,11 @@ pub enum StartError {
     Tls(#[from] transport::tls::TlsError),
     /// A key for Kerberos logins is missing or unusable.
     #[error(
-        "cannot accept Kerberos logins of clients as {principal} with the key tab {}: {refusal} (check keyTab and principal in the JAAS file)", key_tab.display()
+        "cannot accept Kerberos logins of {peers} as {principal} with the key tab {}: {refusal} (check keyTab and principal in the JAAS file)", key_tab.display()
     )]
     Kerberos {
+        /// Kind of peers that log in: `clients` or `members`.
+        peers: &'static str,
         /// Principal of the key.
         principal: String,
         /// Path of the key tab.

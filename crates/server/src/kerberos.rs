@@ -32,22 +32,65 @@ pub fn kerberos_environment(config: &Config) -> Vec<(&'static str, OsString)> {
 /// Checks that the keys for logins to this server exist. Without this check, a missing key would
 /// only be reported at the first login.
 pub(crate) async fn check_keys(config: &Config) -> Result<(), StartError> {
+    if let Some(acceptor) = &config.auth.sasl.acceptor {
+        check_key("clients", acceptor).await?;
+    }
     let members = config.ensemble.as_ref();
-    let acceptors = [
-        config.auth.sasl.acceptor.as_ref(),
-        members.and_then(|ensemble| ensemble.sasl.may_join.as_ref()),
-    ];
-    for acceptor in acceptors.into_iter().flatten() {
-        let SaslAcceptor::Kerberos(key) = acceptor else {
-            continue;
-        };
-        let KerberosKey { principal, key_tab } = key.clone();
-        let looked = off_thread(move || Acceptor::acquire(&principal).map(drop)).await;
-        looked.map_err(|refusal| StartError::Kerberos {
-            principal: key.principal.clone(),
-            key_tab,
-            refusal,
-        })?;
+    if let Some(acceptor) = members.and_then(|ensemble| ensemble.sasl.may_join.as_ref()) {
+        check_key("members", acceptor).await?;
     }
     Ok(())
+}
+
+async fn check_key(peers: &'static str, acceptor: &SaslAcceptor) -> Result<(), StartError> {
+    let SaslAcceptor::Kerberos(KerberosKey { principal, key_tab }) = acceptor else {
+        return Ok(());
+    };
+    let name = principal.clone();
+    let looked = off_thread(move || Acceptor::acquire(&name).map(drop)).await;
+    looked.map_err(|refusal| StartError::Kerberos {
+        peers,
+        principal: principal.clone(),
+        key_tab: key_tab.clone(),
+        refusal,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use config::{RawConfig, Surroundings, SystemProperties};
+
+    use super::*;
+
+    /// Surroundings of member 1.
+    struct Member;
+
+    impl Surroundings for Member {
+        fn read(&mut self, _: &std::path::Path, _: usize) -> std::io::Result<Vec<u8>> {
+            Ok(b"1".to_vec())
+        }
+
+        fn resolve(&mut self, _: &str) -> std::io::Result<std::net::IpAddr> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    }
+
+    #[tokio::test]
+    async fn the_error_names_the_peers_whose_logins_cannot_be_accepted() {
+        let text = "dataDir=/d\nclientPort=1\nserver.1=127.0.0.1:2:3\nserver.2=127.0.0.1:4:5\n\
+                    initLimit=5\nsyncLimit=2\n";
+        let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
+        let mut config = Config::parse(raw, SystemProperties::new(), &mut Member).unwrap();
+        // The key does not exist.
+        let key = SaslAcceptor::Kerberos(KerberosKey {
+            principal: "zookeeper/host@REALM".to_owned(),
+            key_tab: "/d/absent.keytab".into(),
+        });
+        config.ensemble.as_mut().unwrap().sasl.may_join = Some(key.clone());
+        let refused = check_keys(&config).await.unwrap_err().to_string();
+        assert!(refused.contains("logins of members as"), "{refused}");
+        config.auth.sasl.acceptor = Some(key);
+        let refused = check_keys(&config).await.unwrap_err().to_string();
+        assert!(refused.contains("logins of clients as"), "{refused}");
+    }
 }
