@@ -189,10 +189,13 @@ async fn start_audited<D: storage::Disk>(
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let host = common.host(delivery, disk_queue, ports, feed, snapshots.clone());
     let core = common.begin_core(host, member_start)?;
+    // The other threads end when the core is dropped. The core thread starts last, so nothing keeps
+    // running if a thread cannot be started.
+    let log = spawn("log", move || log.run())?;
+    let snapshot = spawn("snapshot", move || snapshotter.run())?;
     let mut threads = vec![common.spawn_core(core)?];
     threads.extend(recorder);
-    threads.push(spawn("log", move || log.run())?);
-    threads.push(spawn("snapshot", move || snapshotter.run())?);
+    threads.extend([log, snapshot]);
     common.serve_operators(snapshots, links, log_end.clone());
     Ok(common.into_server(disk, threads, snapshot_end, log_end, started))
 }
@@ -423,9 +426,12 @@ impl SharedState {
     }
 
     fn spawn_core(&self, core: CoreThread) -> Result<JoinHandle<()>, StartError> {
-        self.core.begin(core);
-        let core = self.core.clone();
-        spawn("core", move || core.run())
+        let executor = self.core.clone();
+        // If the thread cannot be started, this drops the core.
+        spawn("core", move || {
+            executor.begin(core);
+            executor.run();
+        })
     }
 
     /// Connects the ports for operators to the running server.
