@@ -64,12 +64,12 @@ fn unused(option: Arg) -> Arg {
     option.hide(true)
 }
 
-/// Returns the servers in `ZOARIUM_SERVER`, or a server on this machine if the variable is unset or
+/// Returns the server in `ZOARIUM_SERVER`, or a server on this machine if the variable is unset or
 /// empty.
-fn default_servers() -> Vec<String> {
+fn default_server() -> String {
     let named = std::env::var("ZOARIUM_SERVER").ok();
     let named = named.filter(|server| !server.is_empty());
-    vec![named.unwrap_or_else(|| "127.0.0.1:2181".to_owned())]
+    named.unwrap_or_else(|| "127.0.0.1:2181".to_owned())
 }
 
 /// Servers under load.
@@ -77,7 +77,7 @@ fn default_servers() -> Vec<String> {
 pub struct ServersArgs {
     /// Client port of the server; ZOARIUM_SERVER sets the default. To divide the sessions among several
     /// servers, repeat the option or write `a,b`
-    #[arg(short, long, default_values_t = default_servers(), value_name = "HOST:PORT")]
+    #[arg(short, long, default_values_t = [default_server()], value_name = "HOST:PORT")]
     pub server: Vec<String>,
     /// Second server for a comparison, loaded alternately with the first
     #[arg(long, value_name = "HOST:PORT")]
@@ -203,8 +203,8 @@ pub(crate) struct FillArgs {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CleanArgs {
-    /// Server to clean
-    #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
+    /// Server to clean; ZOARIUM_SERVER sets the default
+    #[arg(long, default_value_t = default_server(), value_name = "HOST:PORT")]
     pub(crate) server: String,
     /// Znode to delete with its subtree, instead of every znode `/zoarium-bench-...`
     #[arg(long, value_parser = root_path)]

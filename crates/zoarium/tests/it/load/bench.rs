@@ -1,8 +1,10 @@
 //! `zoarium bench` against `zoarium server`.
 
+use std::process::Command;
+
 use serde_json::Value;
 
-use crate::support::{RunningServer, stderr, stdout, zoarium};
+use crate::support::{RunningServer, output_of, stderr, stdout, zoarium};
 
 /// Runs a workload and returns its report.
 fn bench(server: &RunningServer, workload: &str, options: &str) -> Value {
@@ -71,6 +73,18 @@ fn a_filled_tree_stays_until_it_is_cleaned() {
     // 500 leaves, 9 parents, the root and its parent.
     assert_eq!(stdout(&output), "/zoarium-bench-it: 511 znodes deleted\n");
     assert_eq!(children_of_root(&server), ["zookeeper"]);
+}
+
+#[test]
+fn clean_uses_the_server_of_the_environment_as_the_loads_do() {
+    // No server listens on port 1.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zoarium"));
+    command.args(["bench", "clean"]);
+    let output = output_of(command.env("ZOARIUM_SERVER", "127.0.0.1:1"));
+    assert!(!output.status.success());
+    let text = stderr(&output);
+    assert!(text.contains("127.0.0.1:1"), "{text}");
+    assert!(!text.contains("2181"), "{text}");
 }
 
 #[test]
