@@ -1,6 +1,7 @@
 //! The command `zoarium history export`: changes as protobuf, for other languages.
 
-use std::io::Write;
+use std::fs;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ::cli::check_path;
@@ -12,7 +13,7 @@ use http_body_util::{BodyExt, Limited};
 use prost::Message;
 
 use super::source::{Parameters, PlaceArgs, Source};
-use crate::tool::ToolError;
+use crate::tool::{ToolError, file_error};
 
 /// Name of the admin server's command.
 const EXPORT: &str = "history/export";
@@ -52,17 +53,34 @@ pub(super) fn export(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolE
     }
     match &args.to {
         None => write(args, out),
-        Some(path) => {
-            let mut unfinished = path.clone().into_os_string();
-            unfinished.push(".unfinished");
-            let mut file =
-                std::io::BufWriter::new(blocking::files::create(Path::new(&unfinished))?);
-            write(args, &mut file)?;
-            let file = file.into_inner().map_err(std::io::Error::from)?;
-            file.sync_all()?;
-            Ok(blocking::files::replace(Path::new(&unfinished), path)?)
-        }
+        Some(path) => write_file(path, |out| write(args, out)),
     }
+}
+
+/// Creates or replaces a file with the output of `write`. If this fails, the file is unchanged, and
+/// no other file remains.
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    let file = blocking::files::create(&unfinished).map_err(file_error("create", &unfinished))?;
+    let mut out = BufWriter::new(file);
+    let written = write(&mut out).and_then(|()| {
+        let file = out.into_inner().map_err(io::Error::from)?;
+        file.sync_all()?;
+        Ok(blocking::files::replace(&unfinished, path)?)
+    });
+    written.map_err(|error| {
+        // If the removal fails, the next export overwrites the file.
+        let _ = fs::remove_file(&unfinished);
+        match error {
+            ToolError::Output(error) => file_error("write", path)(error),
+            other => other,
+        }
+    })
 }
 
 fn write(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolError> {
@@ -129,4 +147,31 @@ where
     let collected = collected.map_err(|_| unreachable(server, &"the page is incomplete"))?;
     let collected = collected.map_err(|error| unreachable(server, &error))?;
     Ok(collected.to_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_export_names_its_file_and_leaves_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("changes");
+        let refused = write_file(&path, |out| {
+            out.write_all(b"a part")?;
+            Err(io::Error::other("disk full").into())
+        });
+        let text = refused.unwrap_err().to_string();
+        let named = path.display();
+        assert_eq!(text, format!("cannot write {named}: disk full"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        write_file(&path, |out| Ok(out.write_all(b"whole")?)).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        let missing = dir.path().join("missing/changes");
+        let refused = write_file(&missing, |_| Ok(())).unwrap_err();
+        assert!(
+            refused.to_string().starts_with("cannot create"),
+            "{refused}"
+        );
+    }
 }
